@@ -1,0 +1,109 @@
+//! JSON that is kept as text because we do not know, or need not know, what it means.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{DecodeError, Reader, Writer};
+use crate::Dialect;
+use crate::codec::{Decode, Encode};
+
+/// One JSON value as text: checked, on one line, and otherwise just as its sender wrote it.
+///
+/// ```
+/// use attache_proto::json::RawJson;
+///
+/// let input = RawJson::new(r#"{"path":"/tmp/a","deep":[1,2]}"#)?;
+/// assert_eq!(input.get("path").unwrap().as_str(), r#""/tmp/a""#);
+/// let value: serde_json::Value = input.parse().unwrap();
+/// assert_eq!(value["deep"][1], 2);
+/// # Ok::<(), attache_proto::json::DecodeError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Box<str>);
+
+impl RawJson {
+    /// Checks and keeps `text`, without the white space around it.
+    pub fn new(text: &str) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(text, Dialect::V1);
+        let value = RawJson::decode(&mut reader)?;
+        reader.end()?;
+        Ok(value)
+    }
+
+    /// The JSON form of anything that serde can serialise.
+    pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::to_string(value).map(|text| RawJson(text.into_boxed_str()))
+    }
+
+    /// The JSON form of a model type, in the newest dialect.
+    pub fn from_model<T: Encode + ?Sized>(value: &T) -> Self {
+        let mut buffer = Vec::new();
+        value.encode(&mut Writer::new(&mut buffer, Dialect::V2));
+        RawJson::trusted(String::from_utf8(buffer).expect("the writer takes strings and adds ASCII"))
+    }
+
+    /// Reads the value into a model type, as the newest dialect has it.
+    pub fn to_model<T: Decode>(&self) -> Result<T, DecodeError> {
+        Reader::new(&self.0, Dialect::V2).decode()
+    }
+
+    /// Text that is known to be JSON on one line, because we wrote it.
+    pub(crate) fn trusted(text: String) -> Self {
+        RawJson(text.into_boxed_str())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads the value into a type of your own.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// The value of `key`, when this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<RawJson> {
+        let mut reader = Reader::new(&self.0, Dialect::V1);
+        reader.begin_object().ok()?;
+        let mut first = true;
+        while let Some(name) = reader.next_key(&mut first).ok()? {
+            let value = reader.raw().ok()?;
+            if name == key {
+                return Some(RawJson(value.into()));
+            }
+        }
+        None
+    }
+
+    /// Whether this is an object.
+    pub fn is_object(&self) -> bool {
+        self.0.starts_with('{')
+    }
+}
+
+impl Decode for RawJson {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let text = reader.raw()?;
+        // Line ends can stand between tokens only; a blank means the same and keeps the value on one line.
+        if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+            return Ok(RawJson(text.replace(['\n', '\r'], " ").into()));
+        }
+        Ok(RawJson(text.into()))
+    }
+}
+
+impl Encode for RawJson {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.raw(&self.0);
+    }
+}
+
+/// Raw JSON may hold anything, secrets included, so only its size is shown.
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawJson({} bytes)", self.0.len())
+    }
+}

@@ -1,0 +1,485 @@
+//! The reader: walks JSON text from left to right and hands out what it is asked for.
+
+use std::borrow::Cow;
+
+use super::{DecodeError, MAX_DEPTH, Reason};
+use crate::Dialect;
+use crate::codec::Decode;
+
+type Result<T> = std::result::Result<T, DecodeError>;
+
+/// What kind of value comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names of JSON's own kinds")]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// Reads JSON text once, from left to right.
+///
+/// The text stays where it is: strings without escapes and raw values are slices of it. The dialect decides how the
+/// types of [`model`](crate::model) are read.
+#[derive(Debug, Clone)]
+pub struct Reader<'a> {
+    text: &'a str,
+    position: usize,
+    depth: u16,
+    dialect: Dialect,
+    tolerated: Vec<DecodeError>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `text`.
+    pub fn new(text: &'a str, dialect: Dialect) -> Self {
+        Reader { text, position: 0, depth: 0, dialect, tolerated: Vec::new() }
+    }
+
+    /// The dialect that values are read in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Reads one value and checks that nothing follows it.
+    pub fn decode<T: Decode>(&mut self) -> Result<T> {
+        let value = T::decode(self)?;
+        self.end()?;
+        Ok(value)
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn end(&mut self) -> Result<()> {
+        match self.peek_byte() {
+            None => Ok(()),
+            Some(_) => Err(DecodeError::new(Reason::Syntax)),
+        }
+    }
+
+    /// What was wrong with optional parts that were read as absent.
+    pub fn tolerated(&mut self) -> Vec<DecodeError> {
+        std::mem::take(&mut self.tolerated)
+    }
+
+    /// Notes that something was wrong and was let pass.
+    #[cold]
+    pub(crate) fn tolerate(&mut self, error: DecodeError) {
+        // A list of a million broken items needs no million notes.
+        if self.tolerated.len() < 16 {
+            self.tolerated.push(error);
+        }
+    }
+
+    /// What comes next.
+    pub fn peek(&mut self) -> Result<Kind> {
+        match self.peek_byte() {
+            Some(b'{') => Ok(Kind::Object),
+            Some(b'[') => Ok(Kind::Array),
+            Some(b'"') => Ok(Kind::String),
+            Some(b't' | b'f') => Ok(Kind::Bool),
+            Some(b'n') => Ok(Kind::Null),
+            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
+            _ => Err(DecodeError::new(Reason::Syntax)),
+        }
+    }
+
+    /// Reads `null` if it comes next, and says whether it did.
+    pub fn null(&mut self) -> Result<bool> {
+        if self.peek_byte() != Some(b'n') {
+            return Ok(false);
+        }
+        self.literal("null")?;
+        Ok(true)
+    }
+
+    /// Reads `true` or `false`.
+    pub fn bool(&mut self) -> Result<bool> {
+        match self.peek_byte() {
+            Some(b't') => self.literal("true").map(|()| true),
+            Some(b'f') => self.literal("false").map(|()| false),
+            _ => Err(DecodeError::new(Reason::Expected("true or false"))),
+        }
+    }
+
+    /// Reads a number as it is written.
+    pub fn number(&mut self) -> Result<&'a str> {
+        match self.peek_byte() {
+            Some(b'-' | b'0'..=b'9') => {}
+            _ => return Err(DecodeError::new(Reason::Expected("a number"))),
+        }
+        let start = self.position;
+        self.skip_number()?;
+        Ok(&self.text[start..self.position])
+    }
+
+    /// Reads a string; borrowed when it holds no escapes.
+    pub fn string(&mut self) -> Result<Cow<'a, str>> {
+        if self.peek_byte() != Some(b'"') {
+            return Err(DecodeError::new(Reason::Expected("a string")));
+        }
+        self.position += 1;
+        let start = self.position;
+        self.plain_run()?;
+        if self.text.as_bytes()[self.position] == b'"' {
+            let slice = &self.text[start..self.position];
+            self.position += 1;
+            return Ok(Cow::Borrowed(slice));
+        }
+        self.escaped_string(start).map(Cow::Owned)
+    }
+
+    /// Skips one value, checking that it is JSON.
+    pub fn skip(&mut self) -> Result<()> {
+        match self.peek()? {
+            Kind::Null => self.literal("null"),
+            Kind::Bool => self.bool().map(|_| ()),
+            Kind::Number => self.skip_number(),
+            Kind::String => self.skip_string(),
+            Kind::Array => {
+                self.begin_array()?;
+                let mut first = true;
+                while self.next_item(&mut first)? {
+                    self.skip()?;
+                }
+                Ok(())
+            }
+            Kind::Object => {
+                self.begin_object()?;
+                let mut first = true;
+                while self.next_key_skipped(&mut first)? {
+                    self.skip()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Skips one value and returns its text.
+    pub fn raw(&mut self) -> Result<&'a str> {
+        self.peek()?;
+        let start = self.position;
+        self.skip()?;
+        Ok(&self.text[start..self.position])
+    }
+
+    /// Enters an object.
+    pub fn begin_object(&mut self) -> Result<()> {
+        if self.peek_byte() != Some(b'{') {
+            return Err(DecodeError::new(Reason::Expected("an object")));
+        }
+        self.descend()
+    }
+
+    /// The next key of the object entered last, its value next to read; `None` leaves the object.
+    pub fn next_key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>> {
+        if !self.next_member(first, b'}')? {
+            return Ok(None);
+        }
+        let key = self.string()?;
+        self.expect(b':')?;
+        Ok(Some(key))
+    }
+
+    /// Enters an array.
+    pub fn begin_array(&mut self) -> Result<()> {
+        if self.peek_byte() != Some(b'[') {
+            return Err(DecodeError::new(Reason::Expected("an array")));
+        }
+        self.descend()
+    }
+
+    /// Whether another item of the array entered last follows; `false` leaves the array.
+    pub fn next_item(&mut self, first: &mut bool) -> Result<bool> {
+        self.next_member(first, b']')
+    }
+
+    /// Reads the value with `read`; when that fails, goes back and skips the value, and returns the error as well.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<std::result::Result<T, DecodeError>> {
+        let (position, depth) = (self.position, self.depth);
+        match read(self) {
+            Ok(value) => Ok(Ok(value)),
+            Err(error) => {
+                (self.position, self.depth) = (position, depth);
+                self.skip()?;
+                Ok(Err(error))
+            }
+        }
+    }
+
+    /// The string value of `tag` in the object that comes next, which stays to be read. The tag usually comes first;
+    /// when it does not, the keys before it are skipped here and read again later.
+    pub(crate) fn peek_tag(&mut self, tag: &'static str) -> Result<Option<Cow<'a, str>>> {
+        self.look_ahead(|reader| {
+            reader.begin_object()?;
+            let mut first = true;
+            while let Some(key) = reader.next_key(&mut first)? {
+                if key == tag {
+                    return reader.string().map(Some).map_err(|error| error.in_field(tag));
+                }
+                reader.skip()?;
+            }
+            Ok(None)
+        })
+    }
+
+    /// Whether the object that comes next, which stays to be read, has `key`.
+    pub(crate) fn has_key(&mut self, key: &str) -> Result<bool> {
+        self.look_ahead(|reader| {
+            reader.begin_object()?;
+            let mut first = true;
+            while let Some(name) = reader.next_key(&mut first)? {
+                if name == key {
+                    return Ok(true);
+                }
+                reader.skip()?;
+            }
+            Ok(false)
+        })
+    }
+
+    /// Reads the value that comes next with `read`, and leaves it to be read again.
+    pub(crate) fn look_ahead<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (position, depth) = (self.position, self.depth);
+        let value = read(self);
+        (self.position, self.depth) = (position, depth);
+        value
+    }
+
+    fn peek_byte(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.position) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => self.position += 1,
+                _ => return Some(byte),
+            }
+        }
+        None
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.peek_byte() == Some(byte) {
+            self.position += 1;
+            Ok(())
+        } else {
+            Err(DecodeError::new(Reason::Syntax))
+        }
+    }
+
+    fn literal(&mut self, word: &str) -> Result<()> {
+        if self.text.as_bytes()[self.position..].starts_with(word.as_bytes()) {
+            self.position += word.len();
+            Ok(())
+        } else {
+            Err(DecodeError::new(Reason::Syntax))
+        }
+    }
+
+    fn descend(&mut self) -> Result<()> {
+        if self.depth >= MAX_DEPTH {
+            return Err(DecodeError::new(Reason::TooDeep));
+        }
+        self.depth += 1;
+        self.position += 1;
+        Ok(())
+    }
+
+    fn next_member(&mut self, first: &mut bool, close: u8) -> Result<bool> {
+        let byte = self.peek_byte();
+        if byte == Some(close) {
+            self.position += 1;
+            self.depth -= 1;
+            return Ok(false);
+        }
+        if *first {
+            *first = false;
+        } else if byte == Some(b',') {
+            self.position += 1;
+            // A comma before the closing bracket is not JSON.
+            if self.peek_byte() == Some(close) {
+                return Err(DecodeError::new(Reason::Syntax));
+            }
+        } else {
+            return Err(DecodeError::new(Reason::Syntax));
+        }
+        Ok(true)
+    }
+
+    fn next_key_skipped(&mut self, first: &mut bool) -> Result<bool> {
+        if !self.next_member(first, b'}')? {
+            return Ok(false);
+        }
+        if self.peek_byte() != Some(b'"') {
+            return Err(DecodeError::new(Reason::Syntax));
+        }
+        self.skip_string()?;
+        self.expect(b':')?;
+        Ok(true)
+    }
+
+    fn skip_number(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        let digits = |position: &mut usize| {
+            let start = *position;
+            while bytes.get(*position).is_some_and(u8::is_ascii_digit) {
+                *position += 1;
+            }
+            *position > start
+        };
+        let mut at = self.position;
+        if bytes.get(at) == Some(&b'-') {
+            at += 1;
+        }
+        let good = match bytes.get(at) {
+            Some(b'0') => {
+                at += 1;
+                true
+            }
+            _ => digits(&mut at),
+        };
+        let mut good = good;
+        if good && bytes.get(at) == Some(&b'.') {
+            at += 1;
+            good = digits(&mut at);
+        }
+        if good && matches!(bytes.get(at), Some(b'e' | b'E')) {
+            at += 1;
+            if matches!(bytes.get(at), Some(b'+' | b'-')) {
+                at += 1;
+            }
+            good = digits(&mut at);
+        }
+        if !good {
+            return Err(DecodeError::new(Reason::Syntax));
+        }
+        self.position = at;
+        Ok(())
+    }
+
+    fn skip_string(&mut self) -> Result<()> {
+        self.position += 1;
+        loop {
+            self.plain_run()?;
+            if self.text.as_bytes()[self.position] == b'"' {
+                self.position += 1;
+                return Ok(());
+            }
+            self.escape()?;
+        }
+    }
+
+    /// Moves to the next quote or backslash inside a string.
+    fn plain_run(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        let at = self.position + special_byte(&bytes[self.position..]);
+        self.position = at;
+        match bytes.get(at) {
+            Some(b'"' | b'\\') => Ok(()),
+            // The end of the text, or a control character that JSON wants escaped.
+            _ => Err(DecodeError::new(Reason::Syntax)),
+        }
+    }
+
+    #[cold]
+    fn escaped_string(&mut self, start: usize) -> Result<String> {
+        let mut string = String::with_capacity((self.position - start) * 2);
+        string.push_str(&self.text[start..self.position]);
+        loop {
+            match self.text.as_bytes()[self.position] {
+                b'"' => {
+                    self.position += 1;
+                    return Ok(string);
+                }
+                _ => string.push(self.escape()?),
+            }
+            let run = self.position;
+            self.plain_run()?;
+            string.push_str(&self.text[run..self.position]);
+        }
+    }
+
+    /// Reads one escape, the backslash included. A lone surrogate becomes U+FFFD: JavaScript writes them, and one
+    /// broken character is no reason to lose a message.
+    fn escape(&mut self) -> Result<char> {
+        let bytes = self.text.as_bytes();
+        let code = bytes.get(self.position + 1);
+        self.position += 2;
+        let plain = match code {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(DecodeError::new(Reason::Syntax)),
+        };
+        Ok(plain)
+    }
+
+    fn unicode_escape(&mut self) -> Result<char> {
+        let high = self.hex4()?;
+        if let Some(char) = char::from_u32(high) {
+            return Ok(char);
+        }
+        let bytes = self.text.as_bytes();
+        if (0xD800..0xDC00).contains(&high) && bytes[self.position..].starts_with(b"\\u") {
+            let back = self.position;
+            self.position += 2;
+            let low = self.hex4()?;
+            if (0xDC00..0xE000).contains(&low) {
+                let code = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.position = back;
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex4(&mut self) -> Result<u32> {
+        let digits = self.text.as_bytes().get(self.position..self.position + 4);
+        let mut code = 0;
+        for &digit in digits.ok_or_else(|| DecodeError::new(Reason::Syntax))? {
+            let value = (digit as char).to_digit(16).ok_or_else(|| DecodeError::new(Reason::Syntax))?;
+            code = code * 16 + value;
+        }
+        self.position += 4;
+        Ok(code)
+    }
+}
+
+/// How many bytes come before the first quote, backslash or control character.
+pub(super) fn special_byte(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    // The classic bit trick, eight bytes at a time: a byte below `n` borrows into its high bit. A borrow may spill into
+    // a higher byte, but never below the first hit, and only the first hit counts.
+    let mut at = 0;
+    while let Some(chunk) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(chunk.try_into().expect("the slice has eight bytes"));
+        let control = word.wrapping_sub(ONES * 0x20) & !word;
+        let quote = word ^ (ONES * b'"' as u64);
+        let quote = quote.wrapping_sub(ONES) & !quote;
+        let backslash = word ^ (ONES * b'\\' as u64);
+        let backslash = backslash.wrapping_sub(ONES) & !backslash;
+        let hits = (control | quote | backslash) & HIGHS;
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(&byte) = bytes.get(at) {
+        if byte < 0x20 || byte == b'"' || byte == b'\\' {
+            break;
+        }
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,211 @@
+//! What all other types are made of: ids, `_meta`, three-state fields, secrets and the unknown.
+
+use std::fmt;
+
+use crate::codec::{Decode, Encode, ids, serde_through_json};
+use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
+
+ids! {
+    /// A session, named by the agent.
+    pub struct SessionId;
+    /// A message, named by the agent.
+    pub struct MessageId;
+    /// A tool call, named by the agent, unique in its session.
+    pub struct ToolCallId;
+    /// A terminal.
+    pub struct TerminalId;
+    /// A plan, named by the agent.
+    pub struct PlanId;
+    /// A way to authenticate, named by the agent.
+    pub struct AuthMethodId;
+    /// A session mode, named by the agent.
+    pub struct ModeId;
+    /// A configuration option, named by the agent.
+    pub struct ConfigId;
+    /// A value of a configuration option, named by the agent.
+    pub struct ConfigValueId;
+    /// A group of values of a configuration option.
+    pub struct ConfigGroupId;
+    /// A choice in a permission request, named by the agent.
+    pub struct PermissionOptionId;
+    /// A question of the agent that is answered elsewhere, named by the agent.
+    pub struct ElicitationId;
+    /// A compaction of the conversation, named by the agent.
+    pub struct CompactionId;
+    /// A provider of language models, named by the agent.
+    pub struct ProviderId;
+    /// An MCP server that is reached through the client.
+    pub struct McpServerId;
+    /// A request to an MCP server that is reached through the client.
+    pub struct McpRequestId;
+}
+
+/// The `_meta` object: data of the implementations, kept as text because only they know what it means.
+///
+/// ```
+/// use attache_proto::model::Meta;
+///
+/// let meta = Meta::new(r#"{"example.com/trace":"abc"}"#).unwrap();
+/// assert_eq!(meta.get("example.com/trace").unwrap().as_str(), r#""abc""#);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta(RawJson);
+
+impl Meta {
+    /// Checks that `text` is a JSON object.
+    pub fn new(text: &str) -> Result<Self, DecodeError> {
+        Meta::from_raw(RawJson::new(text)?)
+    }
+
+    /// Takes a raw value if it is an object.
+    pub fn from_raw(raw: RawJson) -> Result<Self, DecodeError> {
+        if raw.is_object() { Ok(Meta(raw)) } else { Err(DecodeError::new(Reason::Expected("an object"))) }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<RawJson> {
+        self.0.get(key)
+    }
+
+    /// The whole object.
+    pub fn as_raw(&self) -> &RawJson {
+        &self.0
+    }
+}
+
+impl Decode for Meta {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Meta::from_raw(RawJson::decode(reader)?)
+    }
+}
+
+impl Encode for Meta {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        self.0.encode(writer);
+    }
+}
+
+serde_through_json!(Meta);
+
+/// What an upsert says of one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patch<T> {
+    /// Nothing: the value stays as it is.
+    #[default]
+    Keep,
+    /// The value goes.
+    Clear,
+    /// This is the value now.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// The new value, if there is one.
+    pub fn set(&self) -> Option<&T> {
+        match self {
+            Patch::Set(value) => Some(value),
+            Patch::Keep | Patch::Clear => None,
+        }
+    }
+
+    /// Brings a stored value up to date.
+    pub fn apply(self, stored: &mut Option<T>) {
+        match self {
+            Patch::Keep => {}
+            Patch::Clear => *stored = None,
+            Patch::Set(value) => *stored = Some(value),
+        }
+    }
+
+    /// Whether the value stays as it is.
+    pub fn is_keep(&self) -> bool {
+        matches!(self, Patch::Keep)
+    }
+}
+
+impl<T> From<T> for Patch<T> {
+    fn from(value: T) -> Self {
+        Patch::Set(value)
+    }
+}
+
+/// A value that must not be seen: it is written to the wire and to nothing else.
+///
+/// ```
+/// use attache_proto::model::Secret;
+///
+/// assert_eq!(format!("{:?}", Secret::from("token")), "Secret(…)");
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value itself, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Secret(text.into())
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Secret(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Decode for Secret {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        String::decode(reader).map(Secret)
+    }
+}
+
+impl Encode for Secret {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.string(&self.0);
+    }
+}
+
+/// A variant of a union that we do not know, kept whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    tag: Box<str>,
+    raw: RawJson,
+}
+
+impl Unknown {
+    /// A variant of your own: `raw` is the whole object, the tag included.
+    pub fn new(tag: &str, raw: RawJson) -> Self {
+        Unknown { tag: tag.into(), raw }
+    }
+
+    /// The tag that names the variant.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// The whole object, the tag included.
+    pub fn raw(&self) -> &RawJson {
+        &self.raw
+    }
+
+    pub(crate) fn decode_with(tag: &str, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Unknown { tag: tag.into(), raw: RawJson::decode(reader)? })
+    }
+}
+
+impl Encode for Unknown {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        self.raw.encode(writer);
+    }
+}
