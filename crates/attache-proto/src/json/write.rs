@@ -126,8 +126,7 @@ impl<'b> Writer<'b> {
             0x08 => b'b',
             0x0c => b'f',
             _ => {
-                let escape =
-                    [b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]];
+                let escape = [b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]];
                 self.buffer.extend_from_slice(&escape);
                 return;
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::Dialect;
 use crate::codec::{Decode, Encode, ids, serde_through_json};
 use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
 
@@ -184,7 +185,7 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// A variant of your own: `raw` is the whole object, the tag included.
+    /// A variant of your own: `raw` is its object, the tag included.
     pub fn new(tag: &str, raw: RawJson) -> Self {
         Unknown { tag: tag.into(), raw }
     }
@@ -194,13 +195,56 @@ impl Unknown {
         &self.tag
     }
 
-    /// The whole object, the tag included.
+    /// Its object, the tag included. Where the union is part of a larger object, only the union's own fields.
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
+    /// The text of a field, when it is there and is text.
+    pub fn text(&self, field: &str) -> Option<String> {
+        Reader::new(self.raw.get(field)?.as_str(), Dialect::V2).decode().ok()
+    }
+
     pub(crate) fn decode_with(tag: &str, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Unknown { tag: tag.into(), raw: RawJson::decode(reader)? })
+    }
+
+    /// Keeps all but the fields that belong to the object around the union.
+    pub(crate) fn decode_rest(tag: &str, reader: &mut Reader<'_>, outer: &[&str]) -> Result<Self, DecodeError> {
+        let mut buffer = Vec::new();
+        let mut writer = Writer::new(&mut buffer, reader.dialect());
+        writer.begin_object();
+        reader.begin_object()?;
+        let mut first = true;
+        while let Some(key) = reader.next_key(&mut first)? {
+            if outer.contains(&&*key) {
+                reader.skip()?;
+                continue;
+            }
+            writer.free_key(&key);
+            RawJson::decode(reader)?.encode(&mut writer);
+        }
+        writer.end_object();
+        let text = String::from_utf8(buffer).expect("the writer takes strings and adds ASCII");
+        Ok(Unknown { tag: tag.into(), raw: RawJson::trusted(text) })
+    }
+
+    /// Writes the fields into an object that is open already.
+    pub(crate) fn encode_fields(&self, writer: &mut Writer<'_>) {
+        let mut reader = Reader::new(self.raw.as_str(), writer.dialect());
+        let mut first = true;
+        let mut next = || -> Result<Option<_>, DecodeError> {
+            if first {
+                reader.begin_object()?;
+            }
+            let Some(key) = reader.next_key(&mut first)? else { return Ok(None) };
+            Ok(Some((key, reader.raw()?)))
+        };
+        // What is no object has no fields.
+        while let Ok(Some((key, value))) = next() {
+            writer.free_key(&key);
+            writer.raw(value);
+        }
     }
 }
 

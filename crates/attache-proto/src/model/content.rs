@@ -9,13 +9,13 @@ union! {
         /// Text, as Markdown.
         Text(TextContent) = "text",
         /// A picture.
-        Image(ImageContent) = "image",
+        Image(ImageContent) boxed = "image",
         /// A sound.
-        Audio(AudioContent) = "audio",
+        Audio(AudioContent) boxed = "audio",
         /// A pointer to something that the agent can read.
-        ResourceLink(ResourceLink) = "resource_link",
+        ResourceLink(ResourceLink) boxed = "resource_link",
         /// Something to read, with its contents.
-        Resource(EmbeddedResource) = "resource",
+        Resource(EmbeddedResource) boxed = "resource",
     }
 }
 

@@ -1,7 +1,61 @@
 //! The protocol's types: one set for all versions, with the meaning of version 2.
 
+mod auth;
 mod base;
+mod capability;
+mod command;
+mod config;
 mod content;
+mod diff;
+mod elicitation;
+mod error;
+mod form;
+mod fs;
+mod initialize;
+mod mcp;
+mod notice;
+mod patch;
+mod permission;
+mod plan;
+mod prompt;
+mod provider;
+mod proxy;
+mod request_id;
+mod session;
+mod state;
+mod subagent;
+mod terminal;
+mod tool;
+pub mod unstable;
+mod update;
 
+pub use crate::json::RawJson;
+pub use auth::*;
 pub use base::*;
+pub use capability::*;
+pub use command::*;
+pub use config::*;
 pub use content::*;
+pub use diff::*;
+pub use elicitation::*;
+pub use error::*;
+pub use form::*;
+pub use fs::*;
+pub use initialize::*;
+pub use mcp::*;
+pub use notice::*;
+pub use permission::*;
+pub use plan::*;
+pub use prompt::*;
+pub use provider::*;
+pub use proxy::*;
+pub use request_id::*;
+pub use session::*;
+pub use state::*;
+pub use subagent::*;
+pub use terminal::*;
+pub use tool::*;
+pub use update::*;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! What either end offers. A capability is there or it is not; v1's flags and v2's objects are the same to us.
+
+use crate::Dialect;
+use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::json::{DecodeError, Reader, Writer};
+
+record! {
+    /// Something that is offered: being there is all it says.
+    pub struct Capability {}
+
+    /// What a client can do.
+    pub struct ClientCapabilities {
+        optional {
+            /// Which files it reads and writes for the agent.
+            fs: FsCapabilities = Defaulted ["fs", "", ""],
+            /// Whether it runs commands for the agent.
+            terminal: bool = Defaulted ["terminal", "", ""],
+            /// Which kinds of login it can do.
+            auth: ClientAuthCapabilities = Defaulted ["auth", "", "auth"],
+            /// Which questions it can ask the user.
+            elicitation: Option<ElicitationCapabilities> = Lenient ["elicitation", "", "elicitation"],
+            /// Which updates of a session it understands. Since v2 it has to understand them all.
+            session: ClientSessionCapabilities = Defaulted ["session", "-", "-"],
+            /// Whether it understands subagents (unstable).
+            subagents: Option<Capability> = Lenient ["subagents", "-", "-"],
+            /// Whether it understands plans that have an id (unstable).
+            plan: Option<Capability> = Lenient ["plan", "-", "-"],
+        }
+    }
+
+    /// Which file requests a client answers.
+    pub struct FsCapabilities {
+        optional {
+            /// It reads text files.
+            read_text_file: bool = Defaulted "readTextFile",
+            /// It writes text files.
+            write_text_file: bool = Defaulted "writeTextFile",
+        }
+    }
+
+    /// Which kinds of login a client can do.
+    pub struct ClientAuthCapabilities {
+        optional {
+            /// It can run the agent's login in a terminal.
+            terminal: Option<Capability> = Offered "terminal",
+        }
+    }
+
+    /// Which questions a client can ask the user.
+    pub struct ElicitationCapabilities {
+        optional {
+            /// It shows forms.
+            form: Option<Capability> = Lenient "form",
+            /// It opens addresses.
+            url: Option<Capability> = Lenient "url",
+        }
+    }
+
+    /// Which updates of a session a v1 client understands.
+    pub struct ClientSessionCapabilities {
+        optional {
+            /// Compactions of the conversation.
+            compaction: Option<Capability> = Lenient "compaction",
+            /// Notices.
+            notices: Option<Capability> = Lenient "notices",
+            /// Kinds of configuration options.
+            config_options: Option<ClientConfigCapabilities> = Lenient "configOptions",
+        }
+    }
+
+    /// Which configuration options a v1 client understands besides lists.
+    pub struct ClientConfigCapabilities {
+        optional {
+            /// Switches.
+            boolean: Option<Capability> = Lenient "boolean",
+        }
+    }
+
+    /// How an agent logs in and out.
+    pub struct AgentAuthCapabilities {
+        optional {
+            /// It can log out. Since v2 this follows from having ways to log in.
+            logout: Option<Capability> = Lenient ["logout", "logout", "-"],
+            /// It tells who is logged in (unstable).
+            status: Option<Capability> = Lenient "status",
+        }
+    }
+
+    /// What an agent's sessions can do.
+    pub struct SessionCapabilities {
+        optional {
+            /// What a prompt may hold besides text and links.
+            prompt: PromptCapabilities = Defaulted ["-", "prompt", "prompt"],
+            /// Which MCP servers it connects to.
+            mcp: McpCapabilities = Defaulted ["-", "mcp", "mcp"],
+            /// Sessions can be loaded with their history. Since v2 `resume` does that.
+            load: Option<Capability> = Lenient ["-", "load", "-"],
+            /// Sessions can be listed.
+            list: Option<Capability> = Lenient ["list", "list", "-"],
+            /// Sessions can be taken up again.
+            resume: Option<Capability> = Lenient ["resume", "resume", "-"],
+            /// Sessions can be closed.
+            close: Option<Capability> = Lenient ["close", "close", "-"],
+            /// Sessions can be deleted.
+            delete: Option<Capability> = Lenient "delete",
+            /// Sessions can have more than one root.
+            additional_directories: Option<Capability> = Lenient "additionalDirectories",
+            /// Sessions can be forked (unstable).
+            fork: Option<Capability> = Lenient "fork",
+            /// Sessions can be archived (unstable).
+            archive: Option<Capability> = Lenient "archive",
+            /// Sessions tell whether they are open (unstable).
+            status: Option<Capability> = Lenient "status",
+            /// Sessions can be given a title (unstable).
+            title: Option<Capability> = Lenient "title",
+            /// Sessions take a system prompt (unstable).
+            system_prompt: Option<SystemPromptCapabilities> = Lenient "systemPrompt",
+        }
+    }
+
+    /// What a prompt may hold besides text and links.
+    pub struct PromptCapabilities {
+        optional {
+            /// Pictures.
+            image: Option<Capability> = Offered "image",
+            /// Sounds.
+            audio: Option<Capability> = Offered "audio",
+            /// Resources with their contents.
+            embedded_context: Option<Capability> = Offered "embeddedContext",
+        }
+    }
+
+    /// Which MCP servers an agent connects to.
+    pub struct McpCapabilities {
+        optional {
+            /// Programs. In v1 every agent starts them.
+            stdio: Option<Capability> = Lenient ["-", "stdio", "stdio"],
+            /// Servers that speak HTTP.
+            http: Option<Capability> = Offered "http",
+            /// Servers that speak the old HTTP with events.
+            sse: Option<Capability> = Offered ["sse", "sse", ""],
+            /// Servers that the client carries messages to (unstable).
+            acp: Option<Capability> = Offered "acp",
+        }
+    }
+
+    /// How a session takes a system prompt (unstable).
+    pub struct SystemPromptCapabilities {
+        optional {
+            /// Ways to use it besides appending.
+            mode: Option<SystemPromptModeCapabilities> = Lenient "mode",
+        }
+    }
+
+    /// Ways to use a system prompt besides appending (unstable).
+    pub struct SystemPromptModeCapabilities {
+        optional {
+            /// It can take the place of the agent's own.
+            override_mode: Option<Capability> = Lenient "override",
+        }
+    }
+
+    /// What can be done to a thing that runs: a tool call, a terminal, a subagent.
+    pub struct CancelCapabilities {
+        optional {
+            /// It can be cancelled.
+            cancel: Option<Capability> = Lenient "cancel",
+        }
+    }
+
+    /// The capabilities of an agent as they stand on the wire. v1 has what concerns sessions in four places.
+    struct AgentWire {
+        optional {
+            load: Option<Capability> = Offered ["loadSession", "-", "-"],
+            prompt: PromptCapabilities = Defaulted ["promptCapabilities", "-", "-"],
+            mcp: McpCapabilities = Defaulted ["mcpCapabilities", "-", "-"],
+            session: Option<SessionCapabilities> = Lenient ["sessionCapabilities", "session", "session"],
+            auth: AgentAuthCapabilities = Defaulted "auth",
+            providers: Option<Capability> = Lenient ["providers", "", "providers"],
+        }
+    }
+}
+
+/// What a tool call can be told: see [`CancelCapabilities`].
+pub type ToolCallCapabilities = CancelCapabilities;
+/// What a terminal can be told: see [`CancelCapabilities`].
+pub type TerminalCapabilities = CancelCapabilities;
+/// What a subagent can be told: see [`CancelCapabilities`].
+pub type SubagentCapabilities = CancelCapabilities;
+
+/// What an agent can do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AgentCapabilities {
+    /// What its sessions can do; a v2 agent may have none. In v1 there are always sessions.
+    pub session: Option<SessionCapabilities>,
+    /// How it logs in and out.
+    pub auth: AgentAuthCapabilities,
+    /// Its providers of language models can be set (unstable).
+    pub providers: Option<Capability>,
+    /// Free data of the implementations, kept as it came.
+    pub meta: Option<super::Meta>,
+}
+
+impl AgentCapabilities {
+    /// The capabilities of an agent that offers nothing.
+    pub fn new() -> Self {
+        AgentCapabilities::default()
+    }
+}
+
+impl Decode for AgentCapabilities {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let AgentWire { load, prompt, mcp, mut session, auth, providers, meta } = AgentWire::decode(reader)?;
+        if reader.dialect() == Dialect::V1 {
+            session = Some(SessionCapabilities { load, prompt, mcp, ..session.unwrap_or_default() });
+        }
+        Ok(AgentCapabilities { session, auth, providers, meta })
+    }
+}
+
+impl Encode for AgentCapabilities {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let AgentCapabilities { session, auth, providers, meta } = self.clone();
+        let mut wire = AgentWire { session, auth, providers, meta, ..AgentWire::default() };
+        if writer.dialect() == Dialect::V1 {
+            let session = wire.session.take().unwrap_or_default();
+            wire.load = session.load.clone();
+            wire.prompt = session.prompt.clone();
+            wire.mcp = session.mcp.clone();
+            wire.session = Some(session);
+        }
+        wire.encode(writer);
+    }
+}
+
+serde_through_json!(AgentCapabilities);

@@ -1,0 +1,220 @@
+//! Changes of files: both texts, as v1 has them, or a patch, as v2 has it.
+
+use super::patch;
+use crate::Dialect;
+use crate::codec::{Decode, record, string_enum, union};
+use crate::json::{DecodeError, Reader, Reason, Writer};
+
+/// A change of files. Either form is understood in every dialect; on the wire the other is made where it is needed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Diff {
+    /// One file, with its texts.
+    Text(TextDiff),
+    /// What became of which files, with a patch.
+    Patch(PatchDiff),
+}
+
+record! {
+    /// The texts of one file before and after.
+    pub struct TextDiff {
+        required {
+            /// The file, absolute.
+            path: String = "path",
+            /// The text after.
+            new_text: String = "newText",
+        }
+        optional {
+            /// The text before; absent means that the file is new.
+            old_text: Option<String> = Lenient "oldText",
+        }
+    }
+
+    /// What became of which files.
+    pub struct PatchDiff {
+        lists {
+            /// What became of which files.
+            changes: Vec<DiffChange> = "changes",
+        }
+        optional {
+            /// The change of their contents.
+            patch: Option<DiffPatch> = Lenient "patch",
+        }
+    }
+
+    /// A change of contents.
+    pub struct DiffPatch {
+        required {
+            /// The language of the text.
+            format: DiffPatchFormat = "format",
+            /// The change.
+            text: String = "text",
+        }
+    }
+
+    /// A file that was added, deleted or modified.
+    pub struct PathChange {
+        required {
+            /// The file, absolute.
+            path: String = "path",
+        }
+        optional {
+            /// What sort of file it is.
+            file_type: Option<DiffFileType> = Lenient "fileType",
+            /// Its media type.
+            mime_type: Option<String> = Lenient "mimeType",
+        }
+    }
+
+    /// A file that was moved or copied.
+    pub struct PathPairChange {
+        required {
+            /// Where it was, absolute.
+            old_path: String = "oldPath",
+            /// Where it is now, absolute.
+            path: String = "path",
+        }
+        optional {
+            /// What sort of file it is.
+            file_type: Option<DiffFileType> = Lenient "fileType",
+            /// Its media type.
+            mime_type: Option<String> = Lenient "mimeType",
+        }
+    }
+}
+
+union! {
+    /// What became of a file.
+    pub enum DiffChange tag "operation" without [From] {
+        /// It is new.
+        Add(PathChange) = "add",
+        /// It is gone.
+        Delete(PathChange) = "delete",
+        /// It has other contents.
+        Modify(PathChange) = "modify",
+        /// It is elsewhere, perhaps with other contents.
+        Move(PathPairChange) = "move",
+        /// There is a copy, perhaps with other contents.
+        Copy(PathPairChange) = "copy",
+    }
+}
+
+string_enum! {
+    /// What sort of file a change is about.
+    pub enum DiffFileType {
+        /// Text.
+        Text = "text",
+        /// Bytes.
+        Binary = "binary",
+        /// A directory.
+        Directory = "directory",
+        /// A link.
+        Symlink = "symlink",
+    }
+
+    /// The language of a patch.
+    pub enum DiffPatchFormat {
+        /// What `git diff` writes, with absolute paths and without prefixes.
+        GitPatch = "git_patch",
+    }
+}
+
+impl Diff {
+    /// One file, with its texts; without an old one it is new.
+    pub fn text(path: impl Into<String>, old_text: Option<String>, new_text: impl Into<String>) -> Self {
+        Diff::Text(TextDiff { old_text, ..TextDiff::new(path, new_text) })
+    }
+
+    /// The same change as a patch.
+    pub fn to_patch(&self) -> PatchDiff {
+        let diff = match self {
+            Diff::Patch(patch) => return patch.clone(),
+            Diff::Text(diff) => diff,
+        };
+        let change = PathChange { file_type: Some(DiffFileType::Text), ..PathChange::new(diff.path.as_str()) };
+        let change = if diff.old_text.is_none() { DiffChange::Add(change) } else { DiffChange::Modify(change) };
+        let text = patch::write(&diff.path, diff.old_text.as_deref(), &diff.new_text);
+        PatchDiff {
+            patch: Some(DiffPatch::new(DiffPatchFormat::GitPatch, text)),
+            meta: diff.meta.clone(),
+            ..PatchDiff::new([change])
+        }
+    }
+
+    /// The same change as the texts of one file, where the patch tells them: a file that is new or gone, or a single
+    /// hunk that reaches from the first line to the last.
+    pub fn to_text(&self) -> Option<TextDiff> {
+        let diff = match self {
+            Diff::Text(diff) => return Some(diff.clone()),
+            Diff::Patch(diff) => diff,
+        };
+        let [change] = diff.changes.as_slice() else { return None };
+        let patch = diff.patch.as_ref().filter(|patch| patch.format == DiffPatchFormat::GitPatch)?;
+        let (path, whole) = match change {
+            DiffChange::Add(change) | DiffChange::Delete(change) => (&change.path, true),
+            DiffChange::Modify(change) => (&change.path, false),
+            _ => return None,
+        };
+        let (old_text, new_text) = patch::read(&patch.text, whole)?;
+        let old_text = if matches!(change, DiffChange::Add(_)) { None } else { Some(old_text) };
+        Some(TextDiff { old_text, meta: diff.meta.clone(), ..TextDiff::new(path.as_str(), new_text) })
+    }
+
+    /// The change for people who cannot be shown it in any other way.
+    pub(crate) fn to_markdown(&self) -> String {
+        let diff = self.to_patch();
+        let mut text = String::new();
+        for change in &diff.changes {
+            let path = match change {
+                DiffChange::Add(change) | DiffChange::Delete(change) | DiffChange::Modify(change) => &change.path,
+                DiffChange::Move(change) | DiffChange::Copy(change) => &change.path,
+                DiffChange::Other(_) => continue,
+            };
+            text.push_str(&format!("{} `{path}`\n", change.tag()));
+        }
+        if let Some(patch) = &diff.patch {
+            // The fence is longer than any in the patch, so that the patch cannot end it.
+            let longest = patch.text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+            let fence = "`".repeat(longest.max(2) + 1);
+            text.push_str(&format!("\n{fence}diff\n{}\n{fence}\n", patch.text.trim_end_matches('\n')));
+        }
+        text
+    }
+
+    pub(crate) fn encode_fields(&self, writer: &mut Writer<'_>) {
+        let old = writer.dialect() != Dialect::V2;
+        match self {
+            Diff::Text(diff) if old => diff.encode_fields(writer),
+            Diff::Patch(diff) if !old => diff.encode_fields(writer),
+            Diff::Text(_) => self.to_patch().encode_fields(writer),
+            Diff::Patch(diff) => match self.to_text() {
+                Some(text) => text.encode_fields(writer),
+                None => diff.encode_fields(writer),
+            },
+        }
+    }
+}
+
+impl From<TextDiff> for Diff {
+    fn from(diff: TextDiff) -> Self {
+        Diff::Text(diff)
+    }
+}
+
+impl From<PatchDiff> for Diff {
+    fn from(diff: PatchDiff) -> Self {
+        Diff::Patch(diff)
+    }
+}
+
+impl Decode for Diff {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        if reader.has_key("changes")? {
+            PatchDiff::decode(reader).map(Diff::Patch)
+        } else if reader.has_key("newText")? {
+            TextDiff::decode(reader).map(Diff::Text)
+        } else {
+            let field = if reader.dialect() == Dialect::V2 { "changes" } else { "newText" };
+            Err(DecodeError::new(Reason::Missing).in_field(field))
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The first exchange: who both ends are, and what they can do.
+
+use super::{AgentCapabilities, AuthMethod, ClientCapabilities};
+use crate::codec::record;
+
+record! {
+    /// A program that speaks the protocol.
+    pub struct Implementation {
+        required {
+            /// Its name, for programs.
+            name: String = "name",
+            /// Its version.
+            version: String = "version",
+        }
+        optional {
+            /// Its name, for people.
+            title: Option<String> = Lenient "title",
+        }
+    }
+
+    /// Opens a connection.
+    pub struct InitializeRequest {
+        required {
+            /// The newest version that the client speaks.
+            protocol_version: u16 = "protocolVersion",
+        }
+        optional {
+            /// The client.
+            info: Option<Implementation> = Expected ["clientInfo", "clientInfo", "info"],
+            /// What the client can do.
+            capabilities: ClientCapabilities = Defaulted ["clientCapabilities", "capabilities", "capabilities"],
+        }
+    }
+
+    /// Says how the connection goes on.
+    pub struct InitializeResponse {
+        required {
+            /// The version that both ends speak from now on.
+            protocol_version: u16 = "protocolVersion",
+        }
+        optional {
+            /// The agent.
+            info: Option<Implementation> = Expected ["agentInfo", "agentInfo", "info"],
+            /// What the agent can do.
+            capabilities: AgentCapabilities = Defaulted ["agentCapabilities", "capabilities", "capabilities"],
+            /// The ways to log in.
+            auth_methods: Vec<AuthMethod> = List "authMethods",
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the agent means to do.
+
+use super::PlanId;
+use crate::codec::{record, string_enum, union};
+
+record! {
+    /// The one plan of a v1 session.
+    pub struct PlanEntries {
+        lists {
+            /// All steps; they replace those before.
+            entries: Vec<PlanEntry> = "entries",
+        }
+    }
+
+    /// A plan as it is now.
+    pub struct PlanUpdate {
+        required {
+            /// The plan; it replaces the one with the same id.
+            plan: PlanContent = "plan",
+        }
+    }
+
+    /// A plan is gone (unstable).
+    pub struct PlanRemoved {
+        required {
+            /// The plan.
+            plan_id: PlanId = ["planId", "id", "planId"],
+        }
+    }
+
+    /// A plan that is a list of steps.
+    pub struct PlanItems {
+        required {
+            /// Its id.
+            plan_id: PlanId = ["planId", "id", "planId"],
+        }
+        lists {
+            /// All steps; they replace those before.
+            entries: Vec<PlanEntry> = "entries",
+        }
+    }
+
+    /// A plan that is a file (unstable).
+    pub struct PlanFile {
+        required {
+            /// Its id.
+            plan_id: PlanId = ["planId", "id", "planId"],
+            /// Where the file is.
+            uri: String = "uri",
+        }
+    }
+
+    /// A plan that is text (unstable).
+    pub struct PlanMarkdown {
+        required {
+            /// Its id.
+            plan_id: PlanId = ["planId", "id", "planId"],
+            /// The text, as Markdown.
+            content: String = "content",
+        }
+    }
+
+    /// A step of a plan.
+    pub struct PlanEntry {
+        required {
+            /// What is to be done.
+            content: String = "content",
+            /// How much it matters.
+            priority: PlanPriority = "priority",
+            /// How far it is.
+            status: PlanStatus = "status",
+        }
+    }
+}
+
+union! {
+    /// The contents of a plan.
+    pub enum PlanContent tag "type" {
+        /// A list of steps.
+        Items(PlanItems) = "items",
+        /// A file (unstable).
+        File(PlanFile) = "file",
+        /// Text (unstable).
+        Markdown(PlanMarkdown) = "markdown",
+    }
+}
+
+string_enum! {
+    /// How much a step matters.
+    pub enum PlanPriority {
+        /// Much.
+        High = "high",
+        /// Somewhat.
+        Medium = "medium",
+        /// Little.
+        Low = "low",
+    }
+
+    /// How far a step is.
+    pub enum PlanStatus {
+        /// Not begun.
+        Pending = "pending",
+        /// Begun.
+        InProgress = "in_progress",
+        /// Done.
+        Completed = "completed",
+        /// Given up.
+        Cancelled = "cancelled",
+    }
+}

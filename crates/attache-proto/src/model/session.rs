@@ -1,0 +1,398 @@
+//! Sessions: opening, finding, closing them, and what they start with.
+
+use super::{AvailableCommand, ConfigOption, ConfigValueId, ContentBlock, McpServer, ModeId, SessionId, StateUpdate};
+use crate::codec::{record, string_enum, union};
+
+record! {
+    /// Opens a new session.
+    pub struct NewSessionRequest {
+        required {
+            /// The directory to work in, absolute.
+            cwd: String = "cwd",
+        }
+        optional {
+            /// More directories to work in, absolute.
+            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            /// MCP servers to connect to.
+            mcp_servers: Vec<McpServer> = V1List "mcpServers",
+            /// What to tell the model besides or instead of the agent's own words (unstable).
+            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+        }
+    }
+
+    /// The new session.
+    pub struct NewSessionResponse {
+        required {
+            /// Its id.
+            session_id: SessionId = "sessionId",
+        }
+        optional {
+            /// Its modes.
+            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            /// Its models, as the first agents had them.
+            models: Option<ModelState> = Lenient ["models", "", ""],
+            /// Its configuration options.
+            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            /// Its commands.
+            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+        }
+    }
+
+    /// Takes up a session and tells its history. v2 resumes instead, with a place to replay from.
+    pub struct LoadSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The directory to work in, absolute.
+            cwd: String = "cwd",
+        }
+        optional {
+            /// More directories to work in, absolute.
+            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            /// MCP servers to connect to.
+            mcp_servers: Vec<McpServer> = V1List "mcpServers",
+            /// What to tell the model besides or instead of the agent's own words (unstable).
+            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+        }
+    }
+
+    /// The session is loaded, its history told.
+    pub struct LoadSessionResponse {
+        optional {
+            /// Its modes.
+            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            /// Its models, as the first agents had them.
+            models: Option<ModelState> = Lenient ["models", "", ""],
+            /// Its configuration options.
+            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+        }
+    }
+
+    /// Takes up a session.
+    pub struct ResumeSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The directory to work in, absolute.
+            cwd: String = "cwd",
+        }
+        optional {
+            /// More directories to work in, absolute.
+            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            /// MCP servers to connect to.
+            mcp_servers: Vec<McpServer> = StrictList "mcpServers",
+            /// From where to tell its history; absent means not at all.
+            replay_from: Option<ReplayFrom> = Optional ["", "", "replayFrom"],
+            /// What to tell the model besides or instead of the agent's own words (unstable).
+            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+        }
+    }
+
+    /// The session goes on.
+    pub struct ResumeSessionResponse {
+        optional {
+            /// Its modes.
+            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            /// Its models, as the first agents had them.
+            models: Option<ModelState> = Lenient ["models", "", ""],
+            /// Its configuration options.
+            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            /// Its commands.
+            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+        }
+    }
+
+    /// Opens a new session that starts with the history of another (unstable).
+    pub struct ForkSessionRequest {
+        required {
+            /// The other session.
+            session_id: SessionId = "sessionId",
+            /// The directory to work in, absolute.
+            cwd: String = "cwd",
+        }
+        optional {
+            /// More directories to work in, absolute.
+            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            /// MCP servers to connect to.
+            mcp_servers: Vec<McpServer> = StrictList "mcpServers",
+            /// What to tell the model besides or instead of the agent's own words.
+            system_prompt: Option<SystemPrompt> = Optional "systemPrompt",
+        }
+    }
+
+    /// The new session (unstable).
+    pub struct ForkSessionResponse {
+        required {
+            /// Its id.
+            session_id: SessionId = "sessionId",
+        }
+        optional {
+            /// Its modes.
+            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            /// Its configuration options.
+            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            /// Its commands.
+            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+        }
+    }
+
+    /// Asks for the sessions that there are.
+    pub struct ListSessionsRequest {
+        optional {
+            /// Only those that work in this directory.
+            cwd: Option<String> = Optional "cwd",
+            /// Where the last answer ended.
+            cursor: Option<String> = Optional "cursor",
+            /// Whether those in the archive count (unstable).
+            archived: Option<ArchiveFilter> = Optional ["archived", "", "archived"],
+        }
+    }
+
+    /// Some of the sessions that there are.
+    pub struct ListSessionsResponse {
+        lists {
+            /// The sessions.
+            sessions: Vec<SessionInfo> = "sessions",
+        }
+        optional {
+            /// Where to go on, when there are more.
+            next_cursor: Option<String> = Optional "nextCursor",
+        }
+    }
+
+    /// A session in a list.
+    pub struct SessionInfo {
+        required {
+            /// Its id.
+            session_id: SessionId = "sessionId",
+            /// The directory that it works in, absolute.
+            cwd: String = "cwd",
+        }
+        optional {
+            /// More directories that it works in.
+            additional_directories: Vec<String> = List "additionalDirectories",
+            /// Its title.
+            title: Option<String> = Lenient "title",
+            /// When it last changed, as an ISO 8601 time.
+            updated_at: Option<String> = Lenient "updatedAt",
+            /// Whether it is in the archive (unstable).
+            archived: Option<bool> = Lenient ["archived", "", "archived"],
+        }
+    }
+
+    /// Closes a session: what runs in it is cancelled.
+    pub struct CloseSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+
+    /// The session is closed.
+    pub struct CloseSessionResponse {}
+
+    /// Deletes a session and its history.
+    pub struct DeleteSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+
+    /// The session is deleted.
+    pub struct DeleteSessionResponse {}
+
+    /// Puts a session into the archive (unstable).
+    pub struct ArchiveSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+
+    /// The session is in the archive (unstable).
+    pub struct ArchiveSessionResponse {}
+
+    /// Takes a session out of the archive (unstable).
+    pub struct UnarchiveSessionRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+
+    /// The session is out of the archive (unstable).
+    pub struct UnarchiveSessionResponse {}
+
+    /// Asks whether a session is open (unstable).
+    pub struct SessionStatusRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+
+    /// Whether a session is open (unstable).
+    pub struct SessionStatusResponse {
+        required {
+            /// Whether it is.
+            status: SessionStatus = "status",
+        }
+        optional {
+            /// What it is doing.
+            state: Option<StateUpdate> = Lenient ["", "", "state"],
+        }
+    }
+
+    /// Gives a session a title (unstable).
+    pub struct SetTitleRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The title.
+            title: String = "title",
+        }
+    }
+
+    /// The title that the session has now (unstable).
+    pub struct SetTitleResponse {
+        required {
+            /// The title, as the agent took it.
+            title: String = "title",
+        }
+    }
+
+    /// The modes of a session.
+    pub struct ModeState {
+        required {
+            /// The one it is in.
+            current_mode_id: ModeId = "currentModeId",
+        }
+        lists {
+            /// All of them.
+            available_modes: Vec<Mode> = "availableModes",
+        }
+    }
+
+    /// A mode that a session can be in.
+    pub struct Mode {
+        required {
+            /// Its id.
+            id: ModeId = "id",
+            /// Its name to show.
+            name: String = "name",
+        }
+        optional {
+            /// What it means.
+            description: Option<String> = Lenient "description",
+        }
+    }
+
+    /// Puts a session into a mode.
+    pub struct SetModeRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The mode.
+            mode_id: ModeId = "modeId",
+        }
+    }
+
+    /// The session is in that mode.
+    pub struct SetModeResponse {}
+
+    /// The models of a session, as the first agents had them; a configuration option took their place.
+    pub struct ModelState {
+        required {
+            /// The one in use.
+            current_model_id: ConfigValueId = "currentModelId",
+        }
+        lists {
+            /// All of them.
+            available_models: Vec<ModelInfo> = "availableModels",
+        }
+    }
+
+    /// A model that a session can use.
+    pub struct ModelInfo {
+        required {
+            /// Its id.
+            model_id: ConfigValueId = "modelId",
+            /// Its name to show.
+            name: String = "name",
+        }
+        optional {
+            /// What it is good for.
+            description: Option<String> = Lenient "description",
+        }
+    }
+
+    /// Has a session use a model, as the first agents had it.
+    pub struct SetModelRequest {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The model.
+            model_id: ConfigValueId = "modelId",
+        }
+    }
+
+    /// The session uses that model.
+    pub struct SetModelResponse {}
+
+    /// What to tell the model besides or instead of the agent's own words (unstable).
+    pub struct SystemPrompt {
+        required {
+            /// Besides or instead.
+            mode: SystemPromptMode = "mode",
+            /// The words.
+            content: Vec<ContentBlock> = "content",
+        }
+    }
+
+    /// Tells the history from its start.
+    pub struct ReplayFromStart {}
+}
+
+union! {
+    /// From where to tell the history of a session.
+    pub enum ReplayFrom tag "type" {
+        /// From its start.
+        Start(ReplayFromStart) = "start",
+    }
+}
+
+impl ReplayFrom {
+    /// From the start.
+    pub fn start() -> Self {
+        ReplayFrom::Start(ReplayFromStart::new())
+    }
+}
+
+string_enum! {
+    /// Whether sessions in the archive count (unstable).
+    pub enum ArchiveFilter {
+        /// They do not.
+        Exclude = "exclude",
+        /// They do.
+        Include = "include",
+        /// Only they do.
+        Only = "only",
+    }
+
+    /// Whether a session is open (unstable).
+    pub enum SessionStatus {
+        /// It is open.
+        Open = "open",
+        /// It is kept, and can be taken up again.
+        Saved = "saved",
+    }
+
+    /// How a system prompt is used (unstable).
+    pub enum SystemPromptMode {
+        /// After the agent's own.
+        Append = "append",
+        /// In its place.
+        Override = "override",
+    }
+}

@@ -1,0 +1,109 @@
+//! What a session is doing.
+
+use super::{ErrorObject, SessionId, StopReason, TerminalId, ToolCallId, Usage};
+use crate::codec::{record, union};
+
+union! {
+    /// What a session is doing from now on.
+    pub enum StateUpdate tag "state" within ["sessionUpdate"] {
+        /// It works.
+        Running(RunningState) = "running",
+        /// It waits for the user's next message.
+        Idle(IdleState) boxed = "idle",
+        /// It waits for the user to decide something.
+        RequiresAction(RequiresActionState) = "requires_action",
+        /// The agent cannot tell (unstable).
+        Unknown(UnknownState) = "unknown",
+    }
+
+    /// Work that goes on beside the conversation.
+    pub enum BackgroundWork tag "type" {
+        /// A command.
+        Terminal(BackgroundTerminal) = "terminal",
+        /// A tool call.
+        ToolCall(BackgroundToolCall) = "tool_call",
+        /// A subagent (unstable).
+        Subagent(BackgroundSubagent) = "subagent",
+    }
+}
+
+impl StateUpdate {
+    /// Idle, for this reason.
+    pub fn idle(stop_reason: StopReason) -> Self {
+        IdleState { stop_reason: Some(stop_reason), ..IdleState::new() }.into()
+    }
+
+    /// Working.
+    pub fn running() -> Self {
+        RunningState::new().into()
+    }
+
+    /// Waiting for the user to decide something.
+    pub fn requires_action() -> Self {
+        RequiresActionState::new().into()
+    }
+}
+
+record! {
+    /// The session works.
+    pub struct RunningState {
+        optional {
+            /// What goes on beside it; absent means not told.
+            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+        }
+    }
+
+    /// The session waits for the user's next message.
+    pub struct IdleState {
+        optional {
+            /// Why the last work ended; absent means not told.
+            stop_reason: Option<StopReason> = Lenient "stopReason",
+            /// What went wrong, when that is the reason.
+            error: Option<ErrorObject> = Lenient "error",
+            /// The tokens that the work took (unstable).
+            usage: Option<Usage> = Lenient "usage",
+            /// What goes on beside it; absent means not told.
+            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+        }
+    }
+
+    /// The session waits for the user to decide something.
+    pub struct RequiresActionState {
+        optional {
+            /// What goes on beside it; absent means not told.
+            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+        }
+    }
+
+    /// The agent cannot tell what the session is doing (unstable).
+    pub struct UnknownState {
+        optional {
+            /// What goes on beside it; absent means not told.
+            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+        }
+    }
+
+    /// A command that goes on beside the conversation.
+    pub struct BackgroundTerminal {
+        required {
+            /// The terminal.
+            terminal_id: TerminalId = "terminalId",
+        }
+    }
+
+    /// A tool call that goes on beside the conversation.
+    pub struct BackgroundToolCall {
+        required {
+            /// The tool call.
+            tool_call_id: ToolCallId = "toolCallId",
+        }
+    }
+
+    /// A subagent that goes on beside the conversation (unstable).
+    pub struct BackgroundSubagent {
+        required {
+            /// Its session.
+            session_id: SessionId = "sessionId",
+        }
+    }
+}

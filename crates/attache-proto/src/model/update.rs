@@ -1,0 +1,198 @@
+//! News of a session, from the agent to the client.
+
+use super::{
+    AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ConfigOption, ContentBlock, MessageId, ModeId, Notice,
+    Patch, PlanEntries, PlanItems, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
+    StateUpdate, SubagentUpdate, TerminalOutputChunk, TerminalUpdate, ToolCallContentChunk, ToolCallUpdate,
+};
+use crate::Dialect;
+use crate::codec::{Decode, Encode, record, union};
+use crate::json::{DecodeError, Reader, Reason, Writer};
+
+record! {
+    /// News of a session.
+    pub struct SessionNotification {
+        required {
+            /// The session.
+            session_id: SessionId = "sessionId",
+            /// The news.
+            update: SessionUpdate = "update",
+        }
+    }
+
+    /// One more piece of a message.
+    pub struct MessageChunk {
+        required {
+            /// The piece.
+            content: ContentBlock = "content",
+        }
+        optional {
+            /// The message. Optional in v1 only.
+            message_id: Option<MessageId> = RequiredSinceV2 "messageId",
+        }
+    }
+
+    /// What is new about a message. An id not seen before begins one.
+    pub struct MessageUpdate upsert {
+        required {
+            /// The message.
+            message_id: MessageId = "messageId",
+        }
+        optional {
+            /// All of it.
+            content: Patch<Vec<ContentBlock>> = UpsertList "content",
+        }
+    }
+
+    /// The commands that there are now.
+    pub struct CommandsUpdate {
+        lists {
+            /// All of them.
+            available_commands: Vec<AvailableCommand> = "availableCommands",
+        }
+    }
+
+    /// The mode that the session is in now.
+    pub struct ModeUpdate {
+        required {
+            /// The mode. One page of the official text calls it `modeId`.
+            current_mode_id: ModeId = ["currentModeId", "currentModeId", "currentModeId" or "modeId"],
+        }
+    }
+
+    /// The configuration options as they are now.
+    pub struct ConfigOptionsUpdate {
+        lists {
+            /// All of them.
+            config_options: Vec<ConfigOption> = "configOptions",
+        }
+    }
+
+    /// What is new about the session itself.
+    pub struct SessionInfoUpdate upsert {
+        optional {
+            /// Its title.
+            title: Patch<String> = ClearableUpsert "title",
+            /// When it last changed, as an ISO 8601 time.
+            updated_at: Patch<String> = ClearableUpsert "updatedAt",
+        }
+    }
+
+    /// How full the model's context is, and what the session has cost.
+    pub struct UsageUpdate {
+        required {
+            /// The tokens in the context.
+            used: u64 = "used",
+            /// The tokens that fit.
+            size: u64 = "size",
+        }
+        optional {
+            /// What the session has cost so far.
+            cost: Patch<Cost> = Upsert "cost",
+        }
+    }
+
+    /// An amount of money.
+    pub struct Cost {
+        required {
+            /// How much.
+            amount: f64 = "amount",
+            /// Of what: an ISO 4217 code, or a unit of the agent's own.
+            currency: String = "currency",
+        }
+    }
+}
+
+union! {
+    /// News of a session.
+    pub enum SessionUpdate tag "sessionUpdate" without [From, Decode, Encode] {
+        /// A piece of what the user said.
+        UserMessageChunk(MessageChunk) = "user_message_chunk",
+        /// A piece of what the agent says.
+        AgentMessageChunk(MessageChunk) = "agent_message_chunk",
+        /// A piece of what the agent thinks.
+        AgentThoughtChunk(MessageChunk) = "agent_thought_chunk",
+        /// What the user said.
+        UserMessage(MessageUpdate) = "user_message" in [V2Draft, V2],
+        /// What the agent says.
+        AgentMessage(MessageUpdate) = "agent_message" in [V2Draft, V2],
+        /// What the agent thinks.
+        AgentThought(MessageUpdate) = "agent_thought" in [V2Draft, V2],
+        /// A new tool call, with a title. v2 has only the update and is told so.
+        ToolCall(ToolCallUpdate) boxed = "tool_call" in [V1],
+        /// A tool call as it is now.
+        ToolCallUpdate(ToolCallUpdate) boxed = "tool_call_update",
+        /// A piece of what a tool call brought forth.
+        ToolCallContentChunk(ToolCallContentChunk) = "tool_call_content_chunk" in [V2Draft, V2],
+        /// The plan. v2 has only plans with an id and is told so.
+        Plan(PlanEntries) = "plan" in [V1],
+        /// A plan as it is now; unstable in v1.
+        PlanUpdate(PlanUpdate) = "plan_update",
+        /// A plan is gone (unstable).
+        PlanRemoved(PlanRemoved) = "plan_removed" in [V1, V2],
+        /// The commands that there are now.
+        AvailableCommands(CommandsUpdate) = "available_commands_update",
+        /// The mode that the session is in now.
+        CurrentMode(ModeUpdate) = "current_mode_update" in [V1],
+        /// The configuration options as they are now.
+        ConfigOptions(ConfigOptionsUpdate) = "config_option_update",
+        /// The session has another title or time.
+        SessionInfo(SessionInfoUpdate) = "session_info_update",
+        /// How full the context is.
+        Usage(UsageUpdate) = "usage_update",
+        /// Something to tell the user beside the conversation.
+        Notice(Notice) = "notice" in [V1, V2],
+        /// The conversation is being compacted.
+        Compaction(CompactionUpdate) = "compaction_update" in [V1, V2],
+        /// A piece of the summary that takes the conversation's place.
+        CompactionSummaryChunk(CompactionSummaryChunk) = "compaction_summary_chunk" in [V1, V2],
+        /// What the session is doing.
+        State(StateUpdate) = "state_update" in [V2],
+        /// A terminal as it is now.
+        TerminalUpdate(TerminalUpdate) boxed = "terminal_update" in [V2],
+        /// More output of a terminal.
+        TerminalOutputChunk(TerminalOutputChunk) = "terminal_output_chunk" in [V2],
+        /// A subagent as it is now (unstable).
+        Subagent(SubagentUpdate) boxed = "subagent_update" in [V1, V2],
+        /// A message between agents (unstable).
+        SessionMessage(SessionMessage) boxed = "session_message" in [V1, V2],
+        /// A piece of a message between agents (unstable).
+        SessionMessageChunk(SessionMessageChunk) = "session_message_chunk" in [V1, V2],
+    }
+}
+
+impl Decode for SessionUpdate {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let update = SessionUpdate::decode_variant(reader)?;
+        match &update {
+            SessionUpdate::ToolCall(call) if call.title.set().is_none() => {
+                Err(DecodeError::new(Reason::Missing).in_field("title"))
+            }
+            _ => Ok(update),
+        }
+    }
+}
+
+impl Encode for SessionUpdate {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        if let SessionUpdate::Other(unknown) = self {
+            return unknown.encode(writer);
+        }
+        writer.begin_object();
+        match self {
+            SessionUpdate::ToolCall(call) if writer.dialect() != Dialect::V1 => {
+                writer.key("sessionUpdate");
+                writer.string("tool_call_update");
+                call.encode_fields(writer);
+            }
+            SessionUpdate::Plan(plan) if writer.dialect() != Dialect::V1 => {
+                writer.key("sessionUpdate");
+                writer.string("plan_update");
+                let items = PlanItems { meta: plan.meta.clone(), ..PlanItems::new("plan", plan.entries.clone()) };
+                PlanUpdate::new(items).encode_fields(writer);
+            }
+            update => update.encode_fields(writer),
+        }
+        writer.end_object();
+    }
+}
