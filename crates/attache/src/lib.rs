@@ -1,3 +1,4 @@
 //! x
 
 pub mod process;
+mod stdio;
