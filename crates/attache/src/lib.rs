@@ -1,1 +1,4 @@
 //! x
+
+pub mod process;
+mod stdio;

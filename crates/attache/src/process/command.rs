@@ -1,0 +1,305 @@
+//! What to launch, and why it could not be launched.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt, io,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::{Process, start, tail::is_harmful};
+
+/// A program to launch, with its arguments, environment and working directory.
+///
+/// No shell is involved: every argument reaches the program as it is. Values of environment variables are often
+/// secrets, so they are never shown, neither by `Debug` nor by `Display` nor in an error.
+///
+/// ```
+/// use attache::process::Command;
+///
+/// let command = Command::new("npx").args(["some-agent", "--log dir"]).env("API_KEY", "secret");
+/// assert_eq!(command.to_string(), "npx some-agent '--log dir'");
+/// assert_eq!(command, Command::from(["npx", "some-agent", "--log dir"]).env("API_KEY", "secret"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Command {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    clear_env: bool,
+    cwd: Option<PathBuf>,
+    stderr: Stderr,
+}
+
+/// Where a child's stderr goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stderr {
+    /// Its tail is kept for [`Process::stderr_tail`].
+    #[default]
+    Keep,
+    /// To our own stderr, as it is.
+    Inherit,
+}
+
+impl Command {
+    /// A command without arguments, in our own directory and environment.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            clear_env: false,
+            cwd: None,
+            stderr: Stderr::Keep,
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable. A later value for the same name wins.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts from an empty environment instead of ours.
+    #[must_use]
+    pub fn clear_env(mut self) -> Self {
+        self.clear_env = true;
+        self
+    }
+
+    /// Sets the working directory. On Unix a relative program path is looked up from there.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(cwd.into());
+        self
+    }
+
+    /// Sets where stderr goes; it is kept unless told otherwise.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Starts the program and gives its process, its stdin and its stdout.
+    ///
+    /// Must be called in a tokio runtime with IO and time enabled. Returns when the program has been started or could
+    /// not be.
+    pub fn spawn(self) -> Result<(Process, ChildStdin, ChildStdout), LaunchError> {
+        if self.program.is_empty() {
+            return Err(LaunchError::Empty);
+        }
+        // Asked first, because the kernel gives the same error for a missing directory and a missing program.
+        if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Err(LaunchError::NoDirectory { path: cwd.clone() });
+        }
+        let mut command = std::process::Command::new(&self.program);
+        if self.clear_env {
+            command.env_clear();
+        }
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(match self.stderr {
+            Stderr::Keep => Stdio::piped(),
+            Stderr::Inherit => Stdio::inherit(),
+        });
+        start(command).map_err(|error| self.explain(error))
+    }
+
+    fn explain(&self, error: io::Error) -> LaunchError {
+        let program = self.program.to_string_lossy().into_owned();
+        match (error.kind(), self.find_program().is_some()) {
+            (io::ErrorKind::NotFound, true) => LaunchError::NoInterpreter { program },
+            // A directory on the PATH that we may not enter turns "not found" into "permission denied".
+            (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, false) => LaunchError::NotFound { program },
+            (io::ErrorKind::PermissionDenied, true) => LaunchError::NotExecutable { program },
+            _ => LaunchError::Io { command: self.to_string(), source: error },
+        }
+    }
+
+    /// The file that the program's name stands for, if there is one.
+    fn find_program(&self) -> Option<PathBuf> {
+        if has_directory(&self.program) {
+            let path = self.cwd.as_deref().unwrap_or(Path::new("")).join(&self.program);
+            return path.exists().then_some(path);
+        }
+        let own = self.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+        let search_path = own.or_else(|| if self.clear_env { None } else { std::env::var_os("PATH") })?;
+        std::env::split_paths(&search_path).map(|directory| directory.join(&self.program)).find(|path| path.is_file())
+    }
+}
+
+fn has_directory(program: &OsStr) -> bool {
+    Path::new(program).components().nth(1).is_some() || Path::new(program).has_root()
+}
+
+/// Shows the program and its arguments as one would type them into a shell.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_quoted(f, &self.program)?;
+        for arg in &self.args {
+            f.write_str(" ")?;
+            write_quoted(f, arg)?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows the names of environment variables, never their values.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("clear_env", &self.clear_env)
+            .field("cwd", &self.cwd)
+            .field("stderr", &self.stderr)
+            .finish()
+    }
+}
+
+impl From<&str> for Command {
+    /// The text is the program's name, spaces included.
+    fn from(program: &str) -> Self {
+        Self::new(program)
+    }
+}
+
+impl From<String> for Command {
+    /// The text is the program's name, spaces included.
+    fn from(program: String) -> Self {
+        Self::new(program)
+    }
+}
+
+impl<S: Into<OsString>, const N: usize> From<[S; N]> for Command {
+    /// The first element is the program, the others are its arguments.
+    fn from(words: [S; N]) -> Self {
+        from_words(words)
+    }
+}
+
+impl<S: Into<OsString>> From<Vec<S>> for Command {
+    /// The first element is the program, the others are its arguments.
+    fn from(words: Vec<S>) -> Self {
+        from_words(words)
+    }
+}
+
+fn from_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Command {
+    let mut words = words.into_iter();
+    // No words make a command that `spawn` refuses as empty.
+    let program = words.next().map(Into::into).unwrap_or_default();
+    Command::new(program).args(words)
+}
+
+/// Writes one word in the quoting of POSIX shells; with `$'..'` where a character could harm a terminal.
+fn write_quoted(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return f.write_str(&word);
+    }
+    if !word.contains(is_harmful) {
+        return write!(f, "'{}'", word.replace('\'', r"'\''"));
+    }
+    f.write_str("$'")?;
+    for c in word.chars() {
+        match c {
+            '\n' => f.write_str(r"\n")?,
+            '\t' => f.write_str(r"\t")?,
+            '\'' | '\\' => write!(f, "\\{c}")?,
+            c if is_harmful(c) => write!(f, "\\u{:04x}", u32::from(c))?,
+            c => write!(f, "{c}")?,
+        }
+    }
+    f.write_str("'")
+}
+
+/// Why a program could not be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The command names no program.
+    Empty,
+    /// There is no such program.
+    NotFound {
+        /// The program as it was given.
+        program: String,
+    },
+    /// The program is there, but the program that should run it is not.
+    NoInterpreter {
+        /// The program as it was given.
+        program: String,
+    },
+    /// The program is there, but may not be executed.
+    NotExecutable {
+        /// The program as it was given.
+        program: String,
+    },
+    /// The working directory is not a directory.
+    NoDirectory {
+        /// The directory as it was given.
+        path: PathBuf,
+    },
+    /// The system refused for another reason.
+    Io {
+        /// The program and its arguments.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the command is empty\nhint: name a program to start"),
+            Self::NotFound { program } if has_directory(OsStr::new(program)) => {
+                write!(f, "there is no program `{program}`\nhint: check the path")
+            }
+            Self::NotFound { program } => {
+                write!(f, "program `{program}` not found\nhint: install it, add it to PATH, or give its full path")
+            }
+            Self::NoInterpreter { program } => write!(
+                f,
+                "`{program}` needs a program that is not installed\nhint: look for it in the first line of the file"
+            ),
+            Self::NotExecutable { program } => {
+                write!(f, "`{program}` may not be executed\nhint: check its permissions")
+            }
+            Self::NoDirectory { path } => write!(f, "`{}` is not a directory", path.display()),
+            Self::Io { command, source } => write!(f, "cannot start `{command}`: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed() {
+        let check = |words: &[&str], shown: &str| assert_eq!(Command::from(words.to_vec()).to_string(), shown);
+        check(&["gemini", "--acp"], "gemini --acp");
+        check(&["/opt/my agent", ""], "'/opt/my agent' ''");
+        check(&["sh", "-c", "echo $HOME; it's"], r"sh -c 'echo $HOME; it'\''s'");
+        check(&["a", "\u{1b}[2J\n'\\", "\u{202e}"], r"a $'\u001b[2J\n\'\\' $'\u202e'");
+    }
+}

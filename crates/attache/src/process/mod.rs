@@ -1,0 +1,128 @@
+//! Child processes that end together with everything they started.
+//!
+//! One implementation for agents, terminals and MCP servers. On Linux a [`Process`] is a tree: the child, its process
+//! group, and the descendants that left the group. It ends as a whole when it is shut down or dropped, and the child
+//! also ends when this program is killed. Elsewhere only the child (on Unix, its process group) is ended, and nothing
+//! is promised for the case that this program is killed.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use attache::process::Command;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let (process, stdin, stdout) = Command::new("gemini").args(["--acp"]).cwd("/home/me/project").spawn()?;
+//! // ... talk over stdin and stdout, then close stdin to say goodbye ...
+//! drop((stdin, stdout));
+//! let status = process.shutdown(Duration::from_secs(2)).await;
+//! if !status.success() {
+//!     eprintln!("the agent ended with {status}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod command;
+mod exit;
+#[cfg_attr(target_os = "linux", path = "sys_linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "sys_other.rs")]
+mod sys;
+mod tail;
+#[cfg(target_os = "linux")]
+mod tree;
+
+use std::{fmt, time::Duration};
+
+use tokio::{
+    process::{ChildStdin, ChildStdout},
+    sync::watch,
+    time::timeout,
+};
+
+pub use command::{Command, LaunchError, Stderr};
+pub use exit::ExitStatus;
+use tail::Tail;
+
+/// How long [`Process::wait`] waits for the end of stderr once the child has ended. What the child wrote is in the
+/// pipe by then, so this is only used up when a descendant holds the pipe open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
+/// process stuck in the kernel (a dead network file system) takes more.
+const BURIAL: Duration = Duration::from_secs(5);
+
+/// A running child with all its descendants.
+///
+/// Dropping it ends them all at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
+/// The example is in the [module documentation](self).
+pub struct Process {
+    child: sys::Child,
+    tail: Tail,
+    /// Closed when stderr has been read to its end.
+    stderr: watch::Receiver<()>,
+}
+
+impl Process {
+    /// The child's process id, as long as it is sure to mean this child.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// The last 8 KiB that the tree wrote to stderr, made harmless for a terminal.
+    ///
+    /// Invalid UTF-8 is replaced, escape sequences and control characters are removed. Empty with [`Stderr::Inherit`].
+    pub fn stderr_tail(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Waits until the child ends by itself. It can be cancelled and called again.
+    ///
+    /// Descendants may live on until the process is dropped or shut down. What the child wrote to stderr is in
+    /// [`stderr_tail`](Process::stderr_tail) afterwards.
+    pub async fn wait(&mut self) -> ExitStatus {
+        let status = self.child.wait().await;
+        let _ = timeout(LAST_WORDS, self.stderr.changed()).await;
+        status
+    }
+
+    /// Ends the tree: politely first, then for certain.
+    ///
+    /// The caller has closed the child's stdin, which is how an agent is told to leave. A child that does not end
+    /// within `grace` gets SIGTERM, together with its descendants; what is left after another `grace` gets SIGKILL.
+    /// A child that leaves in time gets no signal, only the descendants it left behind do. If the future is dropped,
+    /// the tree is ended at once.
+    pub async fn shutdown(mut self, grace: Duration) -> ExitStatus {
+        // Descendants are looked for while their parents live, because an orphan no longer leads back to us.
+        self.child.note_descendants();
+        let _ = timeout(grace, self.child.wait()).await;
+        self.child.note_descendants();
+        if !self.child.is_gone() {
+            self.child.terminate();
+            let _ = timeout(grace, self.child.wait_all()).await;
+        }
+        timeout(BURIAL, self.child.finish()).await.unwrap_or(ExitStatus::UNKNOWN)
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// Starts the command and the task that drains its stderr.
+fn start(command: std::process::Command) -> std::io::Result<(Process, ChildStdin, ChildStdout)> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(std::io::Error::other)?;
+    let (child, pipes) = sys::spawn(command)?;
+    let tail = Tail::default();
+    let (ended, stderr) = watch::channel(());
+    // From here on a failure drops the process and thereby ends the child.
+    let process = Process { child, tail: tail.clone(), stderr };
+    let pipes = pipes.into_async()?;
+    if let Some(stderr) = pipes.stderr {
+        runtime.spawn(async move {
+            tail.drain(stderr).await;
+            drop(ended);
+        });
+    }
+    Ok((process, pipes.stdin, pipes.stdout))
+}
