@@ -1,10 +1,12 @@
 //! The Agent Client Protocol as a value: JSON, framing, JSON-RPC, one model and three dialects.
 
 mod codec;
-mod dialect;
+pub mod dialect;
+pub mod frame;
 pub mod json;
 pub mod method;
 pub mod model;
+pub mod rpc;
 
 pub use codec::{Decode, Encode};
 pub use dialect::Dialect;

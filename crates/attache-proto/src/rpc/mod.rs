@@ -1,0 +1,25 @@
+//! JSON-RPC 2.0: the envelope, and one side of a conversation as plain data.
+//!
+//! ```
+//! use attache_proto::rpc::{Event, Peer, Side};
+//!
+//! let mut agent: Peer<()> = Peer::new(Side::Agent);
+//! let mut out = Vec::new();
+//! let mut events = agent.handle_frame(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#, &mut out);
+//! let Some(Event::Call { call, method, .. }) = events.next() else { panic!() };
+//! assert_eq!(method, "initialize");
+//! drop(events);
+//! agent.answer(call, |writer| writer.raw(r#"{"protocolVersion":1}"#), &mut out);
+//! assert_eq!(out, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
+//! ```
+
+mod envelope;
+mod peer;
+mod violation;
+
+pub use envelope::{Envelope, Fault, Incoming, Outcome, parse};
+pub use peer::{Call, Event, Events, Peer, RequestKey, Side};
+pub use violation::Violation;
+
+#[cfg(test)]
+mod tests;

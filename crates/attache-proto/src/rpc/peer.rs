@@ -1,0 +1,490 @@
+//! One side of a conversation: what we asked, what we were asked, and what follows from each message.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::{Envelope, Fault, Incoming, Outcome, Violation, parse};
+use crate::Dialect;
+use crate::codec::Encode;
+use crate::frame::Framing;
+use crate::json::{Reader, Writer};
+use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
+
+/// Which end of the conversation we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The agent: answers prompts.
+    Agent,
+    /// The client: sends prompts.
+    Client,
+}
+
+/// A request of the peer that is owed exactly one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call(u64);
+
+/// A request of ours that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestKey(i64);
+
+/// What a message means for us.
+#[derive(Debug, PartialEq)]
+pub enum Event<'a, W> {
+    /// The peer asks. Answer with [`Peer::answer`] or [`Peer::refuse`].
+    Call {
+        /// The debt.
+        call: Call,
+        /// What is asked.
+        method: Cow<'a, str>,
+        /// An object or array, when there is one.
+        params: Option<&'a str>,
+    },
+    /// The peer tells.
+    Notification {
+        /// What is told.
+        method: Cow<'a, str>,
+        /// An object or array, when there is one.
+        params: Option<&'a str>,
+    },
+    /// The peer has answered a request of ours.
+    Answer {
+        /// What was given to [`Peer::request`].
+        waiter: W,
+        /// The text of the result, or an error.
+        outcome: Outcome<'a>,
+    },
+    /// The peer no longer needs the answer to this call. It is owed all the same.
+    Cancel(Call),
+    /// The peer broke a rule. What had to be answered is answered.
+    Violation(Violation),
+}
+
+/// What followed from one frame, in order.
+#[derive(Debug)]
+pub struct Events<'a, W> {
+    first: Option<Event<'a, W>>,
+    rest: std::vec::IntoIter<Event<'a, W>>,
+}
+
+impl<'a, W> Iterator for Events<'a, W> {
+    type Item = Event<'a, W>;
+
+    fn next(&mut self) -> Option<Event<'a, W>> {
+        self.first.take().or_else(|| self.rest.next())
+    }
+}
+
+/// Collects events; the usual single one needs no allocation.
+struct Collector<'a, W> {
+    first: Option<Event<'a, W>>,
+    rest: Vec<Event<'a, W>>,
+}
+
+impl<'a, W> Collector<'a, W> {
+    fn push(&mut self, event: Event<'a, W>) {
+        if self.first.is_none() { self.first = Some(event) } else { self.rest.push(event) }
+    }
+}
+
+/// One side of a conversation. Plain data: it is fed frames, and appends frames to a buffer.
+///
+/// `W` is whatever the owner wants back with the answer to a request.
+#[derive(Debug)]
+pub struct Peer<W> {
+    side: Side,
+    /// `None` until `initialize` is answered.
+    dialect: Option<Dialect>,
+    framing: Framing,
+    next_request: i64,
+    waiting: HashMap<i64, W>,
+    next_call: u64,
+    owed: HashMap<u64, Owed>,
+    next_batch: u64,
+    batches: HashMap<u64, Batch>,
+    accepts_batches: bool,
+    strict: bool,
+    lost: Vec<&'static str>,
+}
+
+#[derive(Debug)]
+struct Owed {
+    id: RequestId,
+    batch: Option<u64>,
+}
+
+/// A batch whose answers are collected until the last one is there.
+#[derive(Debug, Default)]
+struct Batch {
+    open: usize,
+    answers: Vec<u8>,
+}
+
+impl<W> Peer<W> {
+    /// A conversation that has not begun.
+    pub fn new(side: Side) -> Self {
+        Peer {
+            side,
+            dialect: None,
+            framing: Framing::Lines,
+            next_request: 0,
+            waiting: HashMap::new(),
+            next_call: 0,
+            owed: HashMap::new(),
+            next_batch: 0,
+            batches: HashMap::new(),
+            accepts_batches: true,
+            strict: false,
+            lost: Vec::new(),
+        }
+    }
+
+    /// Chooses how frames are written.
+    pub fn set_framing(&mut self, framing: Framing) {
+        self.framing = framing;
+    }
+
+    /// Whether arrays of messages are served (the default) or refused, as the newest peers do.
+    pub fn set_accepts_batches(&mut self, accepts: bool) {
+        self.accepts_batches = accepts;
+    }
+
+    /// Looks for deviations that cost time to find, such as an id that is used twice.
+    pub fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+    }
+
+    /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
+    pub fn take_lost(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// The dialect, once `initialize` has settled it.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.dialect
+    }
+
+    /// Settles the dialect. Until then an agent refuses everything but `initialize`.
+    pub fn set_dialect(&mut self, dialect: Dialect) {
+        self.dialect = Some(dialect);
+    }
+
+    /// How many requests of the peer wait for our answer.
+    pub fn owed(&self) -> usize {
+        self.owed.len()
+    }
+
+    /// How many requests of ours wait for an answer.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether this call still waits for our answer.
+    pub fn is_owed(&self, call: Call) -> bool {
+        self.owed.contains_key(&call.0)
+    }
+
+    /// The id that the peer gave a call, for messages that refer to it.
+    pub fn call_id(&self, call: Call) -> Option<&RequestId> {
+        self.owed.get(&call.0).map(|owed| &owed.id)
+    }
+
+    /// Takes in one frame. Answers that need no thought are appended to `out` at once.
+    pub fn handle_frame<'a>(&mut self, frame: &'a str, out: &mut Vec<u8>) -> Events<'a, W> {
+        let mut events = Collector { first: None, rest: Vec::new() };
+        match parse(frame) {
+            Envelope::One(message) => self.handle_message(message, None, &mut events, out),
+            Envelope::NotJson => {
+                events.push(Event::Violation(Violation::NotJson));
+                self.write_error(&RequestId::Null, &ErrorObject::parse_error(), out);
+            }
+            Envelope::EmptyBatch => {
+                self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
+            }
+            Envelope::Batch(_) if !self.accepts_batches => {
+                self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
+            }
+            Envelope::Batch(messages) => {
+                if self.dialect != Some(Dialect::V2Draft) {
+                    events.push(Event::Violation(Violation::Batch));
+                }
+                let batch = self.next_batch;
+                self.next_batch += 1;
+                // The batch itself counts as open until all of it has been looked at.
+                self.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
+                for message in messages {
+                    self.handle_message(message, Some(batch), &mut events, out);
+                }
+                self.close_entry(batch, out);
+            }
+        }
+        Events { first: events.first, rest: events.rest.into_iter() }
+    }
+
+    /// Takes note of bytes that could not be a message, and answers as the protocol says.
+    pub fn handle_junk(&mut self, junk: crate::frame::Junk, out: &mut Vec<u8>) -> Violation {
+        use crate::frame::Junk;
+        let (violation, error) = match junk {
+            Junk::NotUtf8 => (Violation::NotUtf8, ErrorObject::parse_error()),
+            Junk::TooLong => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
+            Junk::BadHeader => (Violation::BadHeader, ErrorObject::parse_error()),
+        };
+        self.write_error(&RequestId::Null, &error, out);
+        violation
+    }
+
+    /// Asks the peer; `params` writes the params. The waiter comes back with the answer.
+    pub fn request(
+        &mut self,
+        method: &str,
+        params: impl FnOnce(&mut Writer<'_>),
+        waiter: W,
+        out: &mut Vec<u8>,
+    ) -> RequestKey {
+        let id = self.next_request;
+        self.next_request += 1;
+        self.waiting.insert(id, waiter);
+        self.write(out, |writer| {
+            writer.key("id");
+            writer.value(&id);
+            write_method(writer, method, params);
+        });
+        RequestKey(id)
+    }
+
+    /// Tells the peer; `params` writes the params.
+    pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
+        self.write(out, |writer| write_method(writer, method, params));
+    }
+
+    /// Gives up on a request: the peer is told, and its answer, if one still comes, is ignored.
+    pub fn abandon(&mut self, request: RequestKey, out: &mut Vec<u8>) -> Option<W> {
+        let waiter = self.waiting.remove(&request.0)?;
+        let cancel = CancelRequestNotification::new(RequestId::Number(request.0));
+        self.notify("$/cancel_request", |writer| cancel.encode(writer), out);
+        Some(waiter)
+    }
+
+    /// Answers a call; `result` writes the result. Answering twice does nothing.
+    pub fn answer(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
+        self.settle(call, out, |writer| {
+            writer.key("result");
+            result(writer);
+        });
+    }
+
+    /// Answers a call with an error. Answering twice does nothing.
+    pub fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Vec<u8>) {
+        self.settle(call, out, |writer| {
+            writer.key("error");
+            error.encode(writer);
+        });
+    }
+
+    /// Whether somebody of a kind waits for an answer.
+    pub fn any_waiting(&self, kind: impl Fn(&W) -> bool) -> bool {
+        self.waiting.values().any(kind)
+    }
+
+    /// Gives up on every request whose waiter is of a kind, and returns the waiters.
+    pub fn abandon_all(&mut self, kind: impl Fn(&W) -> bool, out: &mut Vec<u8>) -> Vec<W> {
+        let mut requests: Vec<i64> =
+            self.waiting.iter().filter(|(_, waiter)| kind(waiter)).map(|(request, _)| *request).collect();
+        requests.sort_unstable();
+        requests.into_iter().filter_map(|request| self.abandon(RequestKey(request), out)).collect()
+    }
+
+    /// No more answers will come: returns all who wait for one. What we owe can still be answered.
+    pub fn close(&mut self) -> Vec<W> {
+        let mut waiting: Vec<(i64, W)> = self.waiting.drain().collect();
+        waiting.sort_by_key(|(request, _)| *request);
+        waiting.into_iter().map(|(_, waiter)| waiter).collect()
+    }
+
+    fn handle_message<'a>(
+        &mut self,
+        message: Result<Incoming<'a>, Fault>,
+        batch: Option<u64>,
+        events: &mut Collector<'a, W>,
+        out: &mut Vec<u8>,
+    ) {
+        match message {
+            Ok(Incoming::Request { id, method, params }) => self.handle_request(id, method, params, batch, events, out),
+            Ok(Incoming::Notification { method, params }) => {
+                if method == "$/cancel_request" {
+                    self.handle_cancel(params, events);
+                } else if self.is_before_initialize(&method) {
+                    events.push(Event::Violation(Violation::BeforeInitialize));
+                } else {
+                    events.push(Event::Notification { method, params });
+                }
+            }
+            Ok(Incoming::Response { id, outcome }) => match self.take_waiter(&id) {
+                Some(waiter) => events.push(Event::Answer { waiter, outcome }),
+                None if id == RequestId::Null => events.push(Event::Violation(Violation::ErrorWithoutId)),
+                None => events.push(Event::Violation(Violation::UnknownResponse)),
+            },
+            Err(Fault { violation, response_to: Some(id) }) => {
+                events.push(Event::Violation(violation));
+                if let Some(waiter) = id.and_then(|id| self.take_waiter(&id)) {
+                    let outcome = Err(ErrorObject::internal("the answer was not understood"));
+                    events.push(Event::Answer { waiter, outcome });
+                }
+            }
+            Err(Fault { violation, response_to: None }) => {
+                self.refuse_message(violation, &RequestId::Null, batch, events, out);
+            }
+        }
+    }
+
+    fn handle_request<'a>(
+        &mut self,
+        id: RequestId,
+        method: Cow<'a, str>,
+        params: Option<&'a str>,
+        batch: Option<u64>,
+        events: &mut Collector<'a, W>,
+        out: &mut Vec<u8>,
+    ) {
+        let null_is_wrong = self.dialect.is_some_and(|dialect| dialect == Dialect::V2);
+        let violation = if id == RequestId::Null && null_is_wrong {
+            Some(Violation::NullId)
+        } else if self.is_before_initialize(&method) {
+            Some(Violation::BeforeInitialize)
+        } else {
+            None
+        };
+        if let Some(violation) = violation {
+            return self.refuse_message(violation, &id, batch, events, out);
+        }
+        if id == RequestId::Null {
+            events.push(Event::Violation(Violation::NullId));
+        } else if self.strict && self.owed.values().any(|owed| owed.id == id) {
+            // Both are served: each has its own call, so their answers cannot be mixed up by us.
+            events.push(Event::Violation(Violation::DuplicateId));
+        }
+        if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            batch.open += 1;
+        }
+        let call = self.next_call;
+        self.next_call += 1;
+        self.owed.insert(call, Owed { id, batch });
+        events.push(Event::Call { call: Call(call), method, params });
+    }
+
+    fn handle_cancel<'a>(&mut self, params: Option<&str>, events: &mut Collector<'a, W>) {
+        let Some(params) = params else { return };
+        let dialect = self.dialect.unwrap_or(Dialect::V1);
+        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return };
+        let mut calls: Vec<u64> =
+            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
+        calls.sort_unstable();
+        for call in calls {
+            events.push(Event::Cancel(Call(call)));
+        }
+    }
+
+    fn is_before_initialize(&self, method: &str) -> bool {
+        self.side == Side::Agent && self.dialect.is_none() && method != "initialize"
+    }
+
+    fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
+        match id {
+            RequestId::Number(id) => self.waiting.remove(id),
+            // We hand out numbers only. Some peers send them back as text; that is not the same id.
+            RequestId::Text(_) | RequestId::Null => None,
+        }
+    }
+
+    fn settle(&mut self, call: Call, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+        let Some(owed) = self.owed.remove(&call.0) else { return };
+        self.write_entry(&owed.id, owed.batch, out, body);
+        if let Some(batch) = owed.batch {
+            self.close_entry(batch, out);
+        }
+    }
+
+    /// Writes an answer: by itself, or into the batch that it belongs to.
+    fn write_entry(
+        &mut self,
+        id: &RequestId,
+        batch: Option<u64>,
+        out: &mut Vec<u8>,
+        body: impl FnOnce(&mut Writer<'_>),
+    ) {
+        let dialect = self.dialect.unwrap_or(Dialect::V1);
+        let fields = |writer: &mut Writer<'_>| {
+            writer.key("id");
+            id.encode(writer);
+            body(writer);
+        };
+        match batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            Some(batch) => {
+                batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
+                let lost = write_object(&mut batch.answers, dialect, fields);
+                self.lost.extend(lost);
+            }
+            None => self.write(out, fields),
+        }
+    }
+
+    fn close_entry(&mut self, id: u64, out: &mut Vec<u8>) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.open -= 1;
+        if batch.open > 0 {
+            return;
+        }
+        if let Some(batch) = self.batches.remove(&id).filter(|batch| !batch.answers.is_empty()) {
+            let start = out.len();
+            out.extend_from_slice(&batch.answers);
+            out.push(b']');
+            self.framing.finish(out, start);
+        }
+    }
+
+    /// Answers a message that is no valid request, and tells our side.
+    fn refuse_message<'a>(
+        &mut self,
+        violation: Violation,
+        id: &RequestId,
+        batch: Option<u64>,
+        events: &mut Collector<'a, W>,
+        out: &mut Vec<u8>,
+    ) {
+        let error = ErrorObject::invalid_request(violation.rule());
+        events.push(Event::Violation(violation));
+        self.write_entry(id, batch, out, |writer| {
+            writer.key("error");
+            error.encode(writer);
+        });
+    }
+
+    fn write_error(&mut self, id: &RequestId, error: &ErrorObject, out: &mut Vec<u8>) {
+        self.write_entry(id, None, out, |writer| {
+            writer.key("error");
+            error.encode(writer);
+        });
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, fields: impl FnOnce(&mut Writer<'_>)) {
+        let start = out.len();
+        let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
+        self.lost.extend(lost);
+        self.framing.finish(out, start);
+    }
+}
+
+/// Writes one message; returns what the dialect could not say.
+fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: impl FnOnce(&mut Writer<'_>)) -> Vec<&'static str> {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    let mut writer = Writer::new(out, dialect);
+    fields(&mut writer);
+    writer.end_object();
+    writer.lost()
+}
+
+fn write_method(writer: &mut Writer<'_>, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
+    writer.key("method");
+    writer.string(method);
+    writer.key("params");
+    params(writer);
+}
