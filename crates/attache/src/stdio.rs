@@ -3,8 +3,6 @@
 //! "Stdout is the wire": the real stdin and stdout are taken away from fd 0 and fd 1, so that neither a `println!`
 //! nor a child process can read or write a byte of the conversation.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the agent's `stdio()` that takes them comes with the driver"))]
-
 use std::{
     io,
     sync::atomic::{AtomicBool, Ordering},

@@ -68,6 +68,11 @@ impl ErrorObject {
         ErrorObject::new(Self::INVALID_PARAMS, format!("Invalid params: {error}"))
     }
 
+    /// Params that can be read but are wrong; `why` tells which and why, and repeats nothing of them.
+    pub fn wrong_params(why: &'static str) -> Self {
+        ErrorObject::new(Self::INVALID_PARAMS, why)
+    }
+
     /// Something went wrong on this side; says what.
     pub fn internal(what: impl Into<String>) -> Self {
         ErrorObject::new(Self::INTERNAL_ERROR, what)

@@ -33,6 +33,17 @@ impl StateUpdate {
         IdleState { stop_reason: Some(stop_reason), ..IdleState::new() }.into()
     }
 
+    /// At rest, without saying why.
+    pub fn at_rest() -> Self {
+        StateUpdate::Idle(Box::new(IdleState::new()))
+    }
+
+    /// At rest because of an error.
+    pub fn failed(error: super::ErrorObject) -> Self {
+        let state = IdleState { stop_reason: Some(StopReason::Error), error: Some(error), ..IdleState::new() };
+        StateUpdate::Idle(Box::new(state))
+    }
+
     /// Working.
     pub fn running() -> Self {
         RunningState::new().into()

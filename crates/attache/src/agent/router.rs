@@ -1,0 +1,486 @@
+//! Where what a client sends is put: session calls with their session, everything else in one queue of jobs.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+
+use attache_proto::Dialect;
+use attache_proto::json::{RawJson, Reader};
+use attache_proto::method::{ClientNotification, ClientRequest, Method};
+use attache_proto::model::{
+    AgentCapabilities, AuthMethod, ConfigCategory, ConfigId, ConfigOption, ConfigSetting, ErrorObject, Implementation,
+    InitializeRequest, InitializeResponse, PromptRequest, SessionId,
+};
+use attache_proto::rpc::{Call, Side, Violation};
+use tokio::sync::Notify;
+
+use super::handle::ClientInfo;
+use crate::link::{Port, Router};
+use crate::{Closed, Error};
+
+/// Says once and for all that something is cancelled.
+#[derive(Debug, Default)]
+pub(crate) struct Flag {
+    raised: AtomicBool,
+    notify: Notify,
+}
+
+impl Flag {
+    pub(crate) fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Acquire)
+    }
+
+    pub(crate) async fn raised(&self) {
+        let notified = self.notify.notified();
+        if !self.is_raised() {
+            notified.await;
+        }
+    }
+}
+
+/// A request that belongs to no open session, for the server to run.
+pub(crate) struct Job {
+    pub(crate) call: Call,
+    pub(crate) work: Work,
+    pub(crate) cancelled: Arc<Flag>,
+}
+
+pub(crate) enum Work {
+    Request(ClientRequest),
+    Extension(Box<str>, Option<RawJson>),
+}
+
+/// What a session has to do next.
+pub(crate) enum Command {
+    Prompt { call: Call, request: PromptRequest, cancelled: Arc<Flag> },
+    SetOption(OptionChange),
+    Close(Call),
+}
+
+/// A configuration option to set, and how the client wants to hear of it.
+pub(crate) struct OptionChange {
+    pub(crate) call: Call,
+    pub(crate) id: ConfigId,
+    pub(crate) value: ConfigSetting,
+    /// Asked for as a mode or model, which is answered with an empty result.
+    pub(crate) is_old_style: bool,
+}
+
+/// A session as the router sees it.
+pub(crate) struct Slot {
+    commands: VecDeque<Command>,
+    waker: Option<Waker>,
+    /// The turn that runs now.
+    running: Option<(Call, Arc<Flag>)>,
+    /// Whether the agent is still opening it.
+    pub(crate) is_opening: bool,
+    pub(crate) options: Vec<ConfigOption>,
+    pub(crate) cwd: String,
+}
+
+/// What the server was told that its agent can do.
+pub(crate) struct Features {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: AgentCapabilities,
+    pub(crate) auth_methods: Vec<AuthMethod>,
+    pub(crate) restores: bool,
+    pub(crate) lists: bool,
+    pub(crate) deletes: bool,
+    pub(crate) extensions: HashSet<String>,
+}
+
+/// The agent's router.
+pub(crate) struct AgentRouter {
+    features: Features,
+    pub(crate) client: Option<Arc<ClientInfo>>,
+    jobs: VecDeque<Job>,
+    jobs_waker: Option<Waker>,
+    running: HashMap<Call, Arc<Flag>>,
+    sessions: HashMap<SessionId, Slot>,
+    notices: VecDeque<(Box<str>, Option<RawJson>)>,
+    unread: usize,
+    sizes: HashMap<Call, usize>,
+    closed: Option<Closed>,
+}
+
+/// The next thing for the server to do.
+pub(crate) enum Next {
+    Job(Job),
+    Notice(Box<str>, Option<RawJson>),
+    Closed,
+}
+
+impl AgentRouter {
+    pub(crate) fn new(features: Features) -> Self {
+        AgentRouter {
+            features,
+            client: None,
+            jobs: VecDeque::new(),
+            jobs_waker: None,
+            running: HashMap::new(),
+            sessions: HashMap::new(),
+            notices: VecDeque::new(),
+            unread: 0,
+            sizes: HashMap::new(),
+            closed: None,
+        }
+    }
+
+    pub(crate) fn next_job(&mut self, waker: &Waker) -> Option<Next> {
+        if let Some(job) = self.jobs.pop_front() {
+            self.free(job.call);
+            self.running.insert(job.call, job.cancelled.clone());
+            return Some(Next::Job(job));
+        }
+        if let Some((method, params)) = self.notices.pop_front() {
+            self.unread -= params.as_ref().map_or(0, |params| params.as_str().len());
+            return Some(Next::Notice(method, params));
+        }
+        if self.closed.is_some() {
+            return Some(Next::Closed);
+        }
+        self.jobs_waker = Some(waker.clone());
+        None
+    }
+
+    pub(crate) fn job_done(&mut self, call: Call) {
+        self.running.remove(&call);
+    }
+
+    /// Makes a place for a session that is being opened. False when it is open already.
+    pub(crate) fn reserve(&mut self, session: &SessionId, cwd: &str) -> bool {
+        if self.sessions.contains_key(session) {
+            return false;
+        }
+        let slot = Slot {
+            commands: VecDeque::new(),
+            waker: None,
+            running: None,
+            is_opening: true,
+            options: Vec::new(),
+            cwd: cwd.into(),
+        };
+        self.sessions.insert(session.clone(), slot);
+        true
+    }
+
+    pub(crate) fn slot(&mut self, session: &SessionId) -> Option<&mut Slot> {
+        self.sessions.get_mut(session)
+    }
+
+    /// The open sessions and their directories.
+    pub(crate) fn open_sessions(&self) -> Vec<(SessionId, String)> {
+        let mut open: Vec<_> = self.sessions.iter().map(|(id, slot)| (id.clone(), slot.cwd.clone())).collect();
+        open.sort();
+        open
+    }
+
+    /// Forgets a session; returns the calls that it will not answer any more.
+    pub(crate) fn release(&mut self, session: &SessionId) -> Vec<Call> {
+        let Some(slot) = self.sessions.remove(session) else { return Vec::new() };
+        let calls: Vec<Call> = slot.commands.iter().map(Command::call).collect();
+        for call in &calls {
+            self.free(*call);
+        }
+        calls
+    }
+
+    pub(crate) fn next_command(&mut self, session: &SessionId, waker: &Waker) -> Option<Option<Command>> {
+        let is_closed = self.closed.is_some();
+        let Some(slot) = self.sessions.get_mut(session) else { return Some(None) };
+        let Some(command) = slot.commands.pop_front() else {
+            if is_closed {
+                return Some(None);
+            }
+            slot.waker = Some(waker.clone());
+            return None;
+        };
+        if let Command::Prompt { call, cancelled, .. } = &command {
+            slot.running = Some((*call, cancelled.clone()));
+        }
+        self.free(command.call());
+        Some(Some(command))
+    }
+
+    /// An option change that waits, for a turn that wants to take it before it ends.
+    pub(crate) fn next_option_change(&mut self, session: &SessionId, waker: &Waker) -> Option<OptionChange> {
+        let slot = self.sessions.get_mut(session)?;
+        let position = slot.commands.iter().position(|command| matches!(command, Command::SetOption(_)));
+        let Some(Command::SetOption(change)) = position.and_then(|position| slot.commands.remove(position)) else {
+            slot.waker = Some(waker.clone());
+            return None;
+        };
+        self.free(change.call);
+        Some(change)
+    }
+
+    pub(crate) fn turn_done(&mut self, session: &SessionId) {
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.running = None;
+        }
+    }
+
+    fn charge(&mut self, call: Call, size: usize) {
+        let size = size + size_of::<Command>();
+        self.unread += size;
+        self.sizes.insert(call, size);
+    }
+
+    fn free(&mut self, call: Call) {
+        self.unread -= self.sizes.remove(&call).unwrap_or(0);
+    }
+
+    fn push_job(&mut self, call: Call, work: Work, size: usize) {
+        self.charge(call, size);
+        self.jobs.push_back(Job { call, work, cancelled: Arc::default() });
+        if let Some(waker) = self.jobs_waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn push_command(&mut self, port: &mut Port<'_, Self>, session: &SessionId, command: Command, size: usize) {
+        let call = command.call();
+        let Some(slot) = self.sessions.get_mut(session) else {
+            port.violation(Violation::UnknownSession);
+            return port.refuse(call, &ErrorObject::session_not_found(session));
+        };
+        slot.commands.push_back(command);
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+        self.charge(call, size);
+    }
+
+    /// Cancels the turns of a session that there are now, and none that comes later.
+    fn cancel_session(&mut self, session: &SessionId) {
+        let Some(slot) = self.sessions.get(session) else { return };
+        if let Some((_, flag)) = &slot.running {
+            flag.raise();
+        }
+        for command in &slot.commands {
+            if let Command::Prompt { cancelled, .. } = command {
+                cancelled.raise();
+            }
+        }
+    }
+
+    fn initialize(&mut self, port: &mut Port<'_, Self>, call: Call, params: Option<&str>) {
+        if !self.sessions.is_empty() || !self.running.is_empty() || !self.jobs.is_empty() {
+            return port.refuse(call, &ErrorObject::invalid_request("the connection is in use"));
+        }
+        let params = params.unwrap_or("{}");
+        let dialect = asked_dialect(params);
+        let mut reader = Reader::new(params, dialect);
+        let request: InitializeRequest = match reader.decode() {
+            Ok(request) => request,
+            Err(error) => return port.invalid_params(call, Method::Initialize, error),
+        };
+        port.peer.set_dialect(dialect);
+        port.tolerated(Method::Initialize, reader.tolerated());
+        let response = InitializeResponse {
+            info: Some(self.features.info.clone()),
+            capabilities: self.features.capabilities.clone(),
+            auth_methods: self.features.auth_methods.clone(),
+            ..InitializeResponse::new(dialect.version())
+        };
+        port.answer(call, &response);
+        // What an older version has no words for is simply not offered there.
+        port.peer.take_lost();
+        self.client = Some(Arc::new(ClientInfo { dialect, info: request.info, capabilities: request.capabilities }));
+    }
+
+    /// Whether a request is served at all, by what was offered in this dialect.
+    fn offers(&self, request: &ClientRequest, dialect: Dialect) -> bool {
+        let is_v2 = dialect == Dialect::V2;
+        match request {
+            ClientRequest::NewSession(_) | ClientRequest::Prompt(_) | ClientRequest::CloseSession(_) => true,
+            ClientRequest::SetConfigOption(_) => true,
+            ClientRequest::SetMode(_) | ClientRequest::SetModel(_) => dialect == Dialect::V1,
+            ClientRequest::LoadSession(_) => self.features.restores,
+            ClientRequest::ResumeSession(_) => self.features.restores || is_v2,
+            ClientRequest::ListSessions(_) => self.features.lists || is_v2,
+            ClientRequest::DeleteSession(_) => self.features.deletes,
+            ClientRequest::Authenticate(_) | ClientRequest::Logout(_) => !self.features.auth_methods.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn route(&mut self, port: &mut Port<'_, Self>, call: Call, request: ClientRequest, size: usize) {
+        match request {
+            ClientRequest::Prompt(request) => {
+                let session = request.session_id.clone();
+                let command = Command::Prompt { call, request, cancelled: Arc::default() };
+                self.push_command(port, &session, command, size);
+            }
+            ClientRequest::SetConfigOption(request) => {
+                let change = OptionChange { call, id: request.config_id, value: request.value, is_old_style: false };
+                self.push_command(port, &request.session_id, Command::SetOption(change), size);
+            }
+            ClientRequest::SetMode(request) => {
+                let value = request.mode_id.as_str().into();
+                self.set_old_style(port, call, &request.session_id, ConfigCategory::Mode, value, size);
+            }
+            ClientRequest::SetModel(request) => {
+                let value = request.model_id;
+                self.set_old_style(port, call, &request.session_id, ConfigCategory::Model, value, size);
+            }
+            ClientRequest::CloseSession(request) => {
+                if !self.sessions.contains_key(&request.session_id) {
+                    return port.refuse(call, &ErrorObject::session_not_found(&request.session_id));
+                }
+                self.cancel_session(&request.session_id);
+                self.push_command(port, &request.session_id, Command::Close(call), size);
+            }
+            other => self.push_job(call, Work::Request(other), size),
+        }
+    }
+
+    /// Maps a mode or a model to the configuration option of that category.
+    fn set_old_style(
+        &mut self,
+        port: &mut Port<'_, Self>,
+        call: Call,
+        session: &SessionId,
+        category: ConfigCategory,
+        value: attache_proto::model::ConfigValueId,
+        size: usize,
+    ) {
+        let Some(slot) = self.sessions.get(session) else {
+            port.violation(Violation::UnknownSession);
+            return port.refuse(call, &ErrorObject::session_not_found(session));
+        };
+        let Some(option) = slot.options.iter().find(|option| option.category.as_ref() == Some(&category)) else {
+            return port.refuse(call, &ErrorObject::method_not_found(None));
+        };
+        let value = ConfigSetting::Id(value);
+        let change = OptionChange { call, id: option.id.clone(), value, is_old_style: true };
+        self.push_command(port, session, Command::SetOption(change), size);
+    }
+}
+
+impl Command {
+    pub(crate) fn call(&self) -> Call {
+        match self {
+            Command::Prompt { call, .. } | Command::Close(call) => *call,
+            Command::SetOption(change) => change.call,
+        }
+    }
+}
+
+impl Router for AgentRouter {
+    const SIDE: Side = Side::Agent;
+    type Ticket = ();
+
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, name: &str, params: Option<&str>, size: usize) {
+        if name == "initialize" {
+            return self.initialize(port, call, params);
+        }
+        if name.starts_with('_') && self.features.extensions.contains(name) {
+            let params = params.and_then(|params| RawJson::new(params).ok());
+            return self.push_job(call, Work::Extension(name.into(), params), size);
+        }
+        let dialect = port.dialect();
+        let mut tolerated = Vec::new();
+        let decoded = Method::parse(name)
+            .and_then(|method| Some((method, ClientRequest::decode(method, params, dialect, &mut tolerated)?)));
+        let Some((method, decoded)) = decoded else {
+            port.violation(Violation::UnknownMethod);
+            return port.refuse(call, &ErrorObject::method_not_found(None));
+        };
+        port.tolerated(method, tolerated);
+        match decoded {
+            Ok(request) if self.offers(&request, dialect) => self.route(port, call, request, size),
+            Ok(_) => {
+                port.violation(Violation::UnknownMethod);
+                port.refuse(call, &ErrorObject::method_not_found(None));
+            }
+            Err(error) => port.invalid_params(call, method, error),
+        }
+    }
+
+    fn notification(&mut self, port: &mut Port<'_, Self>, name: &str, params: Option<&str>, _: usize) {
+        if name.starts_with('_') {
+            if self.features.extensions.contains(name) {
+                let params = params.and_then(|params| RawJson::new(params).ok());
+                self.unread += params.as_ref().map_or(0, |params| params.as_str().len());
+                self.notices.push_back((name.into(), params));
+                if let Some(waker) = self.jobs_waker.take() {
+                    waker.wake();
+                }
+            }
+            return;
+        }
+        let mut tolerated = Vec::new();
+        let decoded = Method::parse(name)
+            .and_then(|method| ClientNotification::decode(method, params, port.dialect(), &mut tolerated));
+        match decoded {
+            Some(Ok(ClientNotification::Cancel(cancel))) => self.cancel_session(&cancel.session_id),
+            Some(Err(error)) => port.violation(Violation::InvalidParams { method: "session/cancel", error }),
+            _ if name.starts_with("$/") => {}
+            _ => port.violation(Violation::UnknownMethod),
+        }
+    }
+
+    fn answer(&mut self, _: &mut Port<'_, Self>, (): (), _: Result<&str, Error>, _: usize) {}
+
+    fn cancel(&mut self, _: &mut Port<'_, Self>, call: Call) {
+        if let Some(flag) = self.running.get(&call) {
+            return flag.raise();
+        }
+        if let Some(job) = self.jobs.iter().find(|job| job.call == call) {
+            return job.cancelled.raise();
+        }
+        for slot in self.sessions.values() {
+            if let Some((_, flag)) = slot.running.as_ref().filter(|(running, _)| *running == call) {
+                return flag.raise();
+            }
+            for command in &slot.commands {
+                if let Command::Prompt { call: queued, cancelled, .. } = command
+                    && *queued == call
+                {
+                    return cancelled.raise();
+                }
+            }
+        }
+    }
+
+    fn closed(&mut self, reason: &Closed) {
+        self.closed = Some(reason.clone());
+        let sessions: Vec<SessionId> = self.sessions.keys().cloned().collect();
+        for session in sessions {
+            self.cancel_session(&session);
+            if let Some(waker) = self.sessions.get_mut(&session).and_then(|slot| slot.waker.take()) {
+                waker.wake();
+            }
+        }
+        if let Some(waker) = self.jobs_waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn unread(&self) -> usize {
+        self.unread
+    }
+
+    fn is_awaited(&self) -> bool {
+        // The server takes jobs at once, and a cancel must always get through to a session that is busy.
+        !self.sessions.is_empty()
+    }
+}
+
+/// The dialect that a client's `initialize` asks for, by `spec.md` 5.3: version 2 with `info` is the published one.
+fn asked_dialect(params: &str) -> Dialect {
+    let Ok(params) = RawJson::new(params) else { return Dialect::V1 };
+    let version = params.get("protocolVersion");
+    match version.and_then(|version| Reader::new(version.as_str(), Dialect::V1).decode::<u16>().ok()) {
+        Some(2..) if params.get("info").is_some() => Dialect::V2,
+        Some(2..) => Dialect::V2Draft,
+        _ => Dialect::V1,
+    }
+}

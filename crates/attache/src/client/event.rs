@@ -1,0 +1,313 @@
+//! What an agent sends to a session, and how to answer it.
+
+use std::ops::Deref;
+
+use attache_proto::Encode;
+use attache_proto::json::RawJson;
+use attache_proto::method::{AgentNotification, Request};
+use attache_proto::model::{
+    CreateElicitationRequest, CreateTerminalRequest, ErrorObject, KillTerminalRequest, PermissionOptionId,
+    PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionResponse, ReadTextFileRequest,
+    ReleaseTerminalRequest, SessionUpdate, TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+};
+use attache_proto::rpc::Call;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::router::{ClientRouter, cancelled_permission};
+use crate::Error;
+use crate::link::Link;
+
+/// What an agent sends. What it asks is answered through the value itself; dropping that answers "no".
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// Something to show.
+    Update(SessionUpdate),
+    /// The agent wants permission.
+    Permission(PermissionAsk),
+    /// The agent wants to read a file.
+    ReadTextFile(Pending<ReadTextFileRequest>),
+    /// The agent wants to write a file.
+    WriteTextFile(Pending<WriteTextFileRequest>),
+    /// The agent wants a command run.
+    CreateTerminal(Pending<CreateTerminalRequest>),
+    /// The agent wants the output of a command.
+    TerminalOutput(Pending<TerminalOutputRequest>),
+    /// The agent wants to know when a command has ended.
+    WaitForTerminalExit(Pending<WaitForTerminalExitRequest>),
+    /// The agent wants a command ended.
+    KillTerminal(Pending<KillTerminalRequest>),
+    /// The agent needs a terminal no longer.
+    ReleaseTerminal(Pending<ReleaseTerminalRequest>),
+    /// The agent has a question for the person.
+    Elicitation(Pending<CreateElicitationRequest>),
+    /// A request of a method that you registered with [`Client::extension`](super::Client::extension).
+    Extension(ExtensionCall),
+    /// A notification of such a method.
+    ExtensionNotice(ExtensionNotice),
+    /// Any other notification that is not about a session.
+    Notification(AgentNotification),
+}
+
+impl Event {
+    /// Says no to what is asked; anything else is let pass.
+    pub async fn decline(self) -> Result<(), Error> {
+        match self {
+            Event::Permission(ask) => ask.reject().await,
+            Event::ReadTextFile(call) => call.decline().await,
+            Event::WriteTextFile(call) => call.decline().await,
+            Event::CreateTerminal(call) => call.decline().await,
+            Event::TerminalOutput(call) => call.decline().await,
+            Event::WaitForTerminalExit(call) => call.decline().await,
+            Event::KillTerminal(call) => call.decline().await,
+            Event::ReleaseTerminal(call) => call.decline().await,
+            Event::Elicitation(call) => call.decline().await,
+            Event::Extension(call) => call.refuse(ErrorObject::method_not_found(None)).await,
+            Event::Update(_) | Event::ExtensionNotice(_) | Event::Notification(_) => Ok(()),
+        }
+    }
+}
+
+/// The debt of one answer. Dropped, it answers with an internal error.
+pub(crate) struct Responder {
+    pub(crate) link: Link<ClientRouter>,
+    pub(crate) call: Option<Call>,
+}
+
+impl Responder {
+    async fn reply(mut self, result: Result<&impl Encode, ErrorObject>) -> Result<(), Error> {
+        let Some(call) = self.call else { return Ok(()) };
+        let sent = self
+            .link
+            .send(|_, port| {
+                if !port.peer.is_owed(call) {
+                    return Err(Error::Cancelled);
+                }
+                match result {
+                    Ok(result) => port.answer(call, result),
+                    Err(error) => port.refuse(call, &error),
+                }
+                Ok(())
+            })
+            .await;
+        self.call = None;
+        sent?
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.link.with(|_, port| port.refuse(call, &ErrorObject::internal("nobody answered")));
+        }
+    }
+}
+
+/// A request of the agent that waits for your answer. It reads like the request itself.
+pub struct Pending<Q: Request> {
+    request: Q,
+    responder: Responder,
+}
+
+impl<Q: Request> Pending<Q> {
+    pub(crate) fn new(request: Q, link: Link<ClientRouter>, call: Call) -> Self {
+        Pending { request, responder: Responder { link, call: Some(call) } }
+    }
+
+    /// Answers with a result, or with an error for the agent.
+    pub async fn reply(self, result: Result<Q::Response, ErrorObject>) -> Result<(), Error> {
+        self.responder.reply(result.as_ref().map_err(Clone::clone)).await
+    }
+
+    /// Answers that this is not done here.
+    pub async fn decline(self) -> Result<(), Error> {
+        self.reply(Err(ErrorObject::permission_denied("declined"))).await
+    }
+
+    /// The request itself.
+    pub fn request(&self) -> &Q {
+        &self.request
+    }
+}
+
+impl<Q: Request> Deref for Pending<Q> {
+    type Target = Q;
+
+    fn deref(&self) -> &Q {
+        &self.request
+    }
+}
+
+impl<Q: Request + std::fmt::Debug> std::fmt::Debug for Pending<Q> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pending").field(&self.request).finish()
+    }
+}
+
+/// A permission request that waits for your answer. Dropped, it is answered `cancelled`, which is not a yes.
+pub struct PermissionAsk {
+    request: PermissionRequest,
+    link: Link<ClientRouter>,
+    call: Option<Call>,
+}
+
+impl PermissionAsk {
+    pub(crate) fn new(request: PermissionRequest, link: Link<ClientRouter>, call: Call) -> Self {
+        PermissionAsk { request, link, call: Some(call) }
+    }
+
+    /// Allows this once. An error when the agent offers no such choice; then the answer is `cancelled`.
+    pub async fn allow_once(self) -> Result<(), Error> {
+        self.choose(&[PermissionOptionKind::AllowOnce]).await
+    }
+
+    /// Allows this and all that the agent takes to be like it.
+    pub async fn allow_always(self) -> Result<(), Error> {
+        self.choose(&[PermissionOptionKind::AllowAlways]).await
+    }
+
+    /// Says no: by the agent's own choice for that, or with `cancelled` when it offers none.
+    pub async fn reject(self) -> Result<(), Error> {
+        match self.choice(&[PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways]) {
+            Some(option) => self.select(option).await,
+            None => self.cancel().await,
+        }
+    }
+
+    /// Takes one of the choices that the agent offers.
+    pub async fn select(self, option: PermissionOptionId) -> Result<(), Error> {
+        if !self.request.options.iter().any(|offered| offered.option_id == option) {
+            return Err(Error::NotOffered("this permission option"));
+        }
+        self.settle(PermissionOutcome::selected(option)).await
+    }
+
+    /// Answers `cancelled`.
+    pub async fn cancel(self) -> Result<(), Error> {
+        self.settle(PermissionOutcome::cancelled()).await
+    }
+
+    async fn choose(self, kinds: &[PermissionOptionKind]) -> Result<(), Error> {
+        match self.choice(kinds) {
+            Some(option) => self.select(option).await,
+            None => Err(Error::NotOffered("a choice of this kind")),
+        }
+    }
+
+    /// The first choice of the first of these kinds that there is.
+    fn choice(&self, kinds: &[PermissionOptionKind]) -> Option<PermissionOptionId> {
+        kinds.iter().find_map(|kind| {
+            self.request.options.iter().find(|option| option.kind == *kind).map(|option| option.option_id.clone())
+        })
+    }
+
+    async fn settle(mut self, outcome: PermissionOutcome) -> Result<(), Error> {
+        let Some(call) = self.call else { return Ok(()) };
+        let response = PermissionResponse::new(outcome);
+        let session = self.request.session_id.clone();
+        let sent = self
+            .link
+            .send(|router, port| {
+                router.asked(&session, call);
+                // The turn was cancelled meanwhile, and this with it.
+                if !port.peer.is_owed(call) {
+                    return Err(Error::Cancelled);
+                }
+                port.answer(call, &response);
+                Ok(())
+            })
+            .await;
+        self.call = None;
+        sent?
+    }
+}
+
+impl Deref for PermissionAsk {
+    type Target = PermissionRequest;
+
+    fn deref(&self) -> &PermissionRequest {
+        &self.request
+    }
+}
+
+impl std::fmt::Debug for PermissionAsk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PermissionAsk").field(&self.request).finish()
+    }
+}
+
+impl Drop for PermissionAsk {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.link.with(|router, port| {
+                router.asked(&self.request.session_id, call);
+                port.answer(call, &cancelled_permission());
+            });
+        }
+    }
+}
+
+/// A request of an extension method that waits for your answer.
+pub struct ExtensionCall {
+    method: Box<str>,
+    params: Option<RawJson>,
+    responder: Responder,
+}
+
+impl ExtensionCall {
+    pub(crate) fn new(method: Box<str>, params: Option<RawJson>, link: Link<ClientRouter>, call: Call) -> Self {
+        ExtensionCall { method, params, responder: Responder { link, call: Some(call) } }
+    }
+
+    /// The method, with its underscore.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// Reads the params into a type of your own.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        parse_extension(self.params.as_ref())
+    }
+
+    /// Answers with a value of your own.
+    pub async fn reply<T: Serialize + ?Sized>(self, result: &T) -> Result<(), Error> {
+        let result = RawJson::from_value(result).map_err(|error| Error::Invalid(error.to_string()))?;
+        self.responder.reply(Ok(&result)).await
+    }
+
+    /// Answers with an error.
+    pub async fn refuse(self, error: ErrorObject) -> Result<(), Error> {
+        self.responder.reply(Err::<&RawJson, _>(error)).await
+    }
+}
+
+impl std::fmt::Debug for ExtensionCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExtensionCall").field("method", &self.method).field("params", &self.params).finish()
+    }
+}
+
+/// A notification of an extension method.
+#[derive(Debug)]
+pub struct ExtensionNotice {
+    pub(crate) method: Box<str>,
+    pub(crate) params: Option<RawJson>,
+}
+
+impl ExtensionNotice {
+    /// The method, with its underscore.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// Reads the params into a type of your own.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        parse_extension(self.params.as_ref())
+    }
+}
+
+fn parse_extension<T: DeserializeOwned>(params: Option<&RawJson>) -> Result<T, Error> {
+    let text = params.map_or("null", RawJson::as_str);
+    serde_json::from_str(text).map_err(|_| Error::Invalid("the params of the extension are not as expected".into()))
+}

@@ -1,0 +1,10 @@
+//! The client's end: start an agent, open sessions, send prompts, and answer what the agent asks.
+
+mod connect;
+mod event;
+mod router;
+mod session;
+
+pub use connect::{Client, Connection, Protocol};
+pub use event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
+pub use session::{Session, SessionBuilder, Turn};

@@ -1,0 +1,102 @@
+//! What can go wrong between two peers, in words for our own code and for people.
+
+use std::fmt;
+use std::sync::Arc;
+
+use attache_proto::json::DecodeError;
+use attache_proto::model::ErrorObject;
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Closed {
+    /// The peer closed its end.
+    ByPeer,
+    /// We closed our end.
+    ByUs,
+    /// Reading or writing failed.
+    Io(std::io::ErrorKind),
+    /// The peer sent more junk in a row than [`Limits::junk`](crate::Limits::junk).
+    Junk,
+    /// The peer makes us answer but does not read the answers.
+    NotReading,
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Closed::ByPeer => f.write_str("the peer closed the connection"),
+            Closed::ByUs => f.write_str("the connection was closed"),
+            Closed::Io(kind) => write!(f, "the connection broke: {kind}"),
+            Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are no messages"),
+            Closed::NotReading => f.write_str("the peer sends requests but does not read the answers"),
+        }
+    }
+}
+
+/// What can go wrong between two peers.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// The connection has ended.
+    Closed(Closed),
+    /// The peer answered with an error.
+    Refused(ErrorObject),
+    /// The peer does not offer this; nothing was sent.
+    NotOffered(&'static str),
+    /// The peer's answer to this method was not understood.
+    BadAnswer {
+        /// The method, by its protocol name.
+        method: &'static str,
+        /// What was wrong.
+        error: DecodeError,
+    },
+    /// The answer stands behind more unread updates than [`Limits::overdraft`](crate::Limits::overdraft) allows.
+    InboxFull,
+    /// The turn or the request was cancelled.
+    Cancelled,
+    /// A call was given something that can be seen to be wrong before it is sent.
+    Invalid(String),
+    /// The agent could not be started, or ended before it spoke.
+    Launch(Arc<crate::LaunchFailure>),
+    /// The peer speaks no version of the protocol that we speak.
+    Version {
+        /// The version it wants.
+        peer: u16,
+    },
+}
+
+impl Error {
+    /// The error that tells a peer what went wrong here, without its particulars.
+    pub fn to_peer(&self) -> ErrorObject {
+        match self {
+            Error::Refused(error) => error.clone(),
+            Error::Cancelled => ErrorObject::cancelled(),
+            _ => ErrorObject::internal("Internal error"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Closed(closed) => closed.fmt(f),
+            Error::Refused(error) => write!(f, "the peer answered: {error}"),
+            Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
+            Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
+            Error::InboxFull => f.write_str("the answer stands behind too many unread updates"),
+            Error::Cancelled => f.write_str("cancelled"),
+            Error::Invalid(what) => f.write_str(what),
+            Error::Launch(failure) => failure.fmt(f),
+            Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not spoken here"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ErrorObject> for Error {
+    fn from(error: ErrorObject) -> Self {
+        Error::Refused(error)
+    }
+}

@@ -1,0 +1,666 @@
+//! The connection: one task that reads and writes, and one state that everybody else leaves things in.
+//!
+//! The task never runs user code and never waits for it. What arrives is put into an inbox by a [`Router`], the only part
+//! that differs between agent and client. What is sent is encoded straight into the outbox by whoever sends it.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use attache_proto::frame::{Frame, Framing, Splitter};
+use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
+use attache_proto::method::{Method, Notification, Request};
+use attache_proto::model::ErrorObject;
+use attache_proto::rpc::{Call, Event, Outcome, Peer, RequestKey, Side, Violation};
+use attache_proto::{Decode, Dialect, Encode};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Notify, oneshot};
+
+use crate::{Closed, Error, Limits, Report};
+
+/// The parts of a connection's set-up that both sides share.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) limits: Limits,
+    pub(crate) strict: bool,
+    pub(crate) framing: Option<Framing>,
+    pub(crate) refuse_batches: bool,
+    pub(crate) report: Option<Arc<dyn Fn(Report) + Send + Sync>>,
+    pub(crate) tap: Option<Arc<crate::trace::Tap>>,
+}
+
+/// What one side does with what arrives. Called with the state locked: it must be quick and must not block.
+pub(crate) trait Router: Send + Sized + 'static {
+    const SIDE: Side;
+    /// What comes back with an answer that does not go to a waiting call.
+    type Ticket: Send;
+
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, method: &str, params: Option<&str>, size: usize);
+    fn notification(&mut self, port: &mut Port<'_, Self>, method: &str, params: Option<&str>, size: usize);
+    fn answer(&mut self, port: &mut Port<'_, Self>, ticket: Self::Ticket, outcome: Result<&str, Error>, size: usize);
+    fn cancel(&mut self, port: &mut Port<'_, Self>, call: Call);
+    fn closed(&mut self, reason: &Closed);
+    /// Bytes that wait to be taken.
+    fn unread(&self) -> usize;
+    /// Whether somebody waits for the next thing to arrive, with nothing there for them.
+    fn is_awaited(&self) -> bool;
+}
+
+/// Who waits for an answer.
+pub(crate) enum Waiter<T> {
+    /// A call, somewhere in user code.
+    Call(oneshot::Sender<Result<RawJson, Error>>),
+    /// The router.
+    Ticket(T),
+}
+
+/// What a router may do while it handles something.
+pub(crate) struct Port<'a, R: Router> {
+    pub(crate) peer: &'a mut Peer<Waiter<R::Ticket>>,
+    pub(crate) out: &'a mut Vec<u8>,
+    reports: &'a mut Vec<Report>,
+}
+
+impl<R: Router> Port<'_, R> {
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.peer.dialect().unwrap_or(Dialect::V1)
+    }
+
+    pub(crate) fn violation(&mut self, violation: Violation) {
+        self.reports.push(Report::Violation(violation));
+    }
+
+    pub(crate) fn lost(&mut self, what: &'static str) {
+        self.reports.push(Report::Lost(what));
+    }
+
+    pub(crate) fn answer(&mut self, call: Call, result: &impl Encode) {
+        self.peer.answer(call, |writer| result.encode(writer), self.out);
+    }
+
+    pub(crate) fn refuse(&mut self, call: Call, error: &ErrorObject) {
+        self.peer.refuse(call, error, self.out);
+    }
+
+    /// Reports what decoding let pass.
+    pub(crate) fn tolerated(&mut self, method: Method, errors: Vec<DecodeError>) {
+        let method = method_name(method, self.dialect());
+        for error in errors {
+            self.violation(Violation::Tolerated { method, error });
+        }
+    }
+
+    /// Answers a call whose params are wrong.
+    pub(crate) fn invalid_params(&mut self, call: Call, method: Method, error: DecodeError) {
+        self.refuse(call, &ErrorObject::invalid_params(&error));
+        let method = method_name(method, self.dialect());
+        self.violation(Violation::InvalidParams { method, error });
+    }
+}
+
+/// The name of a method in this dialect, or in another where this one has none.
+pub(crate) fn method_name(method: Method, dialect: Dialect) -> &'static str {
+    method
+        .name(dialect)
+        .or_else(|| method.name(Dialect::V1))
+        .or_else(|| method.name(Dialect::V2))
+        .unwrap_or("an unknown method")
+}
+
+/// A handle to a connection. Cheap to clone; the connection lives as long as its task.
+pub(crate) struct Link<R: Router>(Arc<Shared<R>>);
+
+impl<R: Router> Clone for Link<R> {
+    fn clone(&self) -> Self {
+        Link(self.0.clone())
+    }
+}
+
+struct Shared<R: Router> {
+    state: Mutex<State<R>>,
+    /// The outbox has room again, or the connection ended.
+    room: Notify,
+    /// The outbox is empty, or the connection ended.
+    flushed: Notify,
+    /// The peer is owed no answer any more, or the connection ended.
+    settled: Notify,
+    options: Options,
+}
+
+pub(crate) struct State<R: Router> {
+    pub(crate) router: R,
+    peer: Peer<Waiter<R::Ticket>>,
+    /// Encoded, and not yet with the writer.
+    out: Vec<u8>,
+    /// With the writer, and not yet written.
+    writing: usize,
+    /// The connection's task, when it has nothing to do.
+    driver: Option<Waker>,
+    /// Reading has paused because too much is unread.
+    paused: bool,
+    closing: bool,
+    /// Nothing more will be read.
+    ended: Option<Closed>,
+    /// Nothing more will be written either.
+    closed: Option<Closed>,
+    junk: usize,
+    /// The first junk of the conversation, for whoever started a wrong program.
+    printed: String,
+    reports: Vec<Report>,
+}
+
+/// How much of the first junk is kept, in bytes: a banner or an error message, not a file.
+const PRINTED: usize = 2048;
+
+impl<R: Router> State<R> {
+    fn split(&mut self) -> (&mut R, Port<'_, R>) {
+        let port = Port { peer: &mut self.peer, out: &mut self.out, reports: &mut self.reports };
+        (&mut self.router, port)
+    }
+
+    fn wake(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    fn unwritten(&self) -> usize {
+        self.out.len() + self.writing
+    }
+}
+
+impl<R: Router> Link<R> {
+    /// A connection, and the future that drives it.
+    pub(crate) fn new(
+        router: R,
+        options: Options,
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        writer: Box<dyn AsyncWrite + Send + Unpin>,
+    ) -> (Self, impl Future<Output = Closed> + Send) {
+        let mut peer = Peer::new(R::SIDE);
+        peer.set_strict(options.strict);
+        peer.set_accepts_batches(!options.refuse_batches);
+        peer.set_framing(options.framing.unwrap_or_default());
+        let splitter = Splitter::new(options.framing, options.limits.message);
+        let state = State {
+            router,
+            peer,
+            out: Vec::new(),
+            writing: 0,
+            driver: None,
+            paused: false,
+            closing: false,
+            ended: None,
+            closed: None,
+            junk: 0,
+            printed: String::new(),
+            reports: Vec::new(),
+        };
+        let link = Link(Arc::new(Shared {
+            state: Mutex::new(state),
+            room: Notify::new(),
+            flushed: Notify::new(),
+            settled: Notify::new(),
+            options,
+        }));
+        let mut driver = Driver {
+            link: link.clone(),
+            reader,
+            writer,
+            splitter,
+            writing: Vec::new(),
+            written: 0,
+            needs_flush: false,
+            read_done: false,
+        };
+        (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.options.limits
+    }
+
+    /// Looks at or changes the state. What was written meanwhile is sent.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> T {
+        let mut state = self.lock();
+        let before = state.out.len();
+        let (router, mut port) = state.split();
+        let result = change(router, &mut port);
+        self.after_change(state, before);
+        result
+    }
+
+    /// The first junk that the peer sent, without control characters.
+    pub(crate) fn junk(&self) -> String {
+        self.lock().printed.clone()
+    }
+
+    /// Why the connection ended, if it has.
+    pub(crate) fn closed(&self) -> Option<Closed> {
+        self.lock().closed.clone()
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.lock().peer.dialect().unwrap_or(Dialect::V1)
+    }
+
+    /// Waits for room in the outbox, then does `send` with the state locked.
+    pub(crate) async fn send<T>(&self, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+        loop {
+            let room = self.0.room.notified();
+            {
+                let mut state = self.lock();
+                if let Some(closed) = &state.closed {
+                    return Err(Error::Closed(closed.clone()));
+                }
+                if state.unwritten() < self.limits().outbox {
+                    let before = state.out.len();
+                    let (router, mut port) = state.split();
+                    let result = send(router, &mut port);
+                    self.after_change(state, before);
+                    return Ok(result);
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// Sends a typed notification.
+    pub(crate) async fn notify<N: Notification>(&self, params: &N) -> Result<(), Error> {
+        self.send(|_, port| {
+            let method = method_name(N::METHOD, port.dialect());
+            port.peer.notify(method, |writer| params.encode(writer), port.out);
+        })
+        .await
+    }
+
+    /// Sends a typed request and waits for its answer. Dropping the future tells the peer that nobody waits any more.
+    pub(crate) async fn call<Q: Request>(&self, params: &Q) -> Result<Q::Response, Error> {
+        let dialect = self.dialect();
+        let Some(method) = Q::METHOD.name(dialect) else {
+            return Err(Error::NotOffered("this method in the agreed version"));
+        };
+        let answer = self.call_raw(method, |writer| params.encode(writer)).await?;
+        self.read_answer(method, &answer)
+    }
+
+    /// Reads the text of an answer.
+    pub(crate) fn read_answer<T: Decode>(&self, method: &'static str, answer: &RawJson) -> Result<T, Error> {
+        let mut reader = Reader::new(answer.as_str(), self.dialect());
+        let value = reader.decode::<T>().map_err(|error| Error::BadAnswer { method, error })?;
+        let tolerated = reader.tolerated();
+        if !tolerated.is_empty() {
+            self.with(|_, port| {
+                for error in tolerated {
+                    port.violation(Violation::Tolerated { method, error });
+                }
+            });
+        }
+        Ok(value)
+    }
+
+    /// Sends a request of any name and waits for the text of its answer.
+    pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
+        let (sender, receiver) = oneshot::channel();
+        self.is_answerable()?;
+        let key = self.send(|_, port| port.peer.request(method, params, Waiter::Call(sender), port.out)).await?;
+        // The end may have come while we waited for room; then nobody is left to answer.
+        self.is_answerable()?;
+        let mut guard = Abandon { link: self, key: Some(key) };
+        let answer = receiver.await.unwrap_or(Err(Error::Closed(Closed::ByUs)));
+        guard.key = None;
+        answer
+    }
+
+    /// An error when nobody can answer any more.
+    fn is_answerable(&self) -> Result<(), Error> {
+        match &self.lock().ended {
+            Some(ended) => Err(Error::Closed(ended.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn flush(&self) -> Result<(), Error> {
+        loop {
+            let flushed = self.0.flushed.notified();
+            {
+                let state = self.lock();
+                if state.unwritten() == 0 {
+                    return Ok(());
+                }
+                if let Some(closed) = &state.closed {
+                    return Err(Error::Closed(closed.clone()));
+                }
+            }
+            flushed.await;
+        }
+    }
+
+    /// Sends a request whose answer nobody waits for, at once: for guards that are dropped.
+    pub(crate) fn request_now(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
+        let (sender, _) = oneshot::channel();
+        self.with(|_, port| port.peer.request(method, params, Waiter::Call(sender), port.out));
+    }
+
+    /// Waits until the peer is owed no answer, or the connection has ended.
+    pub(crate) async fn settled(&self) {
+        loop {
+            let changed = self.0.settled.notified();
+            {
+                let state = self.lock();
+                if state.peer.owed() == 0 || state.closed.is_some() {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Ends the connection once the outbox is written.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closing = true;
+        state.wake();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        // A panic while the state was locked is a bug here, but it must not take every other session with it.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the driver if there is something to write or room to read, and hands out reports.
+    fn after_change(&self, mut state: MutexGuard<'_, State<R>>, before: usize) {
+        if state.out.len() > before {
+            if let Some(tap) = &self.0.options.tap {
+                tap.sent(&state.out[before..]);
+            }
+            state.wake();
+        } else if state.paused && !self.must_pause(&mut state) {
+            state.wake();
+        }
+        if state.ended.is_some() && state.peer.owed() == 0 {
+            self.0.settled.notify_waiters();
+        }
+        let lost = state.peer.take_lost();
+        state.reports.extend(lost.into_iter().map(Report::Lost));
+        if state.reports.is_empty() {
+            return;
+        }
+        let mut reports = std::mem::take(&mut state.reports);
+        drop(state);
+        if let Some(report) = &self.0.options.report {
+            let strict = self.0.options.strict;
+            reports.drain(..).filter(|entry| strict || !entry.is_tolerated()).for_each(|entry| report(entry));
+        }
+    }
+
+    /// Whether reading has to wait. Reading goes on while somebody waits for an answer that may stand behind what is
+    /// unread; when even the overdraft is used up, that wait fails by name rather than never ending.
+    fn must_pause(&self, state: &mut State<R>) -> bool {
+        let unread = state.router.unread();
+        let limits = self.limits();
+        if unread < limits.inbox {
+            return false;
+        }
+        if unread < limits.overdraft {
+            return !state.peer.any_waiting(|waiter| matches!(waiter, Waiter::Call(_))) && !state.router.is_awaited();
+        }
+        let calls = state.peer.abandon_all(|waiter| matches!(waiter, Waiter::Call(_)), &mut state.out);
+        for waiter in calls {
+            if let Waiter::Call(sender) = waiter {
+                let _ = sender.send(Err(Error::InboxFull));
+            }
+        }
+        true
+    }
+}
+
+/// Tells the peer when the answer to a request is no longer waited for.
+struct Abandon<'a, R: Router> {
+    link: &'a Link<R>,
+    key: Option<RequestKey>,
+}
+
+impl<R: Router> Drop for Abandon<'_, R> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.link.with(|_, port| port.peer.abandon(key, port.out));
+        }
+    }
+}
+
+/// The task: moves bytes, and nothing else.
+struct Driver<R: Router> {
+    link: Link<R>,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    splitter: Splitter,
+    writing: Vec<u8>,
+    written: usize,
+    needs_flush: bool,
+    read_done: bool,
+}
+
+impl<R: Router> Driver<R> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
+        // Registered first: whatever changes from here on wakes us.
+        self.link.lock().driver = Some(cx.waker().clone());
+        if self.link.lock().ended.is_none() {
+            if let Err(reason) = self.poll_read(cx) {
+                // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
+                let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
+                self.end_reading(&reason);
+                if !half {
+                    self.end(reason);
+                }
+            }
+        }
+        match self.poll_write(cx) {
+            Poll::Ready(Ok(())) => {
+                let state = self.link.lock();
+                let closed = state.closed.clone();
+                if closed.is_none() && !state.closing {
+                    return Poll::Pending;
+                }
+                drop(state);
+                self.end(Closed::ByUs);
+                // The peer sees the end of our stream only when the writer is shut down.
+                let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
+                Poll::Ready(closed.unwrap_or(Closed::ByUs))
+            }
+            Poll::Ready(Err(error)) => {
+                self.end(Closed::Io(error.kind()));
+                let closed = self.link.closed().unwrap_or(Closed::ByUs);
+                Poll::Ready(closed)
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Closed> {
+        loop {
+            {
+                let mut state = self.link.lock();
+                state.paused = self.link.must_pause(&mut state);
+                if state.paused || self.read_done {
+                    return Ok(());
+                }
+            }
+            let mut buffer = ReadBuf::new(self.splitter.space());
+            match Pin::new(&mut self.reader).poll_read(cx, &mut buffer) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
+                Poll::Ready(Ok(())) => {
+                    let count = buffer.filled().len();
+                    self.splitter.filled(count);
+                    if count == 0 {
+                        self.read_done = true;
+                    }
+                    self.handle_frames()?;
+                    if count == 0 {
+                        return Err(Closed::ByPeer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands every whole frame to the state, with one lock for all of them.
+    fn handle_frames(&mut self) -> Result<(), Closed> {
+        let mut state = self.link.lock();
+        let before = state.out.len();
+        let options = &self.link.0.options;
+        loop {
+            let frame = match self.splitter.next_frame() {
+                None if self.read_done => self.splitter.last_frame(),
+                frame => frame,
+            };
+            let Some(frame) = frame else { break };
+            match frame {
+                Frame::Message(text) => {
+                    if let Some(tap) = &options.tap {
+                        tap.received(text);
+                    }
+                    state.handle_message(text, &options.limits);
+                }
+                Frame::Junk(junk) => {
+                    let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
+                    reports.push(Report::Violation(peer.handle_junk(junk, out)));
+                    *in_a_row += 1;
+                }
+            }
+            if state.junk > options.limits.junk {
+                return Err(Closed::Junk);
+            }
+            // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
+            if state.unwritten() > options.limits.outbox + options.limits.overdraft {
+                return Err(Closed::NotReading);
+            }
+        }
+        self.link.after_change(state, before);
+        Ok(())
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            if self.written == self.writing.len() {
+                self.writing.clear();
+                self.written = 0;
+                let mut state = self.link.lock();
+                std::mem::swap(&mut self.writing, &mut state.out);
+                state.writing = self.writing.len();
+                if state.out.capacity() > 4 * self.link.limits().outbox {
+                    // A large message is through: its space is given back.
+                    state.out = Vec::new();
+                }
+                drop(state);
+                self.link.0.room.notify_waiters();
+                if self.writing.is_empty() {
+                    break;
+                }
+            }
+            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.writing[self.written..]))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.needs_flush = true;
+            self.written += count;
+            self.link.lock().writing = self.writing.len() - self.written;
+        }
+        if self.needs_flush {
+            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
+            self.needs_flush = false;
+        }
+        self.link.0.flushed.notify_waiters();
+        Poll::Ready(Ok(()))
+    }
+
+    /// No more answers will come: everybody who waits for one is told why.
+    fn end_reading(&mut self, reason: &Closed) {
+        let mut state = self.link.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        state.ended = Some(reason.clone());
+        let waiting = state.peer.close();
+        state.router.closed(reason);
+        drop(state);
+        for waiter in waiting {
+            if let Waiter::Call(sender) = waiter {
+                let _ = sender.send(Err(Error::Closed(reason.clone())));
+            }
+        }
+    }
+
+    /// Ends the connection: everybody who waits is told why.
+    fn end(&mut self, reason: Closed) {
+        self.end_reading(&reason);
+        let mut state = self.link.lock();
+        if state.closed.is_some() {
+            return;
+        }
+        state.closed = Some(reason);
+        drop(state);
+        self.link.0.room.notify_waiters();
+        self.link.0.flushed.notify_waiters();
+        self.link.0.settled.notify_waiters();
+    }
+}
+
+/// When the task is dropped, nobody may be left waiting.
+impl<R: Router> Drop for Driver<R> {
+    fn drop(&mut self) {
+        self.end(Closed::ByUs);
+    }
+}
+
+impl<R: Router> State<R> {
+    fn handle_message(&mut self, text: &str, limits: &Limits) {
+        let events = self.peer.handle_frame(text, &mut self.out);
+        let mut is_junk = false;
+        for event in events {
+            let (router, mut port) = self.split();
+            match event {
+                Event::Call { call, method, params } => {
+                    if port.peer.owed() > limits.requests {
+                        port.violation(Violation::TooManyRequests);
+                        port.refuse(call, &ErrorObject::rate_limited(1));
+                        continue;
+                    }
+                    router.call(&mut port, call, &method, params, text.len());
+                }
+                Event::Notification { method, params } => {
+                    router.notification(&mut port, &method, params, text.len());
+                }
+                Event::Answer { waiter: Waiter::Call(sender), outcome } => {
+                    let _ = sender.send(own(outcome));
+                }
+                Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
+                    router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
+                }
+                Event::Cancel(call) => router.cancel(&mut port, call),
+                Event::Violation(violation) => {
+                    is_junk |= matches!(violation, Violation::NotJson | Violation::NotAnObject);
+                    port.violation(violation);
+                }
+            }
+        }
+        self.junk = if is_junk { self.junk + 1 } else { 0 };
+        if is_junk && self.printed.len() < PRINTED {
+            let clean = text.chars().filter(|char| !char.is_control() || *char == '\t').take(PRINTED);
+            self.printed.extend(clean);
+            self.printed.push('\n');
+        }
+    }
+}
+
+fn own(outcome: Outcome<'_>) -> Result<RawJson, Error> {
+    match outcome {
+        Ok(text) => RawJson::new(text).map_err(|error| Error::BadAnswer { method: "the request", error }),
+        Err(error) => Err(Error::Refused(error)),
+    }
+}

@@ -1,0 +1,31 @@
+//! What is worth telling, though nobody has to act on it.
+
+use std::fmt;
+
+use attache_proto::rpc::Violation;
+
+/// Something that the conversation survived. Nothing of what the peer sent is repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Report {
+    /// The peer broke a rule.
+    Violation(Violation),
+    /// The agreed version has no words for this; it was left out of what we sent.
+    Lost(&'static str),
+}
+
+impl Report {
+    /// Whether it only matters to somebody who looks for deviations.
+    pub(crate) fn is_tolerated(&self) -> bool {
+        matches!(self, Report::Violation(Violation::Tolerated { .. } | Violation::Batch | Violation::NullId))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Report::Violation(violation) => write!(f, "the peer broke a rule: {violation}"),
+            Report::Lost(what) => write!(f, "left out, the agreed version has no word for it: `{what}`"),
+        }
+    }
+}
