@@ -1,6 +1,7 @@
 //! Write an agent or a client of the Agent Client Protocol (ACP): one API for protocol v1 and v2.
 
 pub mod agent;
+mod batch;
 pub mod client;
 mod error;
 mod extension;
@@ -19,6 +20,7 @@ pub use attache_proto::Dialect;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::StopReason as Stop;
+pub use batch::{Answer, Batch};
 pub use client::{Client, Connection, Event, Protocol};
 pub use error::{Closed, Error};
 pub use launch::LaunchFailure;

@@ -541,6 +541,10 @@ impl<R: Router> Driver<R> {
                 return Err(Closed::NotReading);
             }
         }
+        if options.framing.is_none() && self.splitter.framing() == Some(Framing::ContentLength) {
+            // Whoever frames like this wants to be answered like this.
+            state.peer.set_framing(Framing::ContentLength);
+        }
         self.link.after_change(state, before);
         Ok(())
     }

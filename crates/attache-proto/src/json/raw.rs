@@ -39,8 +39,13 @@ impl RawJson {
 
     /// The JSON form of a model type, in the newest dialect.
     pub fn from_model<T: Encode + ?Sized>(value: &T) -> Self {
+        RawJson::encode_in(value, Dialect::V2)
+    }
+
+    /// The JSON form of a model type in a dialect. What the dialect has no word for is left out.
+    pub fn encode_in<T: Encode + ?Sized>(value: &T, dialect: Dialect) -> Self {
         let mut buffer = Vec::new();
-        value.encode(&mut Writer::new(&mut buffer, Dialect::V2));
+        value.encode(&mut Writer::new(&mut buffer, dialect));
         RawJson::trusted(String::from_utf8(buffer).expect("the writer takes strings and adds ASCII"))
     }
 
@@ -52,6 +57,11 @@ impl RawJson {
     /// Text that is known to be JSON on one line, because we wrote it.
     pub(crate) fn trusted(text: String) -> Self {
         RawJson(text.into_boxed_str())
+    }
+
+    /// The value `{}`.
+    pub fn empty_object() -> Self {
+        RawJson("{}".into())
     }
 
     /// The text.

@@ -109,6 +109,15 @@ impl<T> Patch<T> {
         }
     }
 
+    /// The same patch of something that depends on the value.
+    pub fn map<U>(&self, change: impl FnOnce(&T) -> U) -> Patch<U> {
+        match self {
+            Patch::Keep => Patch::Keep,
+            Patch::Clear => Patch::Clear,
+            Patch::Set(value) => Patch::Set(change(value)),
+        }
+    }
+
     /// Brings a stored value up to date.
     pub fn apply(self, stored: &mut Option<T>) {
         match self {

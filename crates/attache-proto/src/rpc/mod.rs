@@ -18,7 +18,7 @@ mod peer;
 mod violation;
 
 pub use envelope::{Envelope, Fault, Incoming, Outcome, parse};
-pub use peer::{Call, Event, Events, Peer, RequestKey, Side};
+pub use peer::{BatchWriter, Call, Event, Events, Peer, RequestKey, Side};
 pub use violation::Violation;
 
 #[cfg(test)]

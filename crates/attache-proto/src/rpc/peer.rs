@@ -256,6 +256,19 @@ impl<W> Peer<W> {
         self.write(out, |writer| write_method(writer, method, params));
     }
 
+    /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
+    pub fn batch(&mut self, build: impl FnOnce(&mut BatchWriter<'_, W>), out: &mut Vec<u8>) {
+        let mut batch = BatchWriter { peer: self, entries: Vec::new() };
+        build(&mut batch);
+        let entries = batch.entries;
+        if !entries.is_empty() {
+            let start = out.len();
+            out.extend_from_slice(&entries);
+            out.push(b']');
+            self.framing.finish(out, start);
+        }
+    }
+
     /// Gives up on a request: the peer is told, and its answer, if one still comes, is ignored.
     pub fn abandon(&mut self, request: RequestKey, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&request.0)?;
@@ -470,6 +483,40 @@ impl<W> Peer<W> {
         let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
         self.lost.extend(lost);
         self.framing.finish(out, start);
+    }
+}
+
+/// Collects the messages of a batch.
+#[derive(Debug)]
+pub struct BatchWriter<'p, W> {
+    peer: &'p mut Peer<W>,
+    entries: Vec<u8>,
+}
+
+impl<W> BatchWriter<'_, W> {
+    /// Asks the peer; `params` writes the params.
+    pub fn request(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), waiter: W) -> RequestKey {
+        let id = self.peer.next_request;
+        self.peer.next_request += 1;
+        self.peer.waiting.insert(id, waiter);
+        self.entry(|writer| {
+            writer.key("id");
+            writer.value(&id);
+            write_method(writer, method, params);
+        });
+        RequestKey(id)
+    }
+
+    /// Tells the peer; `params` writes the params.
+    pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
+        self.entry(|writer| write_method(writer, method, params));
+    }
+
+    fn entry(&mut self, fields: impl FnOnce(&mut Writer<'_>)) {
+        self.entries.push(if self.entries.is_empty() { b'[' } else { b',' });
+        let dialect = self.peer.dialect.unwrap_or(Dialect::V1);
+        let lost = write_object(&mut self.entries, dialect, fields);
+        self.peer.lost.extend(lost);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod ask;
 mod handle;
+mod jobs;
 mod router;
 mod serve;
 mod session;
@@ -99,6 +100,17 @@ pub trait Authenticate: Agent {
 
     /// Forgets the authentication.
     fn logout(&self) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// An agent that can open a session with the history of another (unstable). Registered with [`Server::forks`].
+pub trait Fork: Agent {
+    /// Opens a session that begins where `session` is now.
+    fn fork(
+        &self,
+        session: SessionId,
+        request: OpenRequest,
+        handle: SessionHandle,
+    ) -> impl Future<Output = Result<Opened<Self::Session>, Error>> + Send;
 }
 
 /// What a client asks for when it opens a session.

@@ -9,8 +9,8 @@ use attache_proto::Dialect;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::{
-    AgentCapabilities, AuthMethod, ConfigCategory, ConfigId, ConfigOption, ConfigSetting, ErrorObject, Implementation,
-    InitializeRequest, InitializeResponse, PromptRequest, SessionId,
+    AgentCapabilities, AuthMethod, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption, ConfigSetting,
+    ErrorObject, Implementation, InitializeRequest, InitializeResponse, PromptRequest, SessionId,
 };
 use attache_proto::rpc::{Call, Side, Violation};
 use tokio::sync::Notify;
@@ -52,7 +52,10 @@ pub(crate) struct Job {
 }
 
 pub(crate) enum Work {
+    /// A request that opens a session, or that the server answers by itself.
     Request(ClientRequest),
+    /// A request that something was registered for; its params are right.
+    Registered(Method, RawJson),
     Extension(Box<str>, Option<RawJson>),
 }
 
@@ -78,8 +81,8 @@ pub(crate) struct Slot {
     waker: Option<Waker>,
     /// The turn that runs now.
     running: Option<(Call, Arc<Flag>)>,
-    /// Whether the agent is still opening it.
-    pub(crate) is_opening: bool,
+    /// Tool calls and terminals that can be cancelled by themselves, by id.
+    pub(crate) cancellable: HashMap<String, Arc<Flag>>,
     pub(crate) options: Vec<ConfigOption>,
     pub(crate) cwd: String,
 }
@@ -90,8 +93,9 @@ pub(crate) struct Features {
     pub(crate) capabilities: AgentCapabilities,
     pub(crate) auth_methods: Vec<AuthMethod>,
     pub(crate) restores: bool,
-    pub(crate) lists: bool,
-    pub(crate) deletes: bool,
+    pub(crate) forks: bool,
+    /// Methods that something was registered for.
+    pub(crate) methods: HashSet<Method>,
     pub(crate) extensions: HashSet<String>,
 }
 
@@ -162,7 +166,7 @@ impl AgentRouter {
             commands: VecDeque::new(),
             waker: None,
             running: None,
-            is_opening: true,
+            cancellable: HashMap::new(),
             options: Vec::new(),
             cwd: cwd.into(),
         };
@@ -304,9 +308,9 @@ impl AgentRouter {
             ClientRequest::SetMode(_) | ClientRequest::SetModel(_) => dialect == Dialect::V1,
             ClientRequest::LoadSession(_) => self.features.restores,
             ClientRequest::ResumeSession(_) => self.features.restores || is_v2,
-            ClientRequest::ListSessions(_) => self.features.lists || is_v2,
-            ClientRequest::DeleteSession(_) => self.features.deletes,
-            ClientRequest::Authenticate(_) | ClientRequest::Logout(_) => !self.features.auth_methods.is_empty(),
+            ClientRequest::ForkSession(_) => self.features.forks,
+            ClientRequest::ListSessions(_) => is_v2,
+            ClientRequest::CancelToolCall(_) | ClientRequest::CancelTerminal(_) => is_v2,
             _ => false,
         }
     }
@@ -337,7 +341,28 @@ impl AgentRouter {
                 self.cancel_session(&request.session_id);
                 self.push_command(port, &request.session_id, Command::Close(call), size);
             }
+            ClientRequest::CancelToolCall(request) => {
+                self.cancel_part(port, call, &request.session_id, request.tool_call_id.as_str());
+            }
+            ClientRequest::CancelTerminal(request) => {
+                self.cancel_part(port, call, &request.session_id, request.terminal_id.as_str());
+            }
             other => self.push_job(call, Work::Request(other), size),
+        }
+    }
+
+    /// Cancels one tool call or terminal, if it said that it can be.
+    fn cancel_part(&mut self, port: &mut Port<'_, Self>, call: Call, session: &SessionId, part: &str) {
+        let Some(slot) = self.sessions.get(session) else {
+            port.violation(Violation::UnknownSession);
+            return port.refuse(call, &ErrorObject::session_not_found(session));
+        };
+        match slot.cancellable.get(part) {
+            Some(flag) => {
+                flag.raise();
+                port.answer(call, &CancelToolCallResponse::new());
+            }
+            None => port.refuse(call, &ErrorObject::wrong_params("this cannot be cancelled")),
         }
     }
 
@@ -395,6 +420,10 @@ impl Router for AgentRouter {
         };
         port.tolerated(method, tolerated);
         match decoded {
+            Ok(_) if self.features.methods.contains(&method) => {
+                let params = RawJson::new(params.unwrap_or("{}")).unwrap_or_else(|_| RawJson::empty_object());
+                self.push_job(call, Work::Registered(method, params), size);
+            }
             Ok(request) if self.offers(&request, dialect) => self.route(port, call, request, size),
             Ok(_) => {
                 port.violation(Violation::UnknownMethod);

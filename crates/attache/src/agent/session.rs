@@ -208,7 +208,7 @@ pub(super) async fn answer_option_change(
                 if change.is_old_style {
                     port.answer(change.call, &SetModeResponse::new());
                 } else {
-                    let options = super::serve::offered_options(options, handle.client());
+                    let options = super::jobs::offered_options(options, handle.client());
                     port.answer(change.call, &SetConfigOptionResponse::new(options));
                 }
             }

@@ -1,12 +1,16 @@
 //! A tool call that cannot be forgotten: it is ended by whoever holds it, or when it is dropped.
 
+use std::sync::Arc;
+
+use attache_proto::Dialect;
 use attache_proto::json::RawJson;
 use attache_proto::model::{
-    ContentBlock, Location, Patch, SessionUpdate, ToolCallContent, ToolCallContentChunk, ToolCallId, ToolCallStatus,
-    ToolCallUpdate, ToolKind,
+    Capability, ContentBlock, Location, Patch, SessionUpdate, ToolCallCapabilities, ToolCallContent,
+    ToolCallContentChunk, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
 use super::SessionHandle;
+use super::router::Flag;
 use crate::Error;
 
 /// A tool call that is shown to the person. Dropped before it is completed, it is shown as failed.
@@ -66,6 +70,23 @@ impl ToolCall {
         self.push(ToolCallContent::from(ContentBlock::text(text))).await
     }
 
+    /// Says that the person may cancel this call alone; the future that comes back is done when they do. Only version 2
+    /// has that: elsewhere it is never done.
+    pub async fn cancellable(&mut self) -> Result<impl Future<Output = ()> + Send + 'static, Error> {
+        let flag: Arc<Flag> = Arc::default();
+        let watched = flag.clone();
+        self.handle.link().with(|router, _| {
+            if let Some(slot) = router.slot(self.handle.id()) {
+                slot.cancellable.insert(self.id.as_str().into(), flag);
+            }
+        });
+        if self.handle.client().dialect == Dialect::V2 {
+            let capabilities = ToolCallCapabilities { cancel: Some(Capability::new()), ..ToolCallCapabilities::new() };
+            self.update(ToolCallUpdate { capabilities: Patch::Set(capabilities), ..self.blank() }).await?;
+        }
+        Ok(async move { watched.raised().await })
+    }
+
     /// Changes anything about the call.
     pub async fn update(&self, update: ToolCallUpdate) -> Result<(), Error> {
         self.handle.update(SessionUpdate::ToolCallUpdate(update.into())).await
@@ -87,16 +108,28 @@ impl ToolCall {
     }
 
     async fn end(&mut self, status: ToolCallStatus) -> Result<(), Error> {
-        self.update(ToolCallUpdate { status: Patch::Set(status), ..self.blank() }).await?;
+        let update = self.ended(status);
+        self.update(update).await?;
         self.is_open = false;
         Ok(())
+    }
+}
+
+impl ToolCall {
+    /// The last update: what could be cancelled cannot be any more.
+    fn ended(&self, status: ToolCallStatus) -> ToolCallUpdate {
+        let was_cancellable = self.handle.link().with(|router, _| {
+            router.slot(self.handle.id()).is_some_and(|slot| slot.cancellable.remove(self.id.as_str()).is_some())
+        });
+        let capabilities = if was_cancellable { Patch::Clear } else { Patch::Keep };
+        ToolCallUpdate { status: Patch::Set(status), capabilities, ..self.blank() }
     }
 }
 
 impl Drop for ToolCall {
     fn drop(&mut self) {
         if self.is_open {
-            let update = ToolCallUpdate { status: Patch::Set(ToolCallStatus::Failed), ..self.blank() };
+            let update = self.ended(ToolCallStatus::Failed);
             self.handle.update_now(&SessionUpdate::ToolCallUpdate(update.into()));
         }
     }

@@ -452,6 +452,11 @@ impl Connection {
         self.0.link.notify(notification).await
     }
 
+    /// Sends several messages as one. Only peers that speak the draft of version 2 take that.
+    pub async fn send_batch(&self, batch: crate::Batch) -> Result<(), Error> {
+        batch.send(&self.0.link).await
+    }
+
     /// Calls an extension method, whose name begins with `_`.
     pub async fn call_extension<T: DeserializeOwned>(
         &self,

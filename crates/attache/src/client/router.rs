@@ -7,8 +7,8 @@ use attache_proto::Dialect;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{AgentNotification, AgentRequest, Method};
 use attache_proto::model::{
-    ClientCapabilities, ElicitationMode, ErrorObject, PermissionOutcome, PermissionResponse, PromptResponse, SessionId,
-    SessionNotification, SessionUpdate, StateUpdate, StopReason, Usage,
+    ClientCapabilities, ElicitationMode, ErrorObject, Patch, PermissionOutcome, PermissionResponse, PromptResponse,
+    SessionId, SessionNotification, SessionUpdate, StateUpdate, StopReason, Usage,
 };
 use attache_proto::rpc::{Call, Side, Violation};
 
@@ -48,6 +48,8 @@ pub(crate) struct Inbox {
     prompts: Vec<PromptState>,
     /// Permission requests that are not answered yet.
     asks: HashSet<Call>,
+    /// Tool calls and terminals that the agent says can be cancelled by themselves.
+    cancellable: HashSet<String>,
     /// Turns up to this one were cancelled: their permission requests are answered `cancelled`.
     cancelled: Option<u64>,
 }
@@ -214,12 +216,39 @@ impl ClientRouter {
         Ok(())
     }
 
+    /// Whether the agent says that this tool call or terminal can be cancelled.
+    pub(crate) fn is_cancellable(&self, session: &SessionId, part: &str) -> bool {
+        self.sessions.get(session).is_some_and(|inbox| inbox.cancellable.contains(part))
+    }
+
+    fn set_cancellable(&mut self, session: &SessionId, part: &str, change: &Patch<bool>) {
+        let Some(inbox) = self.sessions.get_mut(session) else { return };
+        match change {
+            Patch::Keep => {}
+            Patch::Set(true) => {
+                inbox.cancellable.insert(part.into());
+            }
+            Patch::Set(false) | Patch::Clear => {
+                inbox.cancellable.remove(part);
+            }
+        }
+    }
+
     fn update(&mut self, port: &mut Port<'_, Self>, notification: SessionNotification, size: usize) {
         let SessionNotification { session_id, update, .. } = notification;
-        let end = match &update {
-            SessionUpdate::State(state) => self.state_changed(&session_id, state),
-            _ => None,
-        };
+        let mut end = None;
+        match &update {
+            SessionUpdate::State(state) => end = self.state_changed(&session_id, state),
+            SessionUpdate::ToolCallUpdate(update) => {
+                let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
+                self.set_cancellable(&session_id, update.tool_call_id.as_str(), &change);
+            }
+            SessionUpdate::TerminalUpdate(update) => {
+                let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
+                self.set_cancellable(&session_id, update.terminal_id.as_str(), &change);
+            }
+            _ => {}
+        }
         if self.push(Some(&session_id), Item::Update(update), size).is_err() {
             port.violation(Violation::UnknownSession);
             return;

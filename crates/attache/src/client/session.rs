@@ -9,10 +9,11 @@ use std::task::Poll;
 use attache_proto::Dialect;
 use attache_proto::method::AgentRequest;
 use attache_proto::model::{
-    AvailableCommand, CancelNotification, CloseSessionRequest, ConfigCategory, ConfigId, ConfigKind, ConfigOption,
-    ConfigSelect, ConfigSetting, ConfigValue, ConfigValues, ContentBlock, LoadSessionRequest, McpServer, Meta,
-    ModeState, ModelState, NewSessionRequest, PromptRequest, ReplayFrom, ResumeSessionRequest, SessionCapabilities,
-    SessionId, SetConfigOptionRequest, SetModeRequest, SetModelRequest, StopReason, Usage,
+    AvailableCommand, CancelNotification, CancelTerminalRequest, CancelToolCallRequest, CloseSessionRequest,
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValues,
+    ContentBlock, LoadSessionRequest, McpServer, Meta, ModeState, ModelState, NewSessionRequest, PromptRequest,
+    ReplayFrom, ResumeSessionRequest, SessionCapabilities, SessionId, SetConfigOptionRequest, SetModeRequest,
+    SetModelRequest, StopReason, TerminalId, ToolCallId, Usage,
 };
 
 use super::connect::Shared;
@@ -326,6 +327,27 @@ impl Session {
         let turn = self.0.turns.load(Ordering::Relaxed);
         let cancel = CancelNotification::new(self.id().clone());
         self.0.shared.link.send(|router, port| self.send_cancel(router, port, turn, &cancel)).await
+    }
+
+    /// Cancels one tool call and nothing else. The agent must have said that it can be.
+    pub async fn cancel_tool_call(&self, tool_call: impl Into<ToolCallId>) -> Result<(), Error> {
+        let id = tool_call.into();
+        self.check_cancellable(id.as_str())?;
+        let request = CancelToolCallRequest::new(self.id().clone(), id);
+        self.0.shared.link.call(&request).await.map(|_| ())
+    }
+
+    /// Cancels one command of the agent's and nothing else. The agent must have said that it can be.
+    pub async fn cancel_terminal(&self, terminal: impl Into<TerminalId>) -> Result<(), Error> {
+        let id = terminal.into();
+        self.check_cancellable(id.as_str())?;
+        let request = CancelTerminalRequest::new(self.id().clone(), id);
+        self.0.shared.link.call(&request).await.map(|_| ())
+    }
+
+    fn check_cancellable(&self, part: &str) -> Result<(), Error> {
+        let is_cancellable = self.0.shared.link.with(|router, _| router.is_cancellable(self.id(), part));
+        if is_cancellable { Ok(()) } else { Err(Error::NotOffered("cancelling this")) }
     }
 
     /// Sets a configuration option; returns all options as they are now. Modes and models are options too.

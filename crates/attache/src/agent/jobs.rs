@@ -1,0 +1,328 @@
+//! Running: what a client asks that belongs to no open session, and the opening of sessions.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use attache_proto::Dialect;
+use attache_proto::method::ClientRequest;
+use attache_proto::model::{
+    CommandsUpdate, ConfigCategory, ConfigKind, ConfigOption, ConfigValue, ErrorObject, ListSessionsResponse,
+    McpServer, Meta, Mode, ModeState, NewSessionResponse, ReplayFrom, ResumeSessionResponse, SessionId, SessionInfo,
+    SessionUpdate, StateUpdate,
+};
+use attache_proto::rpc::Call;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use super::router::{AgentRouter, Job, Next, Work};
+use super::serve::{Answer, Server};
+use super::session::{self, catch_panic, internal};
+use super::{Agent, ClientInfo, OpenRequest, Opened, SessionHandle};
+use crate::link::Link;
+use crate::{Closed, Error};
+
+/// How long answers that are still owed are waited for when the client has closed its end.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The tasks of the open sessions. They end with the server.
+type Sessions = Arc<Mutex<JoinSet<()>>>;
+
+/// Serves until the client closes its end.
+pub(super) async fn run<A: Agent>(
+    server: Server<A>,
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+) -> Result<(), Error> {
+    let (link, driver) = Link::new(AgentRouter::new(server.features()), server.options.clone(), reader, writer);
+    let mut tasks = JoinSet::new();
+    let (ended, end) = tokio::sync::oneshot::channel();
+    tasks.spawn(async move {
+        let _ = ended.send(driver.await);
+    });
+    let server = Arc::new(server);
+    let sessions = Sessions::default();
+    loop {
+        match next(&link, &mut tasks).await {
+            Next::Job(job) => {
+                let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
+                tasks.spawn(async move { run_job(&server, &link, job, &sessions).await });
+            }
+            Next::Notice(method, params) => {
+                if let Some(extension) = server.extensions.get(&*method) {
+                    let work = extension(params);
+                    tasks.spawn(async move {
+                        let _ = catch_panic(work).await;
+                    });
+                }
+            }
+            Next::Closed => break,
+        }
+    }
+    // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads.
+    let _ = tokio::time::timeout(LAST_WORDS, link.settled()).await;
+    link.close();
+    match tokio::time::timeout(LAST_WORDS, end).await {
+        Ok(Ok(Closed::ByPeer | Closed::ByUs)) | Err(_) => Ok(()),
+        // A client that is gone without a word has closed its end too.
+        Ok(Ok(Closed::Io(std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset))) => Ok(()),
+        Ok(Ok(closed)) => Err(Error::Closed(closed)),
+        Ok(Err(_)) => Err(Error::Closed(Closed::ByUs)),
+    }
+}
+
+async fn next(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Next {
+    poll_fn(|cx| {
+        // Tasks that have ended are cleared away as they end.
+        while let Poll::Ready(Some(_)) = tasks.poll_join_next(cx) {}
+        let next = link.with(|router, _| router.next_job(cx.waker()));
+        next.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
+    let Job { call, work, cancelled } = job;
+    let _debt = Debt { link: link.clone(), call };
+    let mut work = std::pin::pin!(catch_panic(do_work(server, link, call, work, sessions)));
+    let mut cancel = std::pin::pin!(cancelled.raised());
+    let result = poll_fn(|cx| {
+        if let Poll::Ready(result) = work.as_mut().poll(cx) {
+            return Poll::Ready(result.unwrap_or_else(|| Err(internal())));
+        }
+        cancel.as_mut().poll(cx).map(|()| Err(Error::Cancelled))
+    })
+    .await;
+    let _ = match result {
+        // Opening a session answers by itself: its answer and its first updates go out together.
+        Ok(None) => Ok(()),
+        Ok(Some(result)) => link.send(|_, port| port.answer(call, &result)).await,
+        Err(error) => link.send(|_, port| port.refuse(call, &error.to_peer())).await,
+    };
+}
+
+async fn do_work<A: Agent>(
+    server: &Server<A>,
+    link: &Link<AgentRouter>,
+    call: Call,
+    work: Work,
+    sessions: &Sessions,
+) -> Result<Option<Answer>, Error> {
+    let client = link.with(|router, _| router.client.clone()).ok_or_else(internal)?;
+    let request = match work {
+        Work::Extension(method, params) => {
+            return match server.extensions.get(&*method) {
+                Some(extension) => Ok(Some(Box::new(extension(params).await?))),
+                None => Err(Error::Refused(ErrorObject::method_not_found(None))),
+            };
+        }
+        Work::Registered(method, params) => {
+            let doer = server.doers.get(&method).ok_or_else(internal)?;
+            return doer(server.agent.clone(), params.as_str(), client.dialect).await.map(Some);
+        }
+        Work::Request(request) => request,
+    };
+    let opening = match request {
+        ClientRequest::NewSession(request) => Opening {
+            kind: Kind::New,
+            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
+        },
+        ClientRequest::LoadSession(request) => Opening {
+            kind: Kind::Restore { id: request.session_id, replay: true },
+            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
+        },
+        ClientRequest::ForkSession(request) => Opening {
+            kind: Kind::Fork { from: request.session_id },
+            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
+        },
+        ClientRequest::ResumeSession(request) => {
+            let replay = match &request.replay_from {
+                None => false,
+                Some(ReplayFrom::Start(_)) => true,
+                Some(_) => return Err(wrong("replayFrom: there is no such point")),
+            };
+            if server.restorer.is_none() {
+                return resume_open(link, &request.session_id, replay).map(Some);
+            }
+            Opening {
+                kind: Kind::Restore { id: request.session_id, replay },
+                open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
+            }
+        }
+        ClientRequest::ListSessions(request) => {
+            // Listing is part of version 2's baseline. Without a store, the open sessions are all there are.
+            let open = link.with(|router, _| router.open_sessions()).into_iter();
+            let open = open.filter(|(_, cwd)| request.cwd.as_ref().is_none_or(|wanted| wanted == cwd));
+            let sessions: Vec<SessionInfo> = open.map(|(id, cwd)| SessionInfo::new(id, cwd)).collect();
+            return Ok(Some(Box::new(ListSessionsResponse::new(sessions))));
+        }
+        _ => return Err(internal()),
+    };
+    opening.run(server, link, call, client, sessions).await.map(|()| None)
+}
+
+fn wrong(why: &'static str) -> Error {
+    Error::Refused(ErrorObject::wrong_params(why))
+}
+
+fn open_request(cwd: String, directories: Vec<String>, mcp_servers: Vec<McpServer>, meta: Option<Meta>) -> OpenRequest {
+    OpenRequest { cwd, directories, mcp_servers, meta }
+}
+
+/// Resuming is part of version 2's baseline. Without a store, a session that is open is there, and no other.
+fn resume_open(link: &Link<AgentRouter>, id: &SessionId, replay: bool) -> Result<Answer, Error> {
+    let open = link.with(|router, _| router.slot(id).map(|slot| slot.options.clone()));
+    let Some(options) = open.filter(|_| !replay) else {
+        return Err(Error::Refused(ErrorObject::session_not_found(id)));
+    };
+    let config_options = (!options.is_empty()).then_some(options);
+    Ok(Box::new(ResumeSessionResponse { config_options, ..ResumeSessionResponse::new() }))
+}
+
+/// A session that is to be opened.
+struct Opening {
+    kind: Kind,
+    open: OpenRequest,
+}
+
+enum Kind {
+    New,
+    Restore { id: SessionId, replay: bool },
+    Fork { from: SessionId },
+}
+
+impl Opening {
+    /// Opens the session, answers, tells what an older version tells in updates, and starts the session's task.
+    async fn run<A: Agent>(
+        self,
+        server: &Server<A>,
+        link: &Link<AgentRouter>,
+        call: Call,
+        client: Arc<ClientInfo>,
+        sessions: &Sessions,
+    ) -> Result<(), Error> {
+        let is_new = !matches!(self.kind, Kind::Restore { .. });
+        let id = match &self.kind {
+            Kind::Restore { id, .. } => id.clone(),
+            Kind::New | Kind::Fork { .. } => SessionId::from(format!("sess_{}", crate::random::hex())),
+        };
+        let mut place = Place::reserve(link, &id, &self.open)?;
+        let handle = SessionHandle::new(link.clone(), id.clone(), client.clone());
+        let agent = server.agent.clone();
+        let opened = match self.kind {
+            Kind::New => agent.open(self.open, handle.clone()).await?,
+            Kind::Restore { id, replay } => {
+                let restorer = server.restorer.as_ref().ok_or_else(internal)?;
+                let opened = restorer(agent, id, self.open, replay, handle.clone()).await?;
+                handle.update(SessionUpdate::State(StateUpdate::at_rest())).await?;
+                opened
+            }
+            Kind::Fork { from } => {
+                let forker = server.forker.as_ref().ok_or_else(internal)?;
+                forker(agent, from, self.open, handle.clone()).await?
+            }
+        };
+        let Opened { session, options, commands } = opened;
+        let is_v2 = client.dialect == Dialect::V2;
+        let modes = (client.dialect == Dialect::V1).then(|| modes(&options)).flatten();
+        let shown = offered_options(options.clone(), &client);
+        let config_options = (!shown.is_empty()).then_some(shown);
+        let available_commands = (is_v2 && !commands.is_empty()).then(|| commands.clone());
+        let answer: Answer = if is_new {
+            Box::new(NewSessionResponse { modes, config_options, available_commands, ..NewSessionResponse::new(id) })
+        } else {
+            Box::new(ResumeSessionResponse {
+                modes,
+                config_options,
+                available_commands,
+                ..ResumeSessionResponse::new()
+            })
+        };
+        link.send(|router, port| {
+            if let Some(slot) = router.slot(handle.id()) {
+                slot.options = options;
+            }
+            port.answer(call, &answer);
+            if !is_v2 && !commands.is_empty() {
+                handle.write_update(port, &SessionUpdate::AvailableCommands(CommandsUpdate::new(commands)));
+            }
+        })
+        .await?;
+        place.is_open = true;
+        let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        while sessions.try_join_next().is_some() {}
+        sessions.spawn(session::run(session, handle));
+        Ok(())
+    }
+}
+
+/// A call that a job owes an answer to. Dropped, it is answered with an internal error if it was not answered before.
+struct Debt {
+    link: Link<AgentRouter>,
+    call: Call,
+}
+
+impl Drop for Debt {
+    fn drop(&mut self) {
+        self.link.with(|router, port| {
+            router.job_done(self.call);
+            port.refuse(self.call, &ErrorObject::internal("Internal error"));
+        });
+    }
+}
+
+/// The place of a session that is being opened; given back if it is not opened after all.
+struct Place {
+    link: Link<AgentRouter>,
+    id: SessionId,
+    is_open: bool,
+}
+
+impl Place {
+    fn reserve(link: &Link<AgentRouter>, id: &SessionId, request: &OpenRequest) -> Result<Self, Error> {
+        let is_absolute = |path: &String| std::path::Path::new(path).is_absolute();
+        if !is_absolute(&request.cwd) {
+            return Err(wrong("cwd: the path is not absolute"));
+        }
+        if !request.directories.iter().all(is_absolute) {
+            return Err(wrong("additionalDirectories: a path is not absolute"));
+        }
+        if !link.with(|router, _| router.reserve(id, &request.cwd)) {
+            return Err(wrong("sessionId: the session is open already"));
+        }
+        Ok(Place { link: link.clone(), id: id.clone(), is_open: false })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_open {
+            self.link.with(|router, port| {
+                for call in router.release(&self.id) {
+                    port.refuse(call, &ErrorObject::session_not_found(&self.id));
+                }
+            });
+        }
+    }
+}
+
+/// The option of category `mode`, as version 1 has it.
+fn modes(options: &[ConfigOption]) -> Option<ModeState> {
+    let option = options.iter().find(|option| option.category == Some(ConfigCategory::Mode))?;
+    let ConfigKind::Select(select) = &option.kind else { return None };
+    let mode = |value: &ConfigValue| Mode {
+        description: value.description.clone(),
+        ..Mode::new(value.value.as_str(), value.name.as_str())
+    };
+    let available: Vec<Mode> = select.options.iter().map(mode).collect();
+    Some(ModeState::new(select.current.as_str(), available))
+}
+
+/// The options that a client can take: switches only go to a client of version 1 that says it knows them.
+pub(super) fn offered_options(mut options: Vec<ConfigOption>, client: &ClientInfo) -> Vec<ConfigOption> {
+    let offered = client.capabilities.session.config_options.as_ref();
+    let takes_booleans = client.dialect != Dialect::V1 || offered.is_some_and(|offered| offered.boolean.is_some());
+    options.retain(|option| takes_booleans || !matches!(option.kind, ConfigKind::Boolean(_)));
+    options
+}
