@@ -1,0 +1,5 @@
+//! The official types as the oracle: whatever they can say, we can, and the other way round.
+
+mod methods;
+mod sample;
+mod theirs;
