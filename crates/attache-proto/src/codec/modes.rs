@@ -412,6 +412,31 @@ impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Shown {
     }
 }
 
+/// An object whose absence means as much as an empty one, which may say something in some dialect.
+pub(crate) struct Baseline;
+
+impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Baseline {
+    fn absent(_: &Key, reader: &mut Reader<'_>) -> Result<T> {
+        T::decode(&mut Reader::new("{}", reader.dialect()))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<T> {
+        let empty = T::decode(&mut Reader::new("{}", reader.dialect()))?;
+        if reader.null()? {
+            return Ok(empty);
+        }
+        Ok(lenient(reader, |reader| T::decode(reader).map(Some))?.unwrap_or(empty))
+    }
+
+    fn skips(value: &T, _: Dialect) -> bool {
+        *value == T::default()
+    }
+
+    fn write(value: &T, writer: &mut Writer<'_>) {
+        value.encode(writer);
+    }
+}
+
 /// An object with free keys, in the order of the wire: absent means empty, every value must be right, always written.
 pub(crate) struct Map;
 
