@@ -13,6 +13,10 @@ pub(crate) trait Mode<T> {
     fn read(reader: &mut Reader<'_>) -> Result<T>;
     /// Whether the field is left out.
     fn skips(value: &T, dialect: Dialect) -> bool;
+    /// Whether the dialect has words for what the value says.
+    fn is_known_to(_: &T, _: Dialect) -> bool {
+        true
+    }
     fn write(value: &T, writer: &mut Writer<'_>);
 }
 
@@ -234,6 +238,10 @@ impl<T: Decode + Encode> Mode<Patch<T>> for Upsert {
 
     fn skips(value: &Patch<T>, _: Dialect) -> bool {
         matches!(value, Patch::Keep)
+    }
+
+    fn is_known_to(value: &Patch<T>, dialect: Dialect) -> bool {
+        dialect != Dialect::V1 || !matches!(value, Patch::Clear)
     }
 
     fn write(value: &Patch<T>, writer: &mut Writer<'_>) {
