@@ -79,7 +79,7 @@ pub(crate) fn write_field<T, M: Mode<T>>(key: &Key, value: &T, writer: &mut Writ
         return;
     }
     match key.name(dialect) {
-        "" => writer.lose(key.any()),
+        name if name.is_empty() || !M::is_known_to(value, dialect) => writer.lose(key.any()),
         "-" => {}
         name => {
             writer.key(name);

@@ -13,6 +13,10 @@ pub(crate) trait Mode<T> {
     fn read(reader: &mut Reader<'_>) -> Result<T>;
     /// Whether the field is left out.
     fn skips(value: &T, dialect: Dialect) -> bool;
+    /// Whether the dialect has words for what the value says.
+    fn is_known_to(_: &T, _: Dialect) -> bool {
+        true
+    }
     fn write(value: &T, writer: &mut Writer<'_>);
 }
 
@@ -236,6 +240,10 @@ impl<T: Decode + Encode> Mode<Patch<T>> for Upsert {
         matches!(value, Patch::Keep)
     }
 
+    fn is_known_to(value: &Patch<T>, dialect: Dialect) -> bool {
+        dialect != Dialect::V1 || !matches!(value, Patch::Clear)
+    }
+
     fn write(value: &Patch<T>, writer: &mut Writer<'_>) {
         match value {
             Patch::Keep | Patch::Clear => writer.null(),
@@ -405,6 +413,31 @@ impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Shown {
 
     fn skips(_: &T, _: Dialect) -> bool {
         false
+    }
+
+    fn write(value: &T, writer: &mut Writer<'_>) {
+        value.encode(writer);
+    }
+}
+
+/// An object whose absence means as much as an empty one, which may say something in some dialect.
+pub(crate) struct Baseline;
+
+impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Baseline {
+    fn absent(_: &Key, reader: &mut Reader<'_>) -> Result<T> {
+        T::decode(&mut Reader::new("{}", reader.dialect()))
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<T> {
+        let empty = T::decode(&mut Reader::new("{}", reader.dialect()))?;
+        if reader.null()? {
+            return Ok(empty);
+        }
+        Ok(lenient(reader, |reader| T::decode(reader).map(Some))?.unwrap_or(empty))
+    }
+
+    fn skips(value: &T, _: Dialect) -> bool {
+        *value == T::default()
     }
 
     fn write(value: &T, writer: &mut Writer<'_>) {

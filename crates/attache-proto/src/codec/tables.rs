@@ -35,59 +35,55 @@ macro_rules! key {
 /// dropped, and rows `field: Type = Mode "key"`.
 /// The key is one name, or `["v1", "draft", "v2"]`. A `flat` row has no key: its fields stand in the same object.
 ///
-/// Every record also has `meta`, the `_meta` object; a record marked `upsert` patches it, one marked `bare`, which is
-/// part of another object, has none. `new` takes the required and flat rows. A record that requires nothing has a
+/// Every record also has `meta`, the `_meta` object; a record marked `upsert` patches it (`v2_upsert`: only since v2 does
+/// null clear it), one marked `bare`, which is part of another object, has none. `new` takes the required and flat rows. A record that requires nothing has a
 /// default and may be written as null.
 macro_rules! record {
     ($(
         $(#[$attribute:meta])*
         $visibility:vis struct $name:ident $($marker:ident)? { $($rows:tt)* }
     )*) => {$(
-        crate::codec::record_of! { [$($marker)?] [$(#[$attribute])*] [$visibility] $name $($rows)* }
+        crate::codec::record_meta! { [$($marker)?] [$(#[$attribute])*] [$visibility] $name $($rows)* }
     )*};
 }
 
-/// Adds the row for `_meta` that the marker of a record asks for.
-macro_rules! record_of {
-    ([] $attributes:tt $visibility:tt $name:ident
-        $(required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_key:tt, )* })?
-        $(lists { $( $(#[$list_doc:meta])* $list:ident: $list_type:ty = $list_key:tt, )* })?
-        $(optional { $($optional:tt)* })?
-        $(flat { $($flat:tt)* })?
-    ) => {
-        crate::codec::record_body! { $attributes $visibility $name
-            required {
-                $($( $(#[$required_doc])* $required: $required_type = Required $required_key, )*)?
-                $($( $(#[$list_doc])* $list: $list_type = RequiredList $list_key, )*)?
-            }
-            optional {
-                $($($optional)*)?
+/// Chooses the row for `_meta` that the marker of a record asks for.
+macro_rules! record_meta {
+    ([] $($rest:tt)*) => {
+        crate::codec::record_of! {
+            {
                 /// Free data of the implementations, kept as it came.
                 meta: Option<crate::model::Meta> = Lenient "_meta",
             }
-            flat { $($($flat)*)? }
+            $($rest)*
         }
     };
-    ([upsert] $attributes:tt $visibility:tt $name:ident
-        $(required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_key:tt, )* })?
-        $(lists { $( $(#[$list_doc:meta])* $list:ident: $list_type:ty = $list_key:tt, )* })?
-        $(optional { $($optional:tt)* })?
-        $(flat { $($flat:tt)* })?
-    ) => {
-        crate::codec::record_body! { $attributes $visibility $name
-            required {
-                $($( $(#[$required_doc])* $required: $required_type = Required $required_key, )*)?
-                $($( $(#[$list_doc])* $list: $list_type = RequiredList $list_key, )*)?
-            }
-            optional {
-                $($($optional)*)?
+    ([upsert] $($rest:tt)*) => {
+        crate::codec::record_of! {
+            {
                 /// Free data of the implementations, merged key by key.
                 meta: crate::model::Patch<crate::model::Meta> = ClearableUpsert "_meta",
             }
-            flat { $($($flat)*)? }
+            $($rest)*
         }
     };
-    ([bare] $attributes:tt $visibility:tt $name:ident
+    ([v2_upsert] $($rest:tt)*) => {
+        crate::codec::record_of! {
+            {
+                /// Free data of the implementations, merged key by key.
+                meta: crate::model::Patch<crate::model::Meta> = Upsert "_meta",
+            }
+            $($rest)*
+        }
+    };
+    ([bare] $($rest:tt)*) => {
+        crate::codec::record_of! { {} $($rest)* }
+    };
+}
+
+/// Gives every row its mode.
+macro_rules! record_of {
+    ({ $($meta:tt)* } $attributes:tt $visibility:tt $name:ident
         $(required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_key:tt, )* })?
         $(lists { $( $(#[$list_doc:meta])* $list:ident: $list_type:ty = $list_key:tt, )* })?
         $(optional { $($optional:tt)* })?
@@ -98,7 +94,7 @@ macro_rules! record_of {
                 $($( $(#[$required_doc])* $required: $required_type = Required $required_key, )*)?
                 $($( $(#[$list_doc])* $list: $list_type = RequiredList $list_key, )*)?
             }
-            optional { $($($optional)*)? }
+            optional { $($($optional)*)? $($meta)* }
             flat { $($($flat)*)? }
         }
     };
@@ -481,6 +477,6 @@ macro_rules! ids {
 }
 
 pub(crate) use {
-    default_of, ids, key, known, null_is_default, payload, record, record_body, record_of, serde_through_json,
-    string_enum, union, unknown, unless,
+    default_of, ids, key, known, null_is_default, payload, record, record_body, record_meta, record_of,
+    serde_through_json, string_enum, union, unknown, unless,
 };

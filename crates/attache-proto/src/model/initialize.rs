@@ -42,7 +42,7 @@ record! {
             /// The agent.
             info: Option<Implementation> = Expected ["agentInfo", "agentInfo", "info"],
             /// What the agent can do.
-            capabilities: AgentCapabilities = Defaulted ["agentCapabilities", "capabilities", "capabilities"],
+            capabilities: AgentCapabilities = Baseline ["agentCapabilities", "capabilities", "capabilities"],
             /// The ways to log in.
             auth_methods: Vec<AuthMethod> = List "authMethods",
         }

@@ -55,11 +55,11 @@ pub(super) fn read(patch: &str, whole: bool) -> Option<(String, String)> {
     let mut last = ' ';
     for line in patch.split_inclusive('\n') {
         if line.starts_with('\\') {
-            if matches!(last, ' ' | '-') {
-                old.truncate(old.trim_end_matches('\n').len().max(old.len().saturating_sub(1)));
+            if matches!(last, ' ' | '-') && old.ends_with('\n') {
+                old.pop();
             }
-            if matches!(last, ' ' | '+') {
-                new.truncate(new.trim_end_matches('\n').len().max(new.len().saturating_sub(1)));
+            if matches!(last, ' ' | '+') && new.ends_with('\n') {
+                new.pop();
             }
             continue;
         }
@@ -241,3 +241,7 @@ fn quoted(path: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

@@ -8,7 +8,7 @@ use crate::model::Patch;
 
 record! {
     /// What is new about a tool call. An id not seen before begins one.
-    pub struct ToolCallUpdate upsert {
+    pub struct ToolCallUpdate v2_upsert {
         required {
             /// The tool call.
             tool_call_id: ToolCallId = "toolCallId",

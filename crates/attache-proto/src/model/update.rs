@@ -69,7 +69,7 @@ record! {
     }
 
     /// What is new about the session itself.
-    pub struct SessionInfoUpdate upsert {
+    pub struct SessionInfoUpdate v2_upsert {
         optional {
             /// Its title.
             title: Patch<String> = ClearableUpsert "title",
