@@ -1,1 +1,9 @@
-//! x
+//! Test tools for Attaché: transcripts, a raw peer that plays them, and streams with faults.
+//!
+//! Everything here is for tests. A raw peer is scripted: it knows nothing of the protocol and says what it is told to.
+
+mod fault;
+mod transcript;
+
+pub use fault::{Cut, Dribble};
+pub use transcript::{RawPeer, matches};

@@ -32,5 +32,10 @@ fn checked(method: &str, params: &(impl Serialize + ?Sized)) -> Result<RawJson, 
     if !method.starts_with('_') {
         return Err(Error::Invalid(format!("`{method}` is no extension method: their names begin with `_`")));
     }
-    RawJson::from_value(params).map_err(|error| Error::Invalid(error.to_string()))
+    let params = RawJson::from_value(params).map_err(|error| Error::Invalid(error.to_string()))?;
+    // JSON-RPC knows no other params; a peer could not even say to which request its refusal belongs.
+    if !params.as_str().starts_with(['{', '[']) {
+        return Err(Error::Invalid(format!("the params of `{method}` are neither an object nor an array")));
+    }
+    Ok(params)
 }
