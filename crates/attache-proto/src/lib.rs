@@ -8,6 +8,7 @@ pub mod json;
 pub mod method;
 pub mod model;
 pub mod rpc;
+pub mod view;
 
 pub use codec::{Decode, Encode};
 pub use dialect::Dialect;
