@@ -1,5 +1,6 @@
 //! The Agent Client Protocol as a value: JSON, framing, JSON-RPC, one model and three dialects.
 
+pub mod base64;
 mod codec;
 pub mod dialect;
 pub mod frame;
@@ -7,6 +8,7 @@ pub mod json;
 pub mod method;
 pub mod model;
 pub mod rpc;
+pub mod view;
 
 pub use codec::{Decode, Encode};
 pub use dialect::Dialect;

@@ -1,5 +1,7 @@
 //! What all other types are made of: ids, `_meta`, three-state fields, secrets and the unknown.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::Dialect;
@@ -71,6 +73,52 @@ impl Meta {
     /// The whole object.
     pub fn as_raw(&self) -> &RawJson {
         &self.0
+    }
+
+    /// What an upsert's `_meta` makes of this one: its keys are set, those that are null go, all others stay as they
+    /// are. `None` when no key is left.
+    ///
+    /// ```
+    /// use attache_proto::model::Meta;
+    ///
+    /// let stored = Meta::new(r#"{"a":1,"b":2}"#).unwrap();
+    /// let merged = stored.merge(&Meta::new(r#"{"b":null,"c":3}"#).unwrap()).unwrap();
+    /// assert_eq!(merged.as_raw().as_str(), r#"{"a":1,"c":3}"#);
+    /// ```
+    pub fn merge(&self, patch: &Meta) -> Option<Meta> {
+        let (stored, patch) = (self.entries(), patch.entries());
+        // Of a key that stands there twice the first counts, as in `get`.
+        let patched: BTreeMap<&str, &str> = patch.iter().rev().map(|(key, value)| (&**key, *value)).collect();
+        let mut written = BTreeSet::new();
+        let mut buffer = Vec::new();
+        let mut writer = Writer::new(&mut buffer, Dialect::V2);
+        writer.begin_object();
+        for (key, value) in stored.iter().chain(&patch) {
+            let value = *patched.get(&**key).unwrap_or(value);
+            if written.insert(key) && value != "null" {
+                writer.free_key(key);
+                writer.raw(value);
+            }
+        }
+        writer.end_object();
+        let text = String::from_utf8(buffer).expect("the writer takes strings and adds ASCII");
+        (text != "{}").then(|| Meta(RawJson::trusted(text)))
+    }
+
+    /// Its keys and values, in order.
+    fn entries(&self) -> Vec<(Cow<'_, str>, &str)> {
+        let mut entries = Vec::new();
+        let mut reader = Reader::new(self.0.as_str(), Dialect::V2);
+        let mut read = || -> Result<(), DecodeError> {
+            reader.begin_object()?;
+            let mut first = true;
+            while let Some(key) = reader.next_key(&mut first)? {
+                entries.push((key, reader.raw()?));
+            }
+            Ok(())
+        };
+        read().expect("a meta is an object");
+        entries
     }
 }
 

@@ -85,6 +85,18 @@ union! {
     }
 }
 
+impl PlanContent {
+    /// The plan's id. Only a kind of plan that we do not know may lack one.
+    pub fn plan_id(&self) -> Option<PlanId> {
+        match self {
+            PlanContent::Items(plan) => Some(plan.plan_id.clone()),
+            PlanContent::File(plan) => Some(plan.plan_id.clone()),
+            PlanContent::Markdown(plan) => Some(plan.plan_id.clone()),
+            PlanContent::Other(plan) => plan.text("planId").or_else(|| plan.text("id")).map(PlanId::from),
+        }
+    }
+}
+
 string_enum! {
     /// How much a step matters.
     pub enum PlanPriority {

@@ -27,6 +27,16 @@ union! {
     }
 }
 
+impl BackgroundWork {
+    /// The tool call, when it is one.
+    pub fn tool_call_id(&self) -> Option<&ToolCallId> {
+        match self {
+            BackgroundWork::ToolCall(work) => Some(&work.tool_call_id),
+            _ => None,
+        }
+    }
+}
+
 impl StateUpdate {
     /// Idle, for this reason.
     pub fn idle(stop_reason: StopReason) -> Self {

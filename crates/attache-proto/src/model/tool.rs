@@ -173,6 +173,20 @@ string_enum! {
     }
 }
 
+/// What a tool call is of that says nothing else.
+impl Default for ToolKind {
+    fn default() -> Self {
+        ToolKind::Generic
+    }
+}
+
+/// What a tool call is that says nothing else.
+impl Default for ToolCallStatus {
+    fn default() -> Self {
+        ToolCallStatus::Pending
+    }
+}
+
 impl ToolCallStatus {
     /// Whether nothing more will come of it.
     pub fn is_final(&self) -> bool {

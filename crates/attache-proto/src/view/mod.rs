@@ -1,0 +1,271 @@
+//! What there is to show of a session: all its news, folded into one picture.
+
+mod beside;
+mod entry;
+mod snapshot;
+mod terminal;
+mod timeline;
+mod tool_call;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use beside::{ContextUsage, SessionState, Subagent};
+pub use entry::{Compaction, Entry, Message, MessageRole, PeerMessage};
+pub use terminal::{OUTPUT_LIMIT, OutputBytes, Terminal};
+pub use tool_call::ToolCall;
+
+use crate::json::RawJson;
+use crate::model::{
+    AvailableCommand, BackgroundWork, ConfigOption, ContentBlock, ErrorObject, MessageId, Meta, Mode, ModeId,
+    ModeState, Patch, PermissionRequest, PlanContent, PlanId, PlanItems, SessionId, SessionUpdate, StopReason,
+    TerminalId, ToolCallId, Unknown, Usage,
+};
+use timeline::Timeline;
+
+/// How many updates that we do not know are kept: enough to see what an agent is trying to say.
+pub const UNKNOWN_LIMIT: usize = 16;
+
+/// What there is to show of a session.
+///
+/// Feed it every update of the session, whatever the dialect, and what is said outside of updates; then show it. The
+/// conversation is in [`timeline`](SessionView::timeline), the rest beside it. The view decides nothing and answers
+/// nothing.
+///
+/// ```
+/// use attache_proto::model::{ContentBlock, MessageChunk, SessionUpdate, StopReason};
+/// use attache_proto::view::{Entry, SessionView};
+///
+/// let mut view = SessionView::new();
+/// view.user_prompt(&["Say hello.".into()]);
+/// view.begin_turn();
+/// for text in ["Hel", "lo!"] {
+///     view.apply(&SessionUpdate::AgentMessageChunk(MessageChunk::new(ContentBlock::text(text))));
+/// }
+/// view.end_turn(&StopReason::EndTurn);
+///
+/// let [Entry::Message(question), Entry::Message(answer)] = view.timeline() else { panic!() };
+/// assert_eq!(question.text(), "Say hello.");
+/// assert_eq!(answer.text(), "Hello!");
+/// assert!(!view.state.is_busy());
+/// ```
+///
+/// # The snapshot
+///
+/// [`snapshot`](SessionView::snapshot), and `serde`, write the whole view as one JSON object. Lists are always there,
+/// other keys only when there is something to say. What the protocol defines is written as in protocol version 2, so
+/// changes of files are always patches.
+///
+/// - `timeline`: list of objects, each with a `type`:
+///   - `message`: `role` (`user`, `agent`, `thought`), `messageId?`, `content`
+///   - `tool_call`: the fields of a `tool_call_update`, and `presumedCancelled?`
+///   - `notice`: the fields of a `notice`
+///   - `compaction`: the fields of a `compaction_update`
+///   - `session_message`: the fields of a `session_message`
+/// - `plans`: list of plans, as in `plan_update`
+/// - `terminals`: list of the fields of a `terminal_update`, and `undecodable?`; its `output` has `data` and `omitted?`
+/// - `subagents`: list of the fields of a `subagent_update`
+/// - `availableCommands`, `configOptions`, `availableModes`: the lists of the protocol
+/// - `currentModeId?`, `title?`, `updatedAt?`, `_meta?`: as in the protocol
+/// - `usage?`: `used`, `size`, `cost?`
+/// - `state`: the name of the state
+/// - `background?`: list of background work, when the agent tells
+/// - `stopReason?`, `error?`, `turnUsage?`: how the last work ended
+/// - `unknown?`: `count` of the updates that we do not know, and the `last` of them
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionView {
+    timeline: Timeline,
+    /// The plans, in order of first appearance. The nameless plan of v1 has the id `plan`.
+    pub plans: Vec<PlanContent>,
+    /// The terminals that the agent shows. Tool calls point at them.
+    pub terminals: BTreeMap<TerminalId, Terminal>,
+    /// The agents that work for this one (unstable).
+    pub subagents: BTreeMap<SessionId, Subagent>,
+    /// What the user can call by name.
+    pub commands: Vec<AvailableCommand>,
+    /// What can be set, and is.
+    pub options: Vec<ConfigOption>,
+    /// The modes that there are. Only v1 has any.
+    pub modes: Vec<Mode>,
+    /// The mode that the session is in. Only v1 has one.
+    pub current_mode: Option<ModeId>,
+    /// The session's title.
+    pub title: Option<String>,
+    /// When the session last changed, as an ISO 8601 time.
+    pub updated_at: Option<String>,
+    /// The session's free data.
+    pub meta: Option<Meta>,
+    /// How full the context is, and what the session has cost.
+    pub usage: Option<ContextUsage>,
+    /// What the session is doing.
+    pub state: SessionState,
+    /// What goes on beside the conversation. `None` when the agent does not tell.
+    pub background: Option<Vec<BackgroundWork>>,
+    /// Why the last work ended, as far as told.
+    pub stop_reason: Option<StopReason>,
+    /// What went wrong with the last work, when that is why it ended.
+    pub error: Option<ErrorObject>,
+    /// The tokens that the last turn took (unstable). v1 tells them in the answer to the prompt: set them from there.
+    pub turn_usage: Option<Usage>,
+    /// The last updates that we do not know, at most [`UNKNOWN_LIMIT`].
+    pub unknown: VecDeque<Unknown>,
+    /// How many updates that we do not know there were.
+    pub unknown_count: u64,
+}
+
+impl SessionView {
+    /// A session of which nothing is known.
+    pub fn new() -> Self {
+        SessionView::default()
+    }
+
+    /// The conversation, in order of first appearance. Entries change but never move or go.
+    pub fn timeline(&self) -> &[Entry] {
+        self.timeline.entries()
+    }
+
+    /// A message by its id. Messages of different roles may have the same.
+    pub fn message(&self, role: MessageRole, id: &MessageId) -> Option<&Message> {
+        self.timeline.message(role, id)
+    }
+
+    /// A tool call by its id.
+    pub fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
+        self.timeline.tool_call(id)
+    }
+
+    /// All tool calls, in order of first appearance.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.timeline().iter().filter_map(|entry| match entry {
+            Entry::ToolCall(call) => Some(&**call),
+            _ => None,
+        })
+    }
+
+    /// A plan by its id.
+    pub fn plan(&self, id: &PlanId) -> Option<&PlanContent> {
+        self.plans.iter().find(|plan| plan.plan_id().as_ref() == Some(id))
+    }
+
+    /// The whole view as JSON. Its layout is above.
+    pub fn snapshot(&self) -> RawJson {
+        RawJson::from_model(self)
+    }
+
+    /// Takes in an update. Returns the place in the timeline that is new or different, if one is.
+    pub fn apply(&mut self, update: &SessionUpdate) -> Option<usize> {
+        let timeline = &mut self.timeline;
+        match update {
+            SessionUpdate::UserMessageChunk(chunk) => return Some(timeline.handle_chunk(MessageRole::User, chunk)),
+            SessionUpdate::AgentMessageChunk(chunk) => return Some(timeline.handle_chunk(MessageRole::Agent, chunk)),
+            SessionUpdate::AgentThoughtChunk(chunk) => return Some(timeline.handle_chunk(MessageRole::Thought, chunk)),
+            SessionUpdate::UserMessage(update) => return Some(timeline.handle_message(MessageRole::User, update)),
+            SessionUpdate::AgentMessage(update) => return Some(timeline.handle_message(MessageRole::Agent, update)),
+            SessionUpdate::AgentThought(update) => return Some(timeline.handle_message(MessageRole::Thought, update)),
+            SessionUpdate::ToolCall(update) => return Some(timeline.handle_tool_call(update)),
+            SessionUpdate::ToolCallUpdate(update) => return Some(timeline.handle_tool_call(update)),
+            SessionUpdate::ToolCallContentChunk(chunk) => return Some(timeline.handle_tool_call_chunk(chunk)),
+            SessionUpdate::Notice(notice) => return Some(timeline.push(Entry::Notice(notice.clone()))),
+            SessionUpdate::Compaction(update) => return Some(timeline.handle_compaction(update)),
+            SessionUpdate::CompactionSummaryChunk(chunk) => return Some(timeline.handle_summary_chunk(chunk)),
+            SessionUpdate::SessionMessage(update) => return Some(timeline.handle_peer_message(update)),
+            SessionUpdate::SessionMessageChunk(chunk) => return Some(timeline.handle_peer_chunk(chunk)),
+
+            SessionUpdate::Plan(plan) => {
+                let items = PlanItems { meta: plan.meta.clone(), ..PlanItems::new("plan", plan.entries.clone()) };
+                self.apply_plan(items.into());
+            }
+            SessionUpdate::PlanUpdate(update) => self.apply_plan(update.plan.clone()),
+            SessionUpdate::PlanRemoved(removed) => {
+                self.plans.retain(|plan| plan.plan_id().as_ref() != Some(&removed.plan_id));
+            }
+            SessionUpdate::AvailableCommands(update) => self.commands.clone_from(&update.available_commands),
+            SessionUpdate::CurrentMode(update) => self.current_mode = Some(update.current_mode_id.clone()),
+            SessionUpdate::ConfigOptions(update) => self.options.clone_from(&update.config_options),
+            SessionUpdate::SessionInfo(update) => self.apply_info(update),
+            SessionUpdate::Usage(update) => self.apply_usage(update),
+            SessionUpdate::State(update) => self.apply_state(update),
+            SessionUpdate::TerminalUpdate(update) => self.terminal_mut(&update.terminal_id).handle_update(update),
+            SessionUpdate::TerminalOutputChunk(chunk) => self.terminal_mut(&chunk.terminal_id).handle_output(chunk),
+            SessionUpdate::Subagent(update) => self.apply_subagent(update),
+            SessionUpdate::Other(unknown) => self.keep_unknown(unknown),
+        }
+        None
+    }
+
+    /// The commands that there are now, as `session/new` and `session/resume` tell.
+    pub fn apply_commands(&mut self, commands: Vec<AvailableCommand>) {
+        self.commands = commands;
+    }
+
+    /// The options as they are now, as `session/new`, `session/resume` and `session/set_config_option` tell.
+    pub fn apply_options(&mut self, options: Vec<ConfigOption>) {
+        self.options = options;
+    }
+
+    /// The modes of a v1 session, as `session/new` and `session/load` tell.
+    pub fn apply_modes(&mut self, modes: &ModeState) {
+        self.modes.clone_from(&modes.available_modes);
+        self.current_mode = Some(modes.current_mode_id.clone());
+    }
+
+    /// The agent asks for permission: what it says of the tool call is news like an update. Returns the place of the
+    /// tool call in the timeline. Asking and answering is not the view's business.
+    pub fn apply_permission(&mut self, request: &PermissionRequest) -> Option<usize> {
+        request.tool_call().map(|call| self.timeline.handle_tool_call(call))
+    }
+
+    /// The user's message, shown before the agent has told of it. Returns its place in the timeline.
+    ///
+    /// What the agent tells of it later takes its place instead of standing there twice. With a message id, as always
+    /// in v2, that is the next user message with a new id: the one with the same content first, else the oldest.
+    /// Without an id, as often in v1, it is a chunk that comes before anything else and begins like the prompt. An
+    /// agent that tells nothing leaves the message as it is, and the end of the turn settles that.
+    pub fn user_prompt(&mut self, prompt: &[ContentBlock]) -> usize {
+        self.timeline.user_prompt(prompt)
+    }
+
+    /// A turn begins, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    pub fn begin_turn(&mut self) {
+        self.state = SessionState::Running;
+        self.timeline.end_message();
+    }
+
+    /// A turn has ended, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    pub fn end_turn(&mut self, stop_reason: &StopReason) {
+        self.state = SessionState::Idle;
+        self.stop_reason = Some(stop_reason.clone());
+        self.error = None;
+        self.timeline.end_turn();
+    }
+
+    /// The user wants to stop: tool calls that are not done count as cancelled until the agent tells their status.
+    /// Those that go on beside the conversation are not meant.
+    pub fn cancel_requested(&mut self) {
+        let background = self.background.as_deref().unwrap_or_default();
+        let beside: BTreeSet<&ToolCallId> = background.iter().filter_map(BackgroundWork::tool_call_id).collect();
+        for call in self.timeline.tool_calls_mut().filter(|call| !beside.contains(&call.id)) {
+            call.presume_cancelled();
+        }
+    }
+}
+
+/// Brings a value up to date that has a default instead of being absent.
+fn patch_value<T: Clone + Default>(stored: &mut T, patch: &Patch<T>) {
+    match patch {
+        Patch::Keep => {}
+        Patch::Clear => *stored = T::default(),
+        Patch::Set(value) => stored.clone_from(value),
+    }
+}
+
+/// Brings `_meta` up to date, key by key.
+fn patch_meta(stored: &mut Option<Meta>, patch: &Patch<Meta>) {
+    match patch {
+        Patch::Keep => {}
+        Patch::Clear => *stored = None,
+        Patch::Set(patch) => *stored = stored.as_ref().map_or_else(|| patch.merge(patch), |stored| stored.merge(patch)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! A terminal of the agent as it is now.
+
+use std::borrow::Cow;
+
+use super::patch_meta;
+use crate::base64;
+use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::json::{DecodeError, Reader, Reason, Writer};
+use crate::model::{
+    ExitStatus, Patch, TerminalCapabilities, TerminalId, TerminalOutputChunk, TerminalSize, TerminalUpdate,
+};
+
+/// How many bytes of a terminal's output are kept: far more than anybody scrolls back, and little enough for hundreds
+/// of terminals.
+pub const OUTPUT_LIMIT: usize = 1 << 20;
+
+record! {
+    /// A terminal as it is now.
+    pub struct Terminal {
+        required {
+            /// Its id.
+            id: TerminalId = "terminalId",
+        }
+        optional {
+            /// The command.
+            command: Option<String> = Lenient "command",
+            /// The directory that it runs in, absolute.
+            cwd: Option<String> = Lenient "cwd",
+            /// Its output so far.
+            output: OutputBytes = Shown "output",
+            /// How it ended, when it has.
+            exit_status: Option<ExitStatus> = Lenient "exitStatus",
+            /// The size that the output was made for.
+            size: Option<TerminalSize> = Lenient "size",
+            /// What it can be told.
+            capabilities: Option<TerminalCapabilities> = Lenient "capabilities",
+            /// How many pieces of output were no base64 and are missing.
+            undecodable: u64 = Defaulted "undecodable",
+        }
+    }
+
+    struct OutputWire bare {
+        required {
+            data: String = "data",
+        }
+        optional {
+            omitted: u64 = Defaulted "omitted",
+        }
+    }
+}
+
+/// The last bytes of a terminal's output, at most [`OUTPUT_LIMIT`]. They are meant for a terminal, so make them
+/// harmless before you show them.
+#[derive(Debug, Clone, Default)]
+pub struct OutputBytes {
+    /// Up to twice as many as are kept, so that the front is cut now and then instead of at every piece.
+    buffer: Vec<u8>,
+    /// Where in the buffer the kept ones begin.
+    start: usize,
+    omitted: u64,
+}
+
+impl Terminal {
+    /// Its output as text: see [`OutputBytes::text`].
+    pub fn text(&self) -> Cow<'_, str> {
+        self.output.text()
+    }
+
+    pub(super) fn handle_update(&mut self, update: &TerminalUpdate) {
+        update.command.clone().apply(&mut self.command);
+        update.cwd.clone().apply(&mut self.cwd);
+        match &update.output {
+            Patch::Keep => {}
+            Patch::Clear => self.output = OutputBytes::default(),
+            Patch::Set(output) => match base64::decode(&output.data) {
+                Some(bytes) => self.output = OutputBytes::from(bytes),
+                None => self.undecodable += 1,
+            },
+        }
+        update.exit_status.clone().apply(&mut self.exit_status);
+        update.size.clone().apply(&mut self.size);
+        update.capabilities.clone().apply(&mut self.capabilities);
+        patch_meta(&mut self.meta, &update.meta);
+    }
+
+    pub(super) fn handle_output(&mut self, chunk: &TerminalOutputChunk) {
+        match base64::decode(&chunk.data) {
+            Some(bytes) => self.output.push(&bytes),
+            None => self.undecodable += 1,
+        }
+    }
+}
+
+impl OutputBytes {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// How many bytes there were before these.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// The bytes as text. What is no UTF-8 becomes `�`, and so does a character whose rest is still to come.
+    pub fn text(&self) -> Cow<'_, str> {
+        let bytes = self.bytes();
+        // A cut may have left the end of a character.
+        let halves = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        let cut = if self.omitted > 0 { halves } else { 0 };
+        String::from_utf8_lossy(&bytes[cut..])
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        let over = self.bytes().len().saturating_sub(OUTPUT_LIMIT);
+        self.start += over;
+        self.omitted += over as u64;
+        if self.start >= OUTPUT_LIMIT {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+    }
+}
+
+impl From<Vec<u8>> for OutputBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        let mut output = OutputBytes::default();
+        output.push(&bytes);
+        output
+    }
+}
+
+impl PartialEq for OutputBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes() && self.omitted == other.omitted
+    }
+}
+
+impl Decode for OutputBytes {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let OutputWire { data, omitted } = OutputWire::decode(reader)?;
+        let not_base64 = || DecodeError::new(Reason::Expected("base64")).in_field("data");
+        let mut output = OutputBytes::from(base64::decode(&data).ok_or_else(not_base64)?);
+        output.omitted = output.omitted.saturating_add(omitted);
+        Ok(output)
+    }
+}
+
+impl Encode for OutputBytes {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        OutputWire { omitted: self.omitted, ..OutputWire::new(base64::encode(self.bytes())) }.encode(writer);
+    }
+}
+
+serde_through_json!(OutputBytes);

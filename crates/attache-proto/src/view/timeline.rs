@@ -1,0 +1,253 @@
+//! The conversation, and where in it things are.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::entry::append;
+use super::{Compaction, Entry, Message, MessageRole, PeerMessage, ToolCall, patch_meta, patch_value};
+use crate::model::{
+    CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock, MessageChunk, MessageId,
+    MessageUpdate, Patch, SessionMessage, SessionMessageChunk, ToolCallContentChunk, ToolCallId, ToolCallUpdate,
+};
+
+/// Entries are only ever added at the end, so a place stays right once it is known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Timeline {
+    entries: Vec<Entry>,
+    messages: BTreeMap<(MessageRole, MessageId), usize>,
+    tool_calls: BTreeMap<ToolCallId, usize>,
+    compactions: BTreeMap<CompactionId, usize>,
+    peer_messages: BTreeMap<MessageId, usize>,
+    /// Prompts that the agent has not told of, oldest first.
+    prompts: VecDeque<usize>,
+    /// Whether the last entry is over, so that a chunk without an id begins a new message.
+    is_ended: bool,
+}
+
+impl Timeline {
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn message(&self, role: MessageRole, id: &MessageId) -> Option<&Message> {
+        let place = *self.messages.get(&(role, id.clone()))?;
+        Some(self.message_at(place))
+    }
+
+    pub(super) fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
+        match &self.entries[*self.tool_calls.get(id)?] {
+            Entry::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    pub(super) fn tool_calls_mut(&mut self) -> impl Iterator<Item = &mut ToolCall> {
+        self.entries.iter_mut().filter_map(|entry| match entry {
+            Entry::ToolCall(call) => Some(&mut **call),
+            _ => None,
+        })
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) -> usize {
+        self.entries.push(entry);
+        self.is_ended = false;
+        self.entries.len() - 1
+    }
+
+    /// Nothing more comes of the last message, unless it is called by its id.
+    pub(super) fn end_message(&mut self) {
+        self.is_ended = true;
+    }
+
+    pub(super) fn end_turn(&mut self) {
+        self.end_message();
+        self.prompts.clear();
+    }
+
+    pub(super) fn user_prompt(&mut self, prompt: &[ContentBlock]) -> usize {
+        let message = Message { content: prompt.to_vec(), ..Message::new(MessageRole::User) };
+        let place = self.push(Entry::Message(message));
+        self.prompts.push_back(place);
+        place
+    }
+
+    pub(super) fn handle_chunk(&mut self, role: MessageRole, chunk: &MessageChunk) -> usize {
+        let id = chunk.message_id.as_ref();
+        let known = match id {
+            Some(id) => self.messages.get(&(role, id.clone())).copied(),
+            None => self.open_message(role),
+        };
+        let place = known.unwrap_or_else(|| {
+            let prompt = match id {
+                Some(_) => self.oldest_prompt(role),
+                None => self.echoed_prompt(role, &chunk.content),
+            };
+            let place = self.begin_message(role, id, prompt);
+            let message = self.message_mut(place);
+            message.content.clear();
+            message.meta.clone_from(&chunk.meta);
+            place
+        });
+        append(&mut self.message_mut(place).content, &chunk.content);
+        place
+    }
+
+    pub(super) fn handle_message(&mut self, role: MessageRole, update: &MessageUpdate) -> usize {
+        let id = &update.message_id;
+        let place = self.messages.get(&(role, id.clone())).copied().unwrap_or_else(|| {
+            let prompt = self.same_prompt(role, &update.content).or_else(|| self.oldest_prompt(role));
+            self.begin_message(role, Some(id), prompt)
+        });
+        let message = self.message_mut(place);
+        patch_value(&mut message.content, &update.content);
+        patch_meta(&mut message.meta, &update.meta);
+        place
+    }
+
+    pub(super) fn handle_tool_call(&mut self, update: &ToolCallUpdate) -> usize {
+        let place = self.tool_call_place(&update.tool_call_id);
+        self.tool_call_mut(place).handle_update(update);
+        place
+    }
+
+    pub(super) fn handle_tool_call_chunk(&mut self, chunk: &ToolCallContentChunk) -> usize {
+        let place = self.tool_call_place(&chunk.tool_call_id);
+        self.tool_call_mut(place).content.push(chunk.content.clone());
+        place
+    }
+
+    pub(super) fn handle_compaction(&mut self, update: &CompactionUpdate) -> usize {
+        let place = self.compaction_place(&update.compaction_id);
+        let compaction = self.compaction_mut(place);
+        compaction.status.clone_from(&update.status);
+        patch_value(&mut compaction.summary, &update.summary);
+        update.error.clone().apply(&mut compaction.error);
+        patch_meta(&mut compaction.meta, &update.meta);
+        place
+    }
+
+    pub(super) fn handle_summary_chunk(&mut self, chunk: &CompactionSummaryChunk) -> usize {
+        let place = self.compaction_place(&chunk.compaction_id);
+        append(&mut self.compaction_mut(place).summary, &chunk.content);
+        place
+    }
+
+    pub(super) fn handle_peer_message(&mut self, update: &SessionMessage) -> usize {
+        let place = self.peer_message_place(&update.message_id);
+        let message = self.peer_message_mut(place);
+        update.sender_session_id.clone().apply(&mut message.sender_session_id);
+        update.recipient_session_id.clone().apply(&mut message.recipient_session_id);
+        update.sender_message_id.clone().apply(&mut message.sender_message_id);
+        update.recipient_message_id.clone().apply(&mut message.recipient_message_id);
+        patch_value(&mut message.content, &update.content);
+        patch_meta(&mut message.meta, &update.meta);
+        place
+    }
+
+    pub(super) fn handle_peer_chunk(&mut self, chunk: &SessionMessageChunk) -> usize {
+        let place = self.peer_message_place(&chunk.message_id);
+        append(&mut self.peer_message_mut(place).content, &chunk.content);
+        place
+    }
+
+    /// The place of a message that begins now: that of the prompt which it tells of, or a new one.
+    fn begin_message(&mut self, role: MessageRole, id: Option<&MessageId>, prompt: Option<usize>) -> usize {
+        let place = prompt.unwrap_or_else(|| self.push(Entry::Message(Message::new(role))));
+        self.prompts.retain(|prompt| *prompt != place);
+        if place + 1 == self.entries.len() {
+            self.is_ended = false;
+        }
+        if let Some(id) = id {
+            self.message_mut(place).id = Some(id.clone());
+            self.messages.insert((role, id.clone()), place);
+        }
+        place
+    }
+
+    /// The message that a chunk without an id continues: the last entry, if it is one of this role that the agent told.
+    fn open_message(&self, role: MessageRole) -> Option<usize> {
+        let place = self.entries.len().checked_sub(1)?;
+        let is_open = matches!(&self.entries[place], Entry::Message(message) if message.role == role);
+        (is_open && !self.is_ended && !self.prompts.contains(&place)).then_some(place)
+    }
+
+    fn oldest_prompt(&self, role: MessageRole) -> Option<usize> {
+        self.prompts.front().copied().filter(|_| role == MessageRole::User)
+    }
+
+    /// The prompt with this very content.
+    fn same_prompt(&self, role: MessageRole, content: &Patch<Vec<ContentBlock>>) -> Option<usize> {
+        let content = content.set().filter(|_| role == MessageRole::User)?;
+        self.prompts.iter().copied().find(|prompt| self.message_at(*prompt).content == *content)
+    }
+
+    /// The prompt just sent, if it begins like this chunk without an id. Other chunks are messages of their own.
+    fn echoed_prompt(&self, role: MessageRole, chunk: &ContentBlock) -> Option<usize> {
+        let is_last = |prompt: &usize| role == MessageRole::User && prompt + 1 == self.entries.len();
+        let prompt = self.prompts.back().copied().filter(is_last)?;
+        let first = self.message_at(prompt).content.first()?;
+        let is_echo = match (first.as_text(), chunk.as_text()) {
+            (Some(prompt), Some(chunk)) => prompt.starts_with(chunk) || chunk.starts_with(prompt),
+            _ => first == chunk,
+        };
+        is_echo.then_some(prompt)
+    }
+
+    fn message_at(&self, place: usize) -> &Message {
+        match &self.entries[place] {
+            Entry::Message(message) => message,
+            _ => unreachable!("the place of a message holds a message"),
+        }
+    }
+
+    fn message_mut(&mut self, place: usize) -> &mut Message {
+        match &mut self.entries[place] {
+            Entry::Message(message) => message,
+            _ => unreachable!("the place of a message holds a message"),
+        }
+    }
+
+    fn tool_call_place(&mut self, id: &ToolCallId) -> usize {
+        self.tool_calls.get(id).copied().unwrap_or_else(|| {
+            let place = self.push(Entry::ToolCall(Box::new(ToolCall::new(id.clone()))));
+            self.tool_calls.insert(id.clone(), place);
+            place
+        })
+    }
+
+    fn tool_call_mut(&mut self, place: usize) -> &mut ToolCall {
+        match &mut self.entries[place] {
+            Entry::ToolCall(call) => call,
+            _ => unreachable!("the place of a tool call holds a tool call"),
+        }
+    }
+
+    fn compaction_place(&mut self, id: &CompactionId) -> usize {
+        self.compactions.get(id).copied().unwrap_or_else(|| {
+            let place = self.push(Entry::Compaction(Compaction::new(id.clone(), CompactionStatus::InProgress)));
+            self.compactions.insert(id.clone(), place);
+            place
+        })
+    }
+
+    fn compaction_mut(&mut self, place: usize) -> &mut Compaction {
+        match &mut self.entries[place] {
+            Entry::Compaction(compaction) => compaction,
+            _ => unreachable!("the place of a compaction holds a compaction"),
+        }
+    }
+
+    fn peer_message_place(&mut self, id: &MessageId) -> usize {
+        self.peer_messages.get(id).copied().unwrap_or_else(|| {
+            let place = self.push(Entry::PeerMessage(Box::new(PeerMessage::new(id.clone()))));
+            self.peer_messages.insert(id.clone(), place);
+            place
+        })
+    }
+
+    fn peer_message_mut(&mut self, place: usize) -> &mut PeerMessage {
+        match &mut self.entries[place] {
+            Entry::PeerMessage(message) => message,
+            _ => unreachable!("the place of a message between agents holds one"),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A tool call as it is now.
+
+use super::{patch_meta, patch_value};
+use crate::codec::record;
+use crate::model::{
+    Location, RawJson, ToolCallCapabilities, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
+};
+
+record! {
+    /// A tool call as it is now.
+    pub struct ToolCall {
+        required {
+            /// Its id.
+            id: ToolCallId = "toolCallId",
+        }
+        optional {
+            /// What it does, for people; empty as long as the agent has not said.
+            title: String = Shown "title",
+            /// The name of the tool, for programs.
+            name: Option<String> = Lenient "name",
+            /// What sort of thing it does.
+            kind: ToolKind = Shown "kind",
+            /// How far it is.
+            status: ToolCallStatus = Shown "status",
+            /// Whether it counts as cancelled only because the user wants to stop: the agent has not confirmed it.
+            presumed_cancelled: bool = Defaulted "presumedCancelled",
+            /// What it brought forth so far.
+            content: Vec<ToolCallContent> = Shown "content",
+            /// The files that it works on.
+            locations: Vec<Location> = Shown "locations",
+            /// What the model gave the tool.
+            raw_input: Option<RawJson> = Lenient "rawInput",
+            /// What the tool gave back.
+            raw_output: Option<RawJson> = Lenient "rawOutput",
+            /// What it can be told.
+            capabilities: Option<ToolCallCapabilities> = Lenient "capabilities",
+        }
+    }
+}
+
+impl ToolCall {
+    pub(super) fn handle_update(&mut self, update: &ToolCallUpdate) {
+        patch_value(&mut self.title, &update.title);
+        update.name.clone().apply(&mut self.name);
+        patch_value(&mut self.kind, &update.kind);
+        patch_value(&mut self.status, &update.status);
+        self.presumed_cancelled &= update.status.is_keep();
+        patch_value(&mut self.content, &update.content);
+        patch_value(&mut self.locations, &update.locations);
+        update.raw_input.clone().apply(&mut self.raw_input);
+        update.raw_output.clone().apply(&mut self.raw_output);
+        update.capabilities.clone().apply(&mut self.capabilities);
+        patch_meta(&mut self.meta, &update.meta);
+    }
+
+    /// Counts it as cancelled, if it is known to be unfinished.
+    pub(super) fn presume_cancelled(&mut self) {
+        if matches!(self.status, ToolCallStatus::Pending | ToolCallStatus::InProgress | ToolCallStatus::Paused) {
+            self.status = ToolCallStatus::Cancelled;
+            self.presumed_cancelled = true;
+        }
+    }
+}
