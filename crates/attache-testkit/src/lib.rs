@@ -2,8 +2,12 @@
 //!
 //! Everything here is for tests. A raw peer is scripted: it knows nothing of the protocol and says what it is told to.
 
+mod alloc;
+mod dice;
 mod fault;
 mod transcript;
 
+pub use alloc::CountingAllocator;
+pub use dice::Dice;
 pub use fault::{Cut, Dribble};
 pub use transcript::{RawPeer, matches};
