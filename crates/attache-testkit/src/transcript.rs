@@ -114,9 +114,9 @@ pub fn matches(pattern: &Value, message: &Value, names: &mut HashMap<String, Val
         (Value::String(text), _) if text.starts_with('$') && text.len() > 1 && !text.contains('/') => {
             names.entry(text[1..].into()).or_insert_with(|| message.clone()) == message
         }
-        (Value::Object(wanted), Value::Object(members)) => wanted
-            .iter()
-            .all(|(key, value)| members.get(key).is_some_and(|member| matches(value, member, names))),
+        (Value::Object(wanted), Value::Object(members)) => {
+            wanted.iter().all(|(key, value)| members.get(key).is_some_and(|member| matches(value, member, names)))
+        }
         (Value::Array(wanted), Value::Array(items)) => {
             wanted.len() == items.len() && wanted.iter().zip(items).all(|(want, item)| matches(want, item, names))
         }

@@ -47,9 +47,13 @@ async fn sending(what: &'static str) -> usize {
             let before = CountingAllocator::count();
             for _ in 0..MESSAGES {
                 match what {
-                    "text" => turn.text("eighty bytes of text or so, which is what a model sends at a time, in words.").await?,
+                    "text" => {
+                        turn.text("eighty bytes of text or so, which is what a model sends at a time, in words.")
+                            .await?
+                    }
                     _ => {
-                        let content = attache::model::ToolCallContent::from(attache::model::ContentBlock::text(text.clone()));
+                        let content =
+                            attache::model::ToolCallContent::from(attache::model::ContentBlock::text(text.clone()));
                         let content = attache::model::Patch::Set(vec![content]);
                         tool.update(attache::model::ToolCallUpdate { content, ..tool.blank() }).await?;
                     }

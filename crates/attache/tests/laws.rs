@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::agent::{Agent, Ask, OpenRequest, Opened, Session, SessionHandle};
-use attache::model::{
-    ContentBlock, ErrorObject, Implementation, MessageChunk, SessionUpdate, ToolCallStatus,
-};
+use attache::model::{ContentBlock, ErrorObject, Implementation, MessageChunk, SessionUpdate, ToolCallStatus};
 use attache::{Client, Closed, Connection, Error, Event, Limits, Prompt, Protocol, Report, Stop, Turn};
 use attache_testkit::{Dribble, RawPeer};
 
@@ -465,7 +463,8 @@ async fn no_deadlock_with_one_byte_pipes_and_tiny_bounds_both_ways_flooded() {
     let tiny = Limits { outbox: 1, inbox: 1, ..Limits::default() };
     let (near, far) = tokio::io::duplex(1);
     let (reader, writer) = tokio::io::split(Dribble::new(far, 1));
-    let server = attache::serve(chatty).limits(tiny.clone()).extension("_test/echo", async |(word,): (String,)| Ok(word));
+    let server =
+        attache::serve(chatty).limits(tiny.clone()).extension("_test/echo", async |(word,): (String,)| Ok(word));
     tokio::spawn(server.connect(reader, writer));
     let (reader, writer) = tokio::io::split(Dribble::new(near, 1));
     let agent = Client::new("test", "1").limits(tiny).connect(reader, writer).await.unwrap();
