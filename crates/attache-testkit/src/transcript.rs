@@ -32,17 +32,14 @@ impl RawPeer {
     }
 
     /// Plays a transcript.
-    #[track_caller]
-    pub fn play<'a>(&'a mut self, script: &'a str) -> impl Future<Output = ()> + 'a {
-        async move {
-            for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-                if let Some(message) = line.strip_prefix("--> ") {
-                    self.send(message).await;
-                } else if let Some(pattern) = line.strip_prefix("<-- ") {
-                    self.expect(pattern).await;
-                } else {
-                    panic!("not a line of a transcript: {line}");
-                }
+    pub async fn play(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Some(message) = line.strip_prefix("--> ") {
+                self.send(message).await;
+            } else if let Some(pattern) = line.strip_prefix("<-- ") {
+                self.expect(pattern).await;
+            } else {
+                panic!("not a line of a transcript: {line}");
             }
         }
     }

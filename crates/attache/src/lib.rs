@@ -1,4 +1,65 @@
 //! Write an agent or a client of the Agent Client Protocol (ACP): one API for protocol v1 and v2.
+//!
+//! ACP is JSON-RPC between code editors (clients) and coding agents. An agent or client that is written once against this
+//! crate speaks protocol version 1, version 2 as published, and version 2 as its draft of June 2026 had it. Which of
+//! them is settled for each connection when the two greet each other.
+//!
+//! # The smallest agent
+//!
+//! It serves on stdin and stdout, the way editors start agents:
+//!
+//! ```no_run
+//! use attache::{Prompt, Stop, Turn};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), attache::Error> {
+//!     attache::serve(attache::agent_fn("echo", "1.0", async |turn: Turn, prompt: Prompt| {
+//!         turn.text(prompt.text()).await?;
+//!         Ok(Stop::EndTurn)
+//!     }))
+//!     .stdio()
+//!     .await
+//! }
+//! ```
+//!
+//! An agent with state implements [`agent::Agent`], which opens sessions, and [`agent::Session`], which answers prompts.
+//! What else it can do is said by small traits such as [`agent::Restore`] and registered with [`agent::Server`]: what is
+//! offered to clients follows from that.
+//!
+//! # The smallest client
+//!
+//! It starts an agent, and reads a turn as a stream of events that can be answered:
+//!
+//! ```no_run
+//! use attache::{Client, Event};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), attache::Error> {
+//!     let agent = Client::new("my-client", "1.0").launch(["some-agent", "--acp"]).await?;
+//!     let session = agent.session("/home/me/project").open().await?;
+//!     let mut turn = session.prompt("fix the failing test").await?;
+//!     while let Some(event) = turn.next().await? {
+//!         match event {
+//!             Event::Update(update) => println!("{update:?}"),
+//!             Event::Permission(ask) => ask.allow_once().await?,
+//!             other => other.decline().await?,
+//!         }
+//!     }
+//!     println!("{:?}", turn.stop());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # What to rely on
+//!
+//! - A handler may always ask the peer and wait for the answer. No session blocks another.
+//! - The updates of a session come in the order they were sent, and the end of a turn after all of its updates.
+//! - Everything is bounded by [`Limits`]. A slow reader slows its writer; nothing is dropped.
+//! - What is dropped is answered: a reply with an error, a permission with `cancelled`, a turn with a cancel.
+//! - Only a clear yes is a yes. Whatever is unknown is kept, and is never taken for approval.
+//! - Bad input never ends a conversation, and is never repeated in an error or a log.
+//!
+//! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
 
 pub mod agent;
 mod batch;

@@ -448,14 +448,13 @@ impl<R: Router> Driver<R> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
         // Registered first: whatever changes from here on wakes us.
         self.link.lock().driver = Some(cx.waker().clone());
-        if self.link.lock().ended.is_none() {
-            if let Err(reason) = self.poll_read(cx) {
-                // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
-                let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
-                self.end_reading(&reason);
-                if !half {
-                    self.end(reason);
-                }
+        let is_reading = self.link.lock().ended.is_none();
+        if is_reading && let Err(reason) = self.poll_read(cx) {
+            // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
+            let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
+            self.end_reading(&reason);
+            if !half {
+                self.end(reason);
             }
         }
         match self.poll_write(cx) {

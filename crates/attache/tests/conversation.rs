@@ -1,5 +1,7 @@
 //! Both ends in memory: whole turns in every dialect.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

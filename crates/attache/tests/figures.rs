@@ -2,6 +2,8 @@
 //!
 //! All in one test, one after the other, because the counters count the whole process.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The laws of the library, each by its number. See ARCHITECTURE.md.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

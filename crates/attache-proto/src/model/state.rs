@@ -45,7 +45,7 @@ impl StateUpdate {
 
     /// At rest, without saying why.
     pub fn at_rest() -> Self {
-        StateUpdate::Idle(Box::new(IdleState::new()))
+        StateUpdate::Idle(Box::default())
     }
 
     /// At rest because of an error.

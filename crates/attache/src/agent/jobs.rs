@@ -123,7 +123,7 @@ async fn do_work<A: Agent>(
         }
         Work::Request(request) => request,
     };
-    let opening = match request {
+    let opening = match *request {
         ClientRequest::NewSession(request) => Opening {
             kind: Kind::New,
             open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),

@@ -53,7 +53,7 @@ pub(crate) struct Job {
 
 pub(crate) enum Work {
     /// A request that opens a session, or that the server answers by itself.
-    Request(ClientRequest),
+    Request(Box<ClientRequest>),
     /// A request that something was registered for; its params are right.
     Registered(Method, RawJson),
     Extension(Box<str>, Option<RawJson>),
@@ -347,7 +347,7 @@ impl AgentRouter {
             ClientRequest::CancelTerminal(request) => {
                 self.cancel_part(port, call, &request.session_id, request.terminal_id.as_str());
             }
-            other => self.push_job(call, Work::Request(other), size),
+            other => self.push_job(call, Work::Request(Box::new(other)), size),
         }
     }
 

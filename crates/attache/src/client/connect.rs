@@ -354,7 +354,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     pub(super) fn session_capabilities(&self) -> SessionCapabilities {
-        self.answer.capabilities.session.clone().unwrap_or_else(SessionCapabilities::new)
+        self.answer.capabilities.session.clone().unwrap_or_default()
     }
 }
 

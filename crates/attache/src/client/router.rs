@@ -34,7 +34,7 @@ pub(crate) struct End {
 /// One thing that waits to be taken.
 pub(crate) enum Item {
     Update(SessionUpdate),
-    Call(Call, AgentRequest),
+    Call(Call, Box<AgentRequest>),
     Extension(Option<Call>, Box<str>, Option<RawJson>),
     Notification(Box<AgentNotification>),
     End(u64, Result<End, Error>),
@@ -145,7 +145,7 @@ impl ClientRouter {
         calls.sort_unstable();
         let mut freed = 0;
         inbox.items.retain(|(size, item)| {
-            let asked = matches!(item, Item::Call(call, AgentRequest::RequestPermission(_)) if calls.contains(call));
+            let asked = matches!(item, Item::Call(call, _) if calls.contains(call));
             freed += if asked { *size } else { 0 };
             !asked
         });
@@ -193,7 +193,8 @@ impl ClientRouter {
         }
     }
 
-    fn push(&mut self, session: Option<&SessionId>, item: Item, size: usize) -> Result<(), Item> {
+    /// Puts something into the inbox of a session, or of the connection. False when nobody knows the session.
+    fn push(&mut self, session: Option<&SessionId>, item: Item, size: usize) -> bool {
         // What an item costs in memory is close to what it cost on the wire, plus its place in the queue.
         let size = size + size_of::<(usize, Item)>();
         let inbox = match session {
@@ -205,7 +206,7 @@ impl ClientRouter {
                 {
                     self.unclaimed.entry(session.clone()).or_default()
                 }
-                None => return Err(item),
+                None => return false,
             },
         };
         self.unread += size;
@@ -213,7 +214,7 @@ impl ClientRouter {
         if let Some(waker) = inbox.waker.take() {
             waker.wake();
         }
-        Ok(())
+        true
     }
 
     /// Whether the agent says that this tool call or terminal can be cancelled.
@@ -249,12 +250,12 @@ impl ClientRouter {
             }
             _ => {}
         }
-        if self.push(Some(&session_id), Item::Update(update), size).is_err() {
+        if !self.push(Some(&session_id), Item::Update(update), size) {
             port.violation(Violation::UnknownSession);
             return;
         }
         if let Some((turn, end)) = end {
-            let _ = self.push(Some(&session_id), Item::End(turn, end), 0);
+            self.push(Some(&session_id), Item::End(turn, end), 0);
         }
     }
 
@@ -272,7 +273,7 @@ impl ClientRouter {
             _ => return None,
         };
         // An idle snapshot from before the prompt says nothing about it.
-        if !prompt.worked && !(prompt.accepted && idle.stop_reason.is_some()) {
+        if !prompt.worked && (!prompt.accepted || idle.stop_reason.is_none()) {
             return None;
         }
         let stop = idle.stop_reason.clone().unwrap_or(StopReason::EndTurn);
@@ -327,7 +328,7 @@ impl Router for ClientRouter {
                 Ok(parts) => parts,
                 Err(error) => return port.refuse(call, &error),
             };
-            let _ = self.push(session.as_ref(), Item::Extension(Some(call), name.into(), params), size);
+            self.push(session.as_ref(), Item::Extension(Some(call), name.into(), params), size);
             return;
         }
         let mut tolerated = Vec::new();
@@ -356,7 +357,7 @@ impl Router for ClientRouter {
             }
             inbox.asks.insert(call);
         }
-        if self.push(session.as_ref(), Item::Call(call, request), size).is_err() {
+        if !self.push(session.as_ref(), Item::Call(call, Box::new(request)), size) {
             port.violation(Violation::UnknownSession);
             let error = match session {
                 Some(session) => ErrorObject::session_not_found(&session),
@@ -383,7 +384,7 @@ impl Router for ClientRouter {
             if self.extensions.contains(name)
                 && let Ok((session, params)) = extension_params(params, |id| self.sessions.contains_key(id))
             {
-                let _ = self.push(session.as_ref(), Item::Extension(None, name.into(), params), size);
+                self.push(session.as_ref(), Item::Extension(None, name.into(), params), size);
             }
             return;
         }
@@ -394,7 +395,7 @@ impl Router for ClientRouter {
             None if name.starts_with("$/") => {}
             None => port.violation(Violation::UnknownMethod),
             Some(Ok(notification)) => {
-                let _ = self.push(None, Item::Notification(Box::new(notification)), size);
+                self.push(None, Item::Notification(Box::new(notification)), size);
             }
             Some(Err(error)) => {
                 let method = Method::parse(name)
@@ -424,7 +425,7 @@ impl Router for ClientRouter {
         };
         if let Some(end) = end {
             inbox.prompts.remove(index);
-            let _ = self.push(Some(&ticket.session), Item::End(ticket.turn, end), size);
+            self.push(Some(&ticket.session), Item::End(ticket.turn, end), size);
         }
     }
 

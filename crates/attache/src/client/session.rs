@@ -448,7 +448,7 @@ pub(super) fn event(shared: &Arc<Shared>, item: Item) -> Event {
         Item::Notification(notification) => Event::Notification(*notification),
         Item::Extension(Some(call), method, params) => Event::Extension(ExtensionCall::new(method, params, link, call)),
         Item::Extension(None, method, params) => Event::ExtensionNotice(ExtensionNotice { method, params }),
-        Item::Call(call, request) => match request {
+        Item::Call(call, request) => match *request {
             AgentRequest::RequestPermission(request) => Event::Permission(PermissionAsk::new(request, link, call)),
             AgentRequest::ReadTextFile(request) => Event::ReadTextFile(Pending::new(request, link, call)),
             AgentRequest::WriteTextFile(request) => Event::WriteTextFile(Pending::new(request, link, call)),
