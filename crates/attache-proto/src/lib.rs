@@ -1,4 +1,51 @@
 //! The Agent Client Protocol as a value: JSON, framing, JSON-RPC, one model and three dialects.
+//!
+//! This crate does no IO, has no clock, no threads and no async runtime: it is fed bytes, and gives events and bytes back.
+//! The crate `attache` puts it on tokio; use this one for another runtime, a blocking program, a browser or a test.
+//!
+//! Here is a whole agent, without a runtime. It answers `initialize` and refuses the rest:
+//!
+//! ```
+//! use attache_proto::Dialect;
+//! use attache_proto::frame::{Frame, Splitter};
+//! use attache_proto::json::Reader;
+//! use attache_proto::model::{ErrorObject, InitializeRequest, InitializeResponse};
+//! use attache_proto::rpc::{Event, Peer, Side};
+//!
+//! let mut splitter = Splitter::new(None, 1024 * 1024);
+//! let mut peer: Peer<()> = Peer::new(Side::Agent);
+//! let mut out = Vec::new();
+//!
+//! // Bytes come in, in pieces of any size.
+//! splitter.feed(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","#);
+//! splitter.feed(b"\"params\":{\"protocolVersion\":1}}\n");
+//!
+//! while let Some(frame) = splitter.next_frame() {
+//!     let Frame::Message(text) = frame else { continue };
+//!     for event in peer.handle_frame(text, &mut out).collect::<Vec<_>>() {
+//!         // Events say what the bytes mean.
+//!         let Event::Call { call, method, params } = event else { continue };
+//!         let request = Reader::new(params.unwrap_or("{}"), Dialect::V1).decode::<InitializeRequest>();
+//!         match request {
+//!             Ok(_) if method == "initialize" => {
+//!                 peer.set_dialect(Dialect::V1);
+//!                 peer.answer(call, |writer| writer.value(&InitializeResponse::new(1u16)), &mut out);
+//!             }
+//!             _ => peer.refuse(call, &ErrorObject::method_not_found(None), &mut out),
+//!         }
+//!     }
+//! }
+//!
+//! // Bytes to send are in `out`.
+//! assert!(out.starts_with(br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1"#));
+//! ```
+//!
+//! - [`frame`] cuts bytes into messages.
+//! - [`rpc`] matches requests and answers.
+//! - [`method`] and [`model`] are the protocol's methods and types, the same for all versions.
+//! - [`dialect`] says them in the words of a version.
+//! - [`view`] folds the updates of a session into what there is to show.
+//! - [`json`] reads and writes JSON in one pass.
 
 pub mod base64;
 mod codec;

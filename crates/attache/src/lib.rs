@@ -77,10 +77,12 @@ mod stdio;
 pub mod trace;
 
 pub use agent::{Turn, agent_fn, serve};
+pub use attache_proto as proto;
 pub use attache_proto::Dialect;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::StopReason as Stop;
+pub use attache_proto::view::SessionView;
 pub use batch::{Answer, Batch};
 pub use client::{Client, Connection, Event, Protocol};
 pub use error::{Closed, Error};

@@ -288,9 +288,9 @@ async fn law_5_only_a_clear_yes_is_a_yes() {
         ("'error':{'code':-32603,'message':''}", false),
     ];
     for (answer, _) in answers {
-        peer.play(&format!(
-            "--> {{'id':2,'method':'session/prompt','params':{{'sessionId':'$s','prompt':[{{'type':'text','text':'go'}}]}}}}"
-        ))
+        peer.send(
+            "{'id':2,'method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'go'}]}}",
+        )
         .await;
         let asked = peer.expect("{'method':'session/request_permission'}").await;
         peer.send(&format!("{{'id':{},{answer}}}", asked["id"])).await;
