@@ -1,5 +1,6 @@
 //! The Agent Client Protocol as a value: JSON, framing, JSON-RPC, one model and three dialects.
 
+pub mod bridge;
 mod codec;
 pub mod dialect;
 pub mod frame;
