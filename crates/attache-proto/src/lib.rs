@@ -48,6 +48,7 @@
 //! - [`json`] reads and writes JSON in one pass.
 
 pub mod base64;
+pub mod bridge;
 mod codec;
 pub mod dialect;
 pub mod frame;

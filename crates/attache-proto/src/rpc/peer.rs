@@ -27,6 +27,13 @@ pub struct Call(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestKey(i64);
 
+impl RequestKey {
+    /// The id that the request carries, for messages that refer to it.
+    pub fn id(self) -> RequestId {
+        RequestId::Number(self.0)
+    }
+}
+
 /// What a message means for us.
 #[derive(Debug, PartialEq)]
 pub enum Event<'a, W> {
@@ -275,6 +282,14 @@ impl<W> Peer<W> {
         let cancel = CancelRequestNotification::new(RequestId::Number(request.0));
         self.notify("$/cancel_request", |writer| cancel.encode(writer), out);
         Some(waiter)
+    }
+
+    /// Tells the peer that a request is no longer wanted, and goes on waiting for its answer.
+    pub fn cancel(&mut self, request: RequestKey, out: &mut Vec<u8>) {
+        if self.waiting.contains_key(&request.0) {
+            let cancel = CancelRequestNotification::new(request.id());
+            self.notify("$/cancel_request", |writer| cancel.encode(writer), out);
+        }
     }
 
     /// Answers a call; `result` writes the result. Answering twice does nothing.
