@@ -123,6 +123,26 @@ async fn law_9_cancel_ends_the_turn_it_was_meant_for() {
     }
 }
 
+#[tokio::test]
+async fn law_9_a_turn_that_is_cancelled_before_it_begins_has_been_cancelled() {
+    for (protocol, dialect) in DIALECTS {
+        let agent = attache::agent_fn("never", "1.0", async |turn: Turn, _: Prompt| {
+            turn.cancelled().await;
+            Ok(Stop::EndTurn)
+        });
+        let agent = connect(client(protocol), agent, 64 * 1024).await.unwrap();
+        let session = agent.session("/tmp").open().await.unwrap();
+        let mut first = session.prompt("one").await.unwrap();
+        let mut second = session.prompt("two").await.unwrap();
+        session.cancel().await.unwrap();
+        while first.next().await.unwrap().is_some() {}
+        assert_eq!(first.stop(), Some(&Stop::Cancelled), "{dialect:?}");
+        drop(first);
+        while second.next().await.unwrap().is_some() {}
+        assert_eq!(second.stop(), Some(&Stop::Cancelled), "{dialect:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn law_9_a_tool_that_hangs_cannot_hold_a_cancelled_turn() {
     let hanging = attache::agent_fn("hanging", "1.0", async |turn: Turn, _: Prompt| {

@@ -397,6 +397,12 @@ impl Router for ClientRouter {
         let Some(inbox) = self.sessions.get_mut(&ticket.session) else { return };
         let Some(index) = inbox.prompts.iter().position(|prompt| prompt.turn == ticket.turn) else { return };
         let end = match end {
+            // A prompt that was cancelled before the agent took it in is an error in version 2; here it is what was asked.
+            Some(Err(Error::Refused(error)))
+                if error.code == ErrorObject::CANCELLED && Some(ticket.turn) <= inbox.cancelled =>
+            {
+                Some(Ok(End { stop: StopReason::Cancelled, usage: None }))
+            }
             Some(end) => Some(end),
             None => {
                 inbox.prompts[index].accepted = true;
