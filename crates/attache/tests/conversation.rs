@@ -305,3 +305,24 @@ async fn a_session_that_is_opened_again_outlives_its_older_handles() {
         assert_eq!(text, "two true", "{dialect:?}");
     }
 }
+
+#[tokio::test]
+async fn version_2_hears_the_state_before_a_resumed_session_is_answered() {
+    let agent = attache::agent_fn("plain", "1.0", async |turn: Turn, _: Prompt| {
+        turn.cancelled().await;
+        Ok(Stop::EndTurn)
+    });
+    let agent = connect(client(Protocol::V2), agent, 64 * 1024).await.unwrap();
+    let session = agent.session("/tmp").open().await.unwrap();
+    let again = agent.session("/tmp").resume(session.id().clone()).await.unwrap();
+    let Event::Update(SessionUpdate::State(state)) = again.next().await.unwrap() else { panic!("no state") };
+    assert_eq!(state.tag(), "idle");
+    let mut turn = session.prompt("go").await.unwrap();
+    let busy = |event: &Event| matches!(event, Event::Update(SessionUpdate::State(state)) if state.tag() == "running");
+    while !busy(&turn.next().await.unwrap().unwrap()) {}
+    agent.session("/tmp").resume(session.id().clone()).await.unwrap();
+    assert!(busy(&turn.next().await.unwrap().unwrap()), "the turn goes on");
+    turn.cancel().await.unwrap();
+    while turn.next().await.unwrap().is_some() {}
+    assert_eq!(turn.stop(), Some(&Stop::Cancelled));
+}

@@ -14,7 +14,7 @@ use attache_proto::model::{
     AgentCapabilities, AuthMethod, AuthenticateResponse, AvailableCommand, Capability, CommandsUpdate, ConfigCategory,
     ConfigKind, ConfigOption, ConfigValue, DeleteSessionResponse, ErrorObject, Implementation, ListSessionsResponse,
     LoadSessionResponse, LogoutResponse, Mode, ModeState, NewSessionResponse, ResumeSessionResponse,
-    SessionCapabilities, SessionId, SessionInfo, SessionUpdate,
+    SessionCapabilities, SessionId, SessionInfo, SessionUpdate, StateUpdate,
 };
 use attache_proto::rpc::Call;
 use attache_proto::{Dialect, Encode};
@@ -28,7 +28,7 @@ use super::session::{catch_panic, internal, run};
 use super::{
     Agent, Authenticate, ClientInfo, Delete, List, OpenRequest, Opened, Restore, Session, SessionHandle, Turn,
 };
-use crate::link::{Link, Options};
+use crate::link::{Link, Options, Port};
 use crate::{Closed, Error, Limits, Prompt, Report, Stop};
 
 /// How long answers that are still owed are waited for when the client has closed its end.
@@ -447,20 +447,27 @@ impl<A: Agent> Server<A> {
                 };
                 let Some(restorer) = self.restorer.clone() else {
                     // Resuming is part of version 2's baseline. Without a store, a session that is open is there.
-                    let open = link.with(|router, _| router.slot(&id).map(|slot| slot.options.clone()));
-                    let Some(options) = open.filter(|_| !replay) else {
+                    let open = link.with(|router, _| router.resting(&id));
+                    let Some((options, at_rest)) = open.filter(|_| !replay) else {
                         return Err(Error::Refused(ErrorObject::session_not_found(&id)));
                     };
+                    // Version 2 wants to hear the state before the answer, every time.
+                    let state = if at_rest { StateUpdate::at_rest() } else { StateUpdate::running() };
                     let options = (!options.is_empty()).then_some(options);
                     let response = ResumeSessionResponse { config_options: options, ..ResumeSessionResponse::new() };
-                    return Ok(Some(Box::new(response)));
+                    let handle = SessionHandle::new(link.clone(), id, client);
+                    let answer = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+                        handle.write_update(port, &SessionUpdate::State(state));
+                        port.answer(call, &response);
+                    };
+                    link.send(answer).await?;
+                    return Ok(None);
                 };
                 let place = Place::reserve(link, &id, &open)?;
                 let handle = SessionHandle::new(link.clone(), id.clone(), client.clone());
                 let opened = restorer(agent, id, open, replay, handle.clone()).await?;
                 if client.dialect == Dialect::V2 {
-                    let idle = attache_proto::model::StateUpdate::at_rest();
-                    handle.update(SessionUpdate::State(idle)).await?;
+                    handle.update(SessionUpdate::State(StateUpdate::at_rest())).await?;
                 }
                 let write =
                     |options: Vec<ConfigOption>, modes, commands: Vec<AvailableCommand>| ResumeSessionResponse {
