@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::agent::{Ask, Decision};
+use attache::agent::{Ask, Decision, OpenRequest, Opened, SessionHandle};
 use attache::model::{ContentBlock, SessionUpdate, ToolKind};
 use attache::{Client, Connection, Dialect, Error, Event, Prompt, Protocol, Stop, Turn};
 
@@ -125,6 +125,26 @@ async fn law_9_cancel_ends_the_turn_it_was_meant_for() {
     }
 }
 
+#[tokio::test]
+async fn law_9_a_turn_that_is_cancelled_before_it_begins_has_been_cancelled() {
+    for (protocol, dialect) in DIALECTS {
+        let agent = attache::agent_fn("never", "1.0", async |turn: Turn, _: Prompt| {
+            turn.cancelled().await;
+            Ok(Stop::EndTurn)
+        });
+        let agent = connect(client(protocol), agent, 64 * 1024).await.unwrap();
+        let session = agent.session("/tmp").open().await.unwrap();
+        let mut first = session.prompt("one").await.unwrap();
+        let mut second = session.prompt("two").await.unwrap();
+        session.cancel().await.unwrap();
+        while first.next().await.unwrap().is_some() {}
+        assert_eq!(first.stop(), Some(&Stop::Cancelled), "{dialect:?}");
+        drop(first);
+        while second.next().await.unwrap().is_some() {}
+        assert_eq!(second.stop(), Some(&Stop::Cancelled), "{dialect:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn law_9_a_tool_that_hangs_cannot_hold_a_cancelled_turn() {
     let hanging = attache::agent_fn("hanging", "1.0", async |turn: Turn, _: Prompt| {
@@ -217,4 +237,94 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
     }
     let expected = ["read /tmp/in", "write /tmp/out TEXT", "run true [\"x\"]", "release t1", "out Some(3)"];
     assert_eq!(log, expected, "law 4: the dropped terminal was released");
+}
+
+/// An agent whose sessions can be opened again under their ids.
+struct Lasting;
+
+struct Repeating;
+
+impl attache::agent::Agent for Lasting {
+    type Session = Repeating;
+
+    fn info(&self) -> attache::model::Implementation {
+        attache::model::Implementation::new("lasting", "1.0")
+    }
+
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Repeating>, Error> {
+        Ok(Repeating.into())
+    }
+}
+
+impl attache::agent::Restore for Lasting {
+    async fn restore(
+        &self,
+        _: attache::model::SessionId,
+        _: OpenRequest,
+        _: bool,
+        _: SessionHandle,
+    ) -> Result<Opened<Repeating>, Error> {
+        Ok(Repeating.into())
+    }
+}
+
+impl attache::agent::Session for Repeating {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+        let decision = turn.ask(Ask::new("Really?")).await?;
+        turn.text(format!("{} {}", prompt.text(), decision.is_allowed())).await?;
+        Ok(Stop::EndTurn)
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_opened_again_outlives_its_older_handles() {
+    for (protocol, dialect) in DIALECTS {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = tokio::io::split(far);
+        tokio::spawn(attache::serve(Lasting).restores().connect(reader, writer));
+        let (reader, writer) = tokio::io::split(near);
+        let agent = client(protocol).connect(reader, writer).await.unwrap();
+        let first = agent.session("/tmp").resume("old").await.unwrap();
+        let mut turn = first.prompt("one").await.unwrap();
+        while !matches!(turn.next().await.unwrap(), Some(Event::Permission(_))) {}
+        turn.cancel().await.unwrap();
+        while turn.next().await.unwrap().is_some() {}
+        // What is refused leaves the session that is there as it is.
+        assert!(agent.session("/tmp").resume("old").await.is_err(), "{dialect:?}");
+        first.close().await.unwrap();
+        let second = agent.session("/tmp").resume("old").await.unwrap();
+        drop(first);
+        // The turn of the older handle was cancelled; this one was not.
+        let mut turn = second.prompt("two").await.unwrap();
+        let mut text = String::new();
+        while let Some(event) = turn.next().await.unwrap() {
+            match event {
+                Event::Permission(ask) => ask.allow_once().await.unwrap(),
+                Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => text += chunk.content.as_text().unwrap(),
+                _ => {}
+            }
+        }
+        assert_eq!(text, "two true", "{dialect:?}");
+    }
+}
+
+#[tokio::test]
+async fn version_2_hears_the_state_before_a_resumed_session_is_answered() {
+    let agent = attache::agent_fn("plain", "1.0", async |turn: Turn, _: Prompt| {
+        turn.cancelled().await;
+        Ok(Stop::EndTurn)
+    });
+    let agent = connect(client(Protocol::V2), agent, 64 * 1024).await.unwrap();
+    let session = agent.session("/tmp").open().await.unwrap();
+    let again = agent.session("/tmp").resume(session.id().clone()).await.unwrap();
+    let Event::Update(SessionUpdate::State(state)) = again.next().await.unwrap() else { panic!("no state") };
+    assert_eq!(state.tag(), "idle");
+    let mut turn = session.prompt("go").await.unwrap();
+    let busy = |event: &Event| matches!(event, Event::Update(SessionUpdate::State(state)) if state.tag() == "running");
+    while !busy(&turn.next().await.unwrap().unwrap()) {}
+    agent.session("/tmp").resume(session.id().clone()).await.unwrap();
+    assert!(busy(&turn.next().await.unwrap().unwrap()), "the turn goes on");
+    turn.cancel().await.unwrap();
+    while turn.next().await.unwrap().is_some() {}
+    assert_eq!(turn.stop(), Some(&Stop::Cancelled));
 }

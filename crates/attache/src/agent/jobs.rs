@@ -143,7 +143,7 @@ async fn do_work<A: Agent>(
                 Some(_) => return Err(wrong("replayFrom: there is no such point")),
             };
             if server.restorer.is_none() {
-                return resume_open(link, &request.session_id, replay).map(Some);
+                return resume_open(link, call, &request.session_id, replay, client).await.map(|()| None);
             }
             Opening {
                 kind: Kind::Restore { id: request.session_id, replay },
@@ -171,13 +171,27 @@ fn open_request(cwd: String, directories: Vec<String>, mcp_servers: Vec<McpServe
 }
 
 /// Resuming is part of version 2's baseline. Without a store, a session that is open is there, and no other.
-fn resume_open(link: &Link<AgentRouter>, id: &SessionId, replay: bool) -> Result<Answer, Error> {
-    let open = link.with(|router, _| router.slot(id).map(|slot| slot.options.clone()));
-    let Some(options) = open.filter(|_| !replay) else {
+async fn resume_open(
+    link: &Link<AgentRouter>,
+    call: Call,
+    id: &SessionId,
+    replay: bool,
+    client: Arc<ClientInfo>,
+) -> Result<(), Error> {
+    let open = link.with(|router, _| router.resting(id));
+    let Some((options, is_at_rest)) = open.filter(|_| !replay) else {
         return Err(Error::Refused(ErrorObject::session_not_found(id)));
     };
     let config_options = (!options.is_empty()).then_some(options);
-    Ok(Box::new(ResumeSessionResponse { config_options, ..ResumeSessionResponse::new() }))
+    let response = ResumeSessionResponse { config_options, ..ResumeSessionResponse::new() };
+    // Version 2 wants to hear the state before the answer, every time.
+    let state = if is_at_rest { StateUpdate::at_rest() } else { StateUpdate::running() };
+    let handle = SessionHandle::new(link.clone(), id.clone(), client);
+    link.send(|_, port| {
+        handle.write_update(port, &SessionUpdate::State(state));
+        port.answer(call, &response);
+    })
+    .await
 }
 
 /// A session that is to be opened.

@@ -178,6 +178,11 @@ impl AgentRouter {
         self.sessions.get_mut(session)
     }
 
+    /// The options of an open session, and whether no turn runs in it.
+    pub(crate) fn resting(&self, session: &SessionId) -> Option<(Vec<ConfigOption>, bool)> {
+        self.sessions.get(session).map(|slot| (slot.options.clone(), slot.running.is_none()))
+    }
+
     /// The open sessions and their directories.
     pub(crate) fn open_sessions(&self) -> Vec<(SessionId, String)> {
         let mut open: Vec<_> = self.sessions.iter().map(|(id, slot)| (id.clone(), slot.cwd.clone())).collect();

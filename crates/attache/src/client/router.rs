@@ -46,6 +46,10 @@ pub(crate) struct Inbox {
     items: VecDeque<(usize, Item)>,
     waker: Option<Waker>,
     prompts: Vec<PromptState>,
+    /// How many handles there are to the session: the same one may be opened again while an older handle lives.
+    claims: usize,
+    /// How many prompts were sent, by all handles.
+    turns: u64,
     /// Permission requests that are not answered yet.
     asks: HashSet<Call>,
     /// Tool calls and terminals that the agent says can be cancelled by themselves.
@@ -106,16 +110,20 @@ impl ClientRouter {
         dropped.into_values().flat_map(|inbox| self.discard(inbox)).collect()
     }
 
-    /// Makes an inbox for a session, with what has arrived for it already.
+    /// Makes an inbox for a session, with what has arrived for it already. Every claim is released once.
     pub(crate) fn claim(&mut self, session: SessionId) {
         let early = self.unclaimed.remove(&session).unwrap_or_default();
-        self.sessions.entry(session).or_insert(early);
+        self.sessions.entry(session).or_insert(early).claims += 1;
     }
 
-    /// Forgets a session; returns the calls that nobody will answer any more.
+    /// Forgets a session with its last claim; returns the calls that nobody will answer any more.
     pub(crate) fn release(&mut self, session: &SessionId) -> Vec<Call> {
-        let Some(inbox) = self.sessions.remove(session) else { return Vec::new() };
-        self.discard(inbox)
+        let Some(inbox) = self.sessions.get_mut(session) else { return Vec::new() };
+        inbox.claims -= 1;
+        if inbox.claims > 0 {
+            return Vec::new();
+        }
+        self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.discard(inbox))
     }
 
     fn discard(&mut self, inbox: Inbox) -> Vec<Call> {
@@ -130,17 +138,19 @@ impl ClientRouter {
         calls
     }
 
-    /// A prompt is about to be sent.
-    pub(crate) fn begin_turn(&mut self, session: &SessionId, turn: u64) {
-        if let Some(inbox) = self.sessions.get_mut(session) {
-            inbox.prompts.push(PromptState { turn, accepted: false, worked: false, idled: None });
-        }
+    /// A prompt is about to be sent; returns the number of its turn.
+    pub(crate) fn begin_turn(&mut self, session: &SessionId) -> u64 {
+        let Some(inbox) = self.sessions.get_mut(session) else { return 0 };
+        inbox.turns += 1;
+        let turn = inbox.turns;
+        inbox.prompts.push(PromptState { turn, accepted: false, worked: false, idled: None });
+        turn
     }
 
-    /// Marks the turns up to `turn` as cancelled; returns the permission requests that this answers.
-    pub(crate) fn cancel_turns(&mut self, session: &SessionId, turn: u64) -> Vec<Call> {
+    /// Marks the turns up to `turn`, or all there are, as cancelled; returns the permission requests that this answers.
+    pub(crate) fn cancel_turns(&mut self, session: &SessionId, turn: Option<u64>) -> Vec<Call> {
         let Some(inbox) = self.sessions.get_mut(session) else { return Vec::new() };
-        inbox.cancelled = inbox.cancelled.max(Some(turn));
+        inbox.cancelled = inbox.cancelled.max(turn.or(Some(inbox.turns)));
         let mut calls: Vec<Call> = inbox.asks.drain().collect();
         calls.sort_unstable();
         let mut freed = 0;
@@ -417,6 +427,12 @@ impl Router for ClientRouter {
         let Some(inbox) = self.sessions.get_mut(&ticket.session) else { return };
         let Some(index) = inbox.prompts.iter().position(|prompt| prompt.turn == ticket.turn) else { return };
         let end = match end {
+            // A prompt that was cancelled before the agent took it in is an error in version 2; here it is what was asked.
+            Some(Err(Error::Refused(error)))
+                if error.code == ErrorObject::CANCELLED && Some(ticket.turn) <= inbox.cancelled =>
+            {
+                Some(Ok(End { stop: StopReason::Cancelled, usage: None }))
+            }
             Some(end) => Some(end),
             None => {
                 inbox.prompts[index].accepted = true;

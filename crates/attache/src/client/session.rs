@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use attache_proto::Dialect;
@@ -189,9 +188,11 @@ impl Opening {
     }
 
     fn finish(mut self, opened: Opened) -> Session {
-        self.early = None;
-        self.shared.link.with(|router, _| router.claim(opened.id.clone()));
-        Session(Arc::new(Inner { shared: self.shared.clone(), opened, turns: AtomicU64::new(0) }))
+        // The session takes over a claim that was made early.
+        if self.early.take().is_none() {
+            self.shared.link.with(|router, _| router.claim(opened.id.clone()));
+        }
+        Session(Arc::new(Inner { shared: self.shared.clone(), opened }))
     }
 }
 
@@ -256,7 +257,6 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     opened: Opened,
-    turns: AtomicU64,
 }
 
 impl std::fmt::Debug for Inner {
@@ -295,17 +295,17 @@ impl Session {
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn, Error> {
         let prompt = prompt.into();
         self.check_prompt(&prompt)?;
-        let number = self.0.turns.fetch_add(1, Ordering::Relaxed) + 1;
         let request = PromptRequest::new(self.id().clone(), prompt.blocks);
-        let id = self.id();
-        let ticket = PromptTicket { session: id.clone(), turn: number };
-        self.0
+        let number = self
+            .0
             .shared
             .link
             .send(|router, port| {
-                router.begin_turn(id, number);
+                let turn = router.begin_turn(self.id());
+                let ticket = PromptTicket { session: self.id().clone(), turn };
                 let params = |writer: &mut attache_proto::json::Writer<'_>| writer.value(&request);
                 port.peer.request("session/prompt", params, Waiter::Ticket(ticket), port.out);
+                turn
             })
             .await?;
         Ok(Turn { session: self.clone(), number, end: None, held: Vec::new() })
@@ -324,9 +324,8 @@ impl Session {
 
     /// Cancels what the agent is doing in this session. Permission requests that wait are answered `cancelled`.
     pub async fn cancel(&self) -> Result<(), Error> {
-        let turn = self.0.turns.load(Ordering::Relaxed);
         let cancel = CancelNotification::new(self.id().clone());
-        self.0.shared.link.send(|router, port| self.send_cancel(router, port, turn, &cancel)).await
+        self.0.shared.link.send(|router, port| self.send_cancel(router, port, None, &cancel)).await
     }
 
     /// Cancels one tool call and nothing else. The agent must have said that it can be.
@@ -418,7 +417,7 @@ impl Session {
         &self,
         router: &mut super::router::ClientRouter,
         port: &mut crate::link::Port<'_, super::router::ClientRouter>,
-        turn: u64,
+        turn: Option<u64>,
         cancel: &CancelNotification,
     ) {
         port.peer.notify("session/cancel", |writer| writer.value(cancel), port.out);
@@ -518,7 +517,7 @@ impl Turn {
     pub async fn cancel(&self) -> Result<(), Error> {
         let cancel = CancelNotification::new(self.session.id().clone());
         let link = &self.session.0.shared.link;
-        link.send(|router, port| self.session.send_cancel(router, port, self.number, &cancel)).await
+        link.send(|router, port| self.session.send_cancel(router, port, Some(self.number), &cancel)).await
     }
 
     /// Reads the turn to its end and returns the text of the agent's messages. Everything the agent asks is declined.
@@ -551,7 +550,7 @@ impl Drop for Turn {
             }
             if self.end.is_none() && router.is_open(self.session.id(), self.number) {
                 let cancel = CancelNotification::new(self.session.id().clone());
-                self.session.send_cancel(router, port, self.number, &cancel);
+                self.session.send_cancel(router, port, Some(self.number), &cancel);
             }
         });
     }

@@ -1,0 +1,122 @@
+//! Plays a transcript between an agent and a client, in every pairing of the two libraries.
+
+use std::time::Duration;
+
+use attache::Protocol;
+use serde_json::Value;
+
+use crate::{our_agent, our_client, their_agent, their_client};
+
+/// How long one transcript may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Who made an end of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Ours,
+    Theirs,
+}
+
+/// A client that can be told what to do.
+pub(crate) trait Editor {
+    /// Does a step; returns what there was to see.
+    async fn step(&mut self, verb: &str, rest: &str) -> Vec<String>;
+}
+
+/// What a client says when it is asked for permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Answer {
+    #[default]
+    Allow,
+    Reject,
+    Dismiss,
+    /// Nothing; it cancels the turn instead.
+    Leave,
+    /// It is not asked; when it could cancel, it closes the session.
+    Quit,
+}
+
+impl Answer {
+    /// Every way to prompt is a verb.
+    pub(crate) fn parse(verb: &str) -> Self {
+        match verb {
+            "prompt" | "watch" | "allow" => Answer::Allow,
+            "reject" => Answer::Reject,
+            "dismiss" => Answer::Dismiss,
+            "leave" => Answer::Leave,
+            "quit" => Answer::Quit,
+            other => panic!("there is no verb `{other}`"),
+        }
+    }
+}
+
+/// The line for an error. What it says in words differs, except where a test chose the words.
+pub(crate) fn failed(code: &Value, message: &str) -> String {
+    if *code == -32050 { format!("failed {code} {message}") } else { format!("failed {code}") }
+}
+
+/// Plays a transcript: `>` is what the client does, `<` is what it then sees. The last pairing shows that the
+/// transcript is fair: it is how the official SDK speaks with itself.
+pub(crate) async fn check(versions: &[u16], transcript: &str) {
+    let expected: Vec<&str> = transcript.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    for &version in versions {
+        for (agent, client) in [
+            (Side::Ours, Side::Theirs),
+            (Side::Theirs, Side::Ours),
+            (Side::Ours, Side::Ours),
+            (Side::Theirs, Side::Theirs),
+        ] {
+            let mut played = Vec::new();
+            let playing = play(version, agent, client, &expected, &mut played);
+            if tokio::time::timeout(LIMIT, playing).await.is_err() {
+                played.push("(nothing more, for too long)".into());
+            }
+            let pairing = format!("version {version}, agent {agent:?}, client {client:?}");
+            assert_eq!(played.join("\n"), expected.join("\n"), "{pairing}");
+        }
+    }
+}
+
+/// Does `work`, and fails when it takes too long.
+pub(crate) async fn within_limit(work: impl Future<Output = ()>) {
+    tokio::time::timeout(LIMIT, work).await.expect("took too long");
+}
+
+async fn play(version: u16, agent: Side, client: Side, transcript: &[&str], played: &mut Vec<String>) {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let serving = tokio::spawn(async move {
+        match (agent, version) {
+            (Side::Ours, _) => {
+                let (reader, writer) = tokio::io::split(far);
+                our_agent::server().connect(reader, writer).await.map_err(|error| error.to_string())
+            }
+            (Side::Theirs, 1) => their_agent::serve_v1(far).await.map_err(|error| error.to_string()),
+            (Side::Theirs, _) => their_agent::serve_v2(far).await.map_err(|error| error.to_string()),
+        }
+    });
+    match (client, version) {
+        (Side::Ours, _) => {
+            let protocol = if version == 1 { Protocol::V1 } else { Protocol::V2 };
+            steps(our_client::connect(near, protocol).await.expect("connected"), transcript, played).await;
+        }
+        (Side::Theirs, 1) => steps(their_client::connect_v1(near).await.expect("connected"), transcript, played).await,
+        (Side::Theirs, _) => steps(their_client::connect_v2(near).await.expect("connected"), transcript, played).await,
+    }
+    serving.abort();
+}
+
+async fn steps(mut editor: impl Editor, transcript: &[&str], played: &mut Vec<String>) {
+    for step in transcript.iter().filter_map(|line| line.strip_prefix("> ")) {
+        played.push(format!("> {step}"));
+        let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
+        let mut seen = editor.step(verb, rest).await;
+        if verb != "watch" {
+            seen.retain(|line| !line.starts_with('~'));
+        }
+        // Only version 2 repeats what the user said in a turn.
+        if !["watch", "load"].contains(&verb) {
+            seen.retain(|line| !line.starts_with("user "));
+        }
+        played.extend(seen.into_iter().map(|line| format!("< {line}")));
+    }
+}
