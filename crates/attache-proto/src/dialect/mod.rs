@@ -24,3 +24,6 @@ impl Dialect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
