@@ -216,3 +216,16 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
     let expected = ["read /tmp/in", "write /tmp/out TEXT", "run true [\"x\"]", "release t1", "out Some(3)"];
     assert_eq!(log, expected, "law 4: the dropped terminal was released");
 }
+
+#[tokio::test]
+async fn what_only_version_1_can_offer_is_no_loss_to_report() {
+    for (protocol, _) in DIALECTS {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let seen = reports.clone();
+        let client = client(protocol).read_files().write_files().terminals();
+        let client = client.on_report(move |report| seen.lock().unwrap().push(report));
+        let echo = attache::agent_fn("echo", "1.0", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
+        connect(client, echo, 64 * 1024).await.unwrap();
+        assert_eq!(*reports.lock().unwrap(), [], "{protocol:?}");
+    }
+}
