@@ -96,7 +96,11 @@ impl Demo {
             Command { input: Some(TextInput::new("what to say").into()), ..Command::new("say", "Says it") }.into(),
         ];
         let options = settings.options();
-        Opened { session: DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings }, options, commands }
+        Opened {
+            session: DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings },
+            options,
+            commands,
+        }
     }
 }
 
@@ -168,7 +172,9 @@ impl Session for DemoSession {
                 Ok(None) => {}
                 Ok(Some(stop)) => return Ok(stop),
                 // Not every client offers everything; the turn goes on without.
-                Err(Error::NotOffered(what)) => self.say(&turn, &format!("The client does not offer {what}.\n")).await?,
+                Err(Error::NotOffered(what)) => {
+                    self.say(&turn, &format!("The client does not offer {what}.\n")).await?
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -244,7 +250,9 @@ impl DemoSession {
         let tool = turn.tool("Water the plants").await?;
         tool.kind(ToolKind::Generic).await?;
         if self.settings.mode == "ask" {
-            let question = Ask::new("Water the plants?").tool_call(tool.blank()).allow_always("Always");
+            // Clients of version 1 show the title of the tool call, so the question has to have it too.
+            let call = ToolCallUpdate { title: Patch::Set("Water the plants".into()), ..tool.blank() };
+            let question = Ask::new("Water the plants").tool_call(call).allow_always("Always");
             if !turn.ask(question).await?.is_allowed() {
                 tool.fail().await?;
                 self.say(turn, "Then not.\n").await?;

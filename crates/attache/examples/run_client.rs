@@ -48,7 +48,8 @@ async fn run(options: Options) -> Result<Stop, Error> {
         None => agent.session(&options.cwd).open().await?,
         Some(id) => agent.session(&options.cwd).load(id).await?,
     };
-    println!("session: {} options, {} commands", session.options().len(), session.commands().len());
+    let (options_count, commands) = (session.options().len(), session.commands().len());
+    println!("session: {}, {options_count} options, {commands} commands", session.id());
     for (id, value) in options.settings {
         println!("set: {id} = {value}, {} options", set(&session, &id, &value).await?.len());
     }

@@ -48,7 +48,8 @@ fn capabilities_move_between_the_dialects() {
 
 #[test]
 fn what_was_let_pass_is_named_by_its_place() {
-    let json = r#"{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"image":7}},"authMethods":[{"id":"a"}]}"#;
+    let json =
+        r#"{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"image":7}},"authMethods":[{"id":"a"}]}"#;
     let mut reader = Reader::new(json, V1);
     reader.decode::<InitializeResponse>().unwrap();
     let places: Vec<String> = reader.tolerated().iter().map(|error| error.path()).collect();
