@@ -328,3 +328,15 @@ async fn version_2_hears_the_state_before_a_resumed_session_is_answered() {
     while turn.next().await.unwrap().is_some() {}
     assert_eq!(turn.stop(), Some(&Stop::Cancelled));
 }
+#[tokio::test]
+async fn what_only_version_1_can_offer_is_no_loss_to_report() {
+    for (protocol, _) in DIALECTS {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let seen = reports.clone();
+        let client = client(protocol).read_files().write_files().terminals();
+        let client = client.on_report(move |report| seen.lock().unwrap().push(report));
+        let echo = attache::agent_fn("echo", "1.0", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
+        connect(client, echo, 64 * 1024).await.unwrap();
+        assert_eq!(*reports.lock().unwrap(), [], "{protocol:?}");
+    }
+}

@@ -11,7 +11,8 @@ impl<T: Decode> Decode for Vec<T> {
         let mut items = Vec::new();
         let mut first = true;
         while reader.next_item(&mut first)? {
-            items.push(T::decode(reader).map_err(|error| error.in_item(items.len()))?);
+            let index = items.len();
+            items.push(reader.within(|error| error.in_item(index), T::decode)?);
         }
         Ok(items)
     }

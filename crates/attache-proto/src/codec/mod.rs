@@ -116,7 +116,7 @@ impl<T> Slot<T> {
                 return Err(DecodeError::new(Reason::Duplicate).in_field(field));
             }
         }
-        self.value = Some(read(reader).map_err(|error| error.in_field(field))?);
+        self.value = Some(reader.within(|error| error.in_field(field), read)?);
         self.own = own;
         Ok(())
     }

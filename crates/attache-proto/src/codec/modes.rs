@@ -610,9 +610,10 @@ fn good_items<T: Decode>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
     let mut first = true;
     let mut index = 0;
     while reader.next_item(&mut first)? {
-        match reader.attempt(T::decode)? {
+        let place = |error: DecodeError| error.in_item(index);
+        match reader.attempt(|reader| reader.within(place, T::decode))? {
             Ok(item) => items.push(item),
-            Err(error) => reader.tolerate(error.in_item(index)),
+            Err(error) => reader.tolerate(error),
         }
         index += 1;
     }

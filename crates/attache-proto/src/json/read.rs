@@ -73,6 +73,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.
+    pub(crate) fn within<T>(
+        &mut self,
+        place: impl Fn(DecodeError) -> DecodeError,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let noted = self.tolerated.len();
+        let value = read(self).map_err(&place);
+        if self.tolerated.len() > noted {
+            let inner = self.tolerated.split_off(noted);
+            self.tolerated.extend(inner.into_iter().map(place));
+        }
+        value
+    }
+
     /// What comes next.
     pub fn peek(&mut self) -> Result<Kind> {
         match self.peek_byte() {

@@ -367,3 +367,13 @@ fn secrets_are_not_shown() {
     let server = McpServerStdio { env: vec![EnvVariable::new("KEY", "hunter2")], ..McpServerStdio::new("f", "/f") };
     assert!(!format!("{server:?}").contains("hunter2"));
 }
+
+#[test]
+fn what_was_let_pass_is_named_by_its_place() {
+    let json =
+        r#"{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"image":7}},"authMethods":[{"id":"a"}]}"#;
+    let mut reader = Reader::new(json, V1);
+    reader.decode::<InitializeResponse>().unwrap();
+    let places: Vec<String> = reader.tolerated().iter().map(|error| error.path()).collect();
+    assert_eq!(places, ["agentCapabilities.promptCapabilities.image", "authMethods[0].name"]);
+}

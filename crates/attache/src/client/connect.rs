@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::frame::Framing;
-use attache_proto::json::{RawJson, Reader};
+use attache_proto::json::{RawJson, Reader, Writer};
 use attache_proto::method::{Notification, Request};
 use attache_proto::model::{
     AgentCapabilities, AuthMethod, AuthMethodId, AuthenticateRequest, Capability, ClientCapabilities,
@@ -276,13 +276,13 @@ impl Client {
             capabilities: self.capabilities.clone(),
             ..InitializeRequest::new(dialect.version())
         };
-        let answer = link.call_raw("initialize", |writer| writer.value(&request)).await?;
+        // What only version 1 has words for is not offered to others. That is no loss to report, so it is written apart.
+        let mut params = Vec::new();
+        Writer::new(&mut params, dialect).value(&request);
+        let params = String::from_utf8(params).expect("the writer takes strings and adds ASCII");
+        let answer = link.call_raw("initialize", |writer| writer.raw(&params)).await?;
         let agreed = answered_dialect(&answer, dialect)?;
-        link.with(|_, port| {
-            // What version 1 alone has no words for was not offered in the greeting; that is no loss to report.
-            port.peer.take_lost();
-            port.peer.set_dialect(agreed);
-        });
+        link.with(|_, port| port.peer.set_dialect(agreed));
         Ok((agreed, link.read_answer("initialize", &answer)?))
     }
 }

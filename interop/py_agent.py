@@ -1,0 +1,69 @@
+"""An agent on the Python SDK: asks for permission, reads a file and runs a command through the client."""
+import asyncio
+import logging
+
+import acp
+from acp import schema
+
+
+class Worker(acp.Agent):
+    def __init__(self):
+        self.mode = "calm"
+        self.cancelled = asyncio.Event()
+
+    def on_connect(self, conn):
+        self.client = conn
+
+    async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
+        info = schema.Implementation(name="interop-py", version="1")
+        return schema.InitializeResponse(protocol_version=acp.PROTOCOL_VERSION, agent_info=info)
+
+    async def new_session(self, cwd, mcp_servers=None, **_):
+        modes = [schema.SessionMode(id=name, name=name.title()) for name in ("calm", "quick")]
+        state = schema.SessionModeState(current_mode_id=self.mode, available_modes=modes)
+        return schema.NewSessionResponse(session_id="s1", modes=state)
+
+    async def set_session_mode(self, mode_id, session_id, **_):
+        self.mode = mode_id
+        return schema.SetSessionModeResponse()
+
+    async def cancel(self, session_id, **_):
+        self.cancelled.set()
+
+    async def prompt(self, prompt, session_id, **_):
+        async def tell(update):
+            await self.client.session_update(session_id=session_id, update=update)
+
+        steps = [acp.plan_entry("Read", priority="high", status="in_progress")]
+        await tell(acp.update_plan(steps))
+        await tell(acp.update_agent_thought_text("hm"))
+        await tell(acp.start_tool_call("t1", "Read it", kind="read", status="pending"))
+        options = [
+            schema.PermissionOption(option_id="yes", name="Yes", kind="allow_once"),
+            schema.PermissionOption(option_id="no", name="No", kind="reject_once"),
+        ]
+        call = schema.ToolCallUpdate(tool_call_id="t1", title="Read it")
+        asked = await self.client.request_permission(session_id=session_id, tool_call=call, options=options)
+        if asked.outcome.outcome == "cancelled":
+            await self.cancelled.wait()
+            return schema.PromptResponse(stop_reason="cancelled")
+        if asked.outcome.option_id != "yes":
+            await tell(acp.update_tool_call("t1", status="failed"))
+            await tell(acp.update_agent_message_text("rejected"))
+            return schema.PromptResponse(stop_reason="end_turn")
+        path = prompt[0].text
+        file = await self.client.read_text_file(session_id=session_id, path=path, line=2, limit=1)
+        made = await self.client.create_terminal(session_id=session_id, command="echo", args=["four"])
+        place = {"session_id": session_id, "terminal_id": made.terminal_id}
+        ended = await self.client.wait_for_terminal_exit(**place)
+        output = await self.client.terminal_output(**place)
+        await self.client.release_terminal(**place)
+        content = [acp.tool_content(acp.text_block(file.content))]
+        await tell(acp.update_tool_call("t1", status="completed", content=content))
+        words = f"read {file.content!r}, ran {output.output!r} ({ended.exit_code}) in mode {self.mode}"
+        await tell(acp.update_agent_message_text(words))
+        return schema.PromptResponse(stop_reason="end_turn")
+
+
+logging.basicConfig(level=logging.WARNING)
+asyncio.run(acp.run_agent(Worker()))
