@@ -1,4 +1,5 @@
 //! x
 
 pub mod process;
+pub mod relay;
 mod stdio;
