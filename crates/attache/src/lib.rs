@@ -3,3 +3,4 @@
 pub mod process;
 pub mod relay;
 mod stdio;
+pub mod trace;

@@ -41,6 +41,8 @@ use std::{fmt, io, time::Duration};
 use attache_proto::bridge::Bridge;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::trace::Tap;
+
 pub use message::{Direction, RelayMessage, Verdict};
 
 pub(crate) type Hook = Box<dyn FnMut(Direction, &RelayMessage<'_>) -> Verdict + Send>;
@@ -63,6 +65,7 @@ pub struct Relay {
     agent: Wire,
     hook: Option<Hook>,
     bridge: Option<Bridge>,
+    tap: Option<Tap>,
     limit: usize,
     grace: Duration,
 }
@@ -98,6 +101,7 @@ impl Relay {
             agent: Wire { reader: Box::new(agent_reader), writer: Box::new(agent_writer) },
             hook: None,
             bridge: None,
+            tap: None,
             limit: LIMIT,
             grace: GRACE,
         }
@@ -125,6 +129,12 @@ impl Relay {
     /// ```
     pub fn bridged(mut self, bridge: Bridge) -> Self {
         self.bridge = Some(bridge);
+        self
+    }
+
+    /// Has messages written down as they come: those of the client as `out`, those of the agent as `in`.
+    pub fn tap(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
         self
     }
 

@@ -13,6 +13,8 @@ use attache_proto::json::{RawJson, Writer};
 use attache_proto::model::{ErrorObject, RequestId};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
+use crate::trace::Tap;
+
 use super::cutter::{Cut, Cutter};
 use super::{Direction, Hook, Relay, RelayMessage, Relayed, Verdict};
 
@@ -28,6 +30,7 @@ type Reader = Box<dyn AsyncRead + Send + Unpin>;
 struct State {
     hook: Option<Hook>,
     bridge: Option<Bridge>,
+    tap: Option<Tap>,
     to_client: Vec<u8>,
     to_agent: Vec<u8>,
     client_framing: Framing,
@@ -50,10 +53,11 @@ struct Shared {
 }
 
 pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
-    let Relay { client, agent, hook, bridge, limit, grace } = relay;
+    let Relay { client, agent, hook, bridge, tap, limit, grace } = relay;
     let state = State {
         hook,
         bridge,
+        tap,
         to_client: Vec::new(),
         to_agent: Vec::new(),
         client_framing: Framing::Lines,
@@ -206,6 +210,12 @@ impl State {
             }
             Cut::Frame { raw, body } => {
                 let message = RelayMessage::new(cutter.bytes(raw), cutter.bytes(body));
+                match (&self.tap, direction) {
+                    (Some(tap), Direction::ClientToAgent) => tap.sent(message.bytes()),
+                    // What is no text is no JSON either, and is only counted.
+                    (Some(tap), Direction::AgentToClient) => tap.received(message.text().unwrap_or("?")),
+                    (None, _) => {}
+                }
                 let verdict = self.hook.as_mut().map_or(Verdict::Pass, |hook| hook(direction, &message));
                 self.carry_out(direction, &message, verdict, cutter.framing());
             }

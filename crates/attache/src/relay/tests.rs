@@ -108,6 +108,17 @@ async fn a_hook_decides() {
 }
 
 #[tokio::test]
+async fn a_tap_writes_down_what_passes() {
+    let path = std::env::temp_dir().join(format!("attache-relay-{}.jsonl", std::process::id()));
+    let tap = Tap::file(&path).unwrap();
+    check(|relay| relay.tap(tap), b"{\"token\":\"x\"}\n\nhello\n").await;
+    let trace = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let lines: Vec<_> = trace.lines().map(|line| line.split_once(",\"dir\"").unwrap().1).collect();
+    assert_eq!(lines, [":\"out\",\"message\":{\"token\":\"…\"}}", ":\"out\",\"junk\":5}"]);
+}
+
+#[tokio::test]
 async fn what_is_too_long_is_refused_and_nothing_else_is_lost() {
     let long = format!("{{\"a\":\"{}\"}}\n{{}}\n", "x".repeat(500_000));
     let refused = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\"message\":\"message is longer than the limit\"}}\n";
