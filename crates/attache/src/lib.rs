@@ -72,6 +72,7 @@ mod link;
 pub mod process;
 mod prompt;
 mod random;
+pub mod relay;
 mod report;
 mod stdio;
 pub mod trace;

@@ -1,10 +1,118 @@
-//! Writes down what is said.
+//! Writing down a conversation as it goes over the wire, without its secrets.
+//!
+//! One JSON object a line, so that a trace can be searched, cut and replayed:
+//!
+//! ```text
+//! {"time":"2026-11-15T09:30:00.125Z","dir":"out","message":{"jsonrpc":"2.0","id":0,"method":"initialize",…}}
+//! {"time":"2026-11-15T09:30:00.250Z","dir":"in","message":{"jsonrpc":"2.0","id":0,"result":{…}}}
+//! {"time":"2026-11-15T09:30:00.251Z","dir":"in","junk":17}
+//! ```
 
-/// Writes one line a message.
-#[derive(Debug)]
-pub struct Tap;
+mod redact;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, fs, time::SystemTime};
+
+use attache_proto::frame::{Frame, Splitter};
+
+/// Writes down what goes over a connection. Clones write to the same place.
+///
+/// Left out, as `"…"`, are the values of environment variables and headers and whatever a key calls a token, key,
+/// password, secret or cookie, wherever it stands. Text that people or models write is kept: a secret that somebody types
+/// into a prompt is in the trace. What is no JSON is counted, not repeated.
+///
+/// A trace that cannot be written never disturbs the conversation.
+///
+/// ```
+/// use attache::trace::Tap;
+///
+/// # fn main() -> std::io::Result<()> {
+/// # let path = std::env::temp_dir().join(format!("attache-doc-{}.jsonl", std::process::id()));
+/// let tap = Tap::file(&path)?;
+/// // ... have a connection write to it ...
+/// assert_eq!(tap.failures(), 0);
+/// # std::fs::remove_file(&path)
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tap(Arc<Inner>);
+
+struct Inner {
+    writer: Mutex<Box<dyn Write + Send>>,
+    failures: AtomicU64,
+}
 
 impl Tap {
-    pub(crate) fn sent(&self, _bytes: &[u8]) {}
-    pub(crate) fn received(&self, _text: &str) {}
+    /// Writes to `writer`, a line at a time, and flushes after each. It is called where the conversation goes on, so it
+    /// should not take long.
+    pub fn new(writer: impl Write + Send + 'static) -> Self {
+        Tap(Arc::new(Inner { writer: Mutex::new(Box::new(writer)), failures: AtomicU64::new(0) }))
+    }
+
+    /// Appends to a file. A new one can be read by its owner only (on Unix), for conversations are private.
+    pub fn file(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut options = fs::OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map(Tap::new)
+    }
+
+    /// How many messages could not be written down.
+    pub fn failures(&self) -> u64 {
+        self.0.failures.load(Ordering::Relaxed)
+    }
+
+    /// Writes down messages as they were sent: one or more, each in its frame.
+    pub(crate) fn sent(&self, bytes: &[u8]) {
+        if bytes.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"content-")) {
+            let mut splitter = Splitter::new(None, bytes.len());
+            splitter.feed(bytes);
+            while let Some(frame) = splitter.next_frame() {
+                match frame {
+                    Frame::Message(text) => self.write("out", text.as_bytes()),
+                    Frame::Junk(_) => self.write("out", b"?"),
+                }
+            }
+        } else {
+            bytes.split(|byte| *byte == b'\n').for_each(|line| self.write("out", line));
+        }
+    }
+
+    /// Writes down a message as it was received, without its frame.
+    pub(crate) fn received(&self, text: &str) {
+        self.write("in", text.as_bytes());
+    }
+
+    fn write(&self, direction: &str, message: &[u8]) {
+        let message = message.trim_ascii();
+        if message.is_empty() {
+            return;
+        }
+        let mut line = format!(r#"{{"time":"{}","dir":"{direction}","#, time::rfc3339(SystemTime::now())).into_bytes();
+        let start = line.len();
+        line.extend_from_slice(br#""message":"#);
+        if !std::str::from_utf8(message).is_ok_and(|text| redact::redact(text, &mut line)) {
+            line.truncate(start);
+            line.extend_from_slice(format!(r#""junk":{}"#, message.len()).as_bytes());
+        }
+        line.extend_from_slice(b"}\n");
+        let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.write_all(&line).and_then(|()| writer.flush()).is_err() {
+            self.0.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tap").field("failures", &self.failures()).finish_non_exhaustive()
+    }
 }

@@ -36,7 +36,7 @@ use crate::frame::{Framing, Junk};
 use crate::json::Writer;
 use crate::method::Method;
 use crate::model::{AgentCapabilities, ClientCapabilities, ErrorObject, ModeId, SessionId};
-use crate::rpc::{Call, Event, Outcome, Peer, RequestKey, Side};
+use crate::rpc::{Call, Event, Outcome, Peer, RequestKey, Side, Violation};
 use sessions::Session;
 
 /// Sits between a client and an agent, and has each hear its own dialect.
@@ -171,6 +171,10 @@ impl Bridge {
 
     /// Takes in a frame of the agent.
     pub fn handle_agent(&mut self, frame: &str, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
+        // Agents print banners and warnings. They would not understand an answer to one.
+        if !frame.trim_ascii_start().starts_with(['{', '[']) {
+            return self.report(Violation::NotJson.rule());
+        }
         for event in self.agent.handle_frame(frame, to_agent) {
             let out = &mut Out { agent: to_agent, client: to_client };
             match event {

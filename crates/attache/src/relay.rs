@@ -1,0 +1,165 @@
+//! A relay between a client and an agent: passes every byte on, and lets a program look at each message.
+//!
+//! ```
+//! use attache::relay::{Direction, Relay, Verdict};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let (client, near_client) = duplex(1024);
+//! let (agent, near_agent) = duplex(1024);
+//! let (client_reader, client_writer) = split(near_client);
+//! let (agent_reader, agent_writer) = split(near_agent);
+//! let relay = Relay::new(client_reader, client_writer, agent_reader, agent_writer).on_message(|direction, message| {
+//!     match message.method() {
+//!         Some("session/cancel") if direction == Direction::ClientToAgent => Verdict::Drop,
+//!         _ => Verdict::Pass,
+//!     }
+//! });
+//! let relay = tokio::spawn(relay.run());
+//! let (mut client, mut agent) = (client, agent);
+//! client.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\"}\n{ \"any\" : \"bytes\" }\n").await?;
+//! client.shutdown().await?;
+//! let mut heard = String::new();
+//! agent.read_to_string(&mut heard).await?;
+//! assert_eq!(heard, "{ \"any\" : \"bytes\" }\n");
+//! # drop(agent);
+//! # relay.await.unwrap()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod cutter;
+mod message;
+mod pump;
+
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, io, time::Duration};
+
+use attache_proto::bridge::Bridge;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::trace::Tap;
+
+pub use message::{Direction, RelayMessage, Verdict};
+
+pub(crate) type Hook = Box<dyn FnMut(Direction, &RelayMessage<'_>) -> Verdict + Send>;
+
+/// The longest message that is relayed unless another limit is set. Larger than any prompt with pictures in it.
+const LIMIT: usize = 64 * 1024 * 1024;
+
+/// How long an agent may go on talking when its client is gone. Enough for the answers that are under way.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Passes messages between a client and an agent.
+///
+/// What nobody objects to is passed on byte for byte, also what is no message at all. A side is read only when the other
+/// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Only a
+/// message longer than the limit is dropped, counted, and refused to its sender.
+///
+/// The example is in the [module documentation](self).
+pub struct Relay {
+    client: Wire,
+    agent: Wire,
+    hook: Option<Hook>,
+    bridge: Option<Bridge>,
+    tap: Option<Tap>,
+    limit: usize,
+    grace: Duration,
+}
+
+/// Both directions of the connection to one side.
+struct Wire {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+/// How a relay ended, and what it saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Relayed {
+    /// Whether it was the client that went first. If not, the agent did.
+    pub client_left: bool,
+    /// How many messages were dropped because they were longer than the limit.
+    pub too_long: usize,
+    /// What a bridge could not translate, and the rules that were broken. Each is named once.
+    pub reports: Vec<&'static str>,
+}
+
+impl Relay {
+    /// A relay between these four streams. It reads from the readers and writes to the writers.
+    pub fn new(
+        client_reader: impl AsyncRead + Send + Unpin + 'static,
+        client_writer: impl AsyncWrite + Send + Unpin + 'static,
+        agent_reader: impl AsyncRead + Send + Unpin + 'static,
+        agent_writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Relay {
+            client: Wire { reader: Box::new(client_reader), writer: Box::new(client_writer) },
+            agent: Wire { reader: Box::new(agent_reader), writer: Box::new(agent_writer) },
+            hook: None,
+            bridge: None,
+            tap: None,
+            limit: LIMIT,
+            grace: GRACE,
+        }
+    }
+
+    /// Has every message shown to `hook`, which decides what becomes of it. Both directions wait while it decides.
+    ///
+    /// Blank lines are passed without asking.
+    pub fn on_message(mut self, hook: impl FnMut(Direction, &RelayMessage<'_>) -> Verdict + Send + 'static) -> Self {
+        self.hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Has messages translated on their way, for sides that speak different versions. The hook sees them as they come.
+    ///
+    /// ```no_run
+    /// use attache::relay::Relay;
+    /// use attache_proto::{Dialect, bridge::Bridge};
+    /// # async fn run(relay: Relay) -> std::io::Result<()> {
+    /// // The agent speaks version 1 only, whatever the client speaks.
+    /// let relayed = relay.bridged(Bridge::new(Dialect::V1)).run().await?;
+    /// eprintln!("could not be said: {:?}", relayed.reports);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bridged(mut self, bridge: Bridge) -> Self {
+        self.bridge = Some(bridge);
+        self
+    }
+
+    /// Has messages written down as they come: those of the client as `out`, those of the agent as `in`.
+    pub fn tap(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
+    /// The longest message in bytes; 64 MiB unless set.
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// How long an agent may go on talking when its client is gone; two seconds unless set.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Relays until one side closes. The writers are shut down then, so that the other side hears of it.
+    ///
+    /// A side that can no longer be written to counts as closed. Other errors of reading are returned.
+    pub async fn run(self) -> io::Result<Relayed> {
+        pump::run(self).await
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").field("limit", &self.limit).field("grace", &self.grace).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,108 @@
+//! A message on its way, and what may become of it.
+
+use std::cell::OnceCell;
+
+use attache_proto::json::RawJson;
+use attache_proto::model::{ErrorObject, RequestId};
+use attache_proto::rpc::{Envelope, Incoming, Outcome, parse};
+
+/// Which way a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the client to the agent.
+    ClientToAgent,
+    /// From the agent to the client.
+    AgentToClient,
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It goes on, byte for byte.
+    Pass,
+    /// This message goes on in its place.
+    Change(RawJson),
+    /// It is answered here and does not go on. What is no request has no answer: it is dropped.
+    Answer(Result<RawJson, ErrorObject>),
+    /// It goes nowhere.
+    Drop,
+}
+
+/// A message on its way. It is not read before something about it is asked.
+#[derive(Debug)]
+pub struct RelayMessage<'a> {
+    bytes: &'a [u8],
+    text: Option<&'a str>,
+    envelope: OnceCell<Envelope<'a>>,
+}
+
+impl<'a> RelayMessage<'a> {
+    /// `bytes` with its frame, `body` without.
+    pub(super) fn new(bytes: &'a [u8], body: &'a [u8]) -> Self {
+        RelayMessage { bytes, text: std::str::from_utf8(body).ok(), envelope: OnceCell::new() }
+    }
+
+    /// All bytes, with the line end or the header.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The message without its frame; `None` when it is not UTF-8.
+    pub fn text(&self) -> Option<&'a str> {
+        self.text
+    }
+
+    /// The envelope, for all that the other questions do not ask: batches and messages that break the rules.
+    pub fn envelope(&self) -> &Envelope<'a> {
+        self.envelope.get_or_init(|| self.text.map_or(Envelope::NotJson, parse))
+    }
+
+    /// The method, when it is a request or a notification.
+    pub fn method(&self) -> Option<&str> {
+        match self.message()? {
+            Incoming::Request { method, .. } | Incoming::Notification { method, .. } => Some(method),
+            Incoming::Response { .. } => None,
+        }
+    }
+
+    /// The id, when it is a request or a response.
+    pub fn id(&self) -> Option<&RequestId> {
+        match self.message()? {
+            Incoming::Request { id, .. } | Incoming::Response { id, .. } => Some(id),
+            Incoming::Notification { .. } => None,
+        }
+    }
+
+    /// The text of the params, when there are some.
+    pub fn params(&self) -> Option<&'a str> {
+        match self.message()? {
+            Incoming::Request { params, .. } | Incoming::Notification { params, .. } => *params,
+            Incoming::Response { .. } => None,
+        }
+    }
+
+    /// What a request came to, when it is a response.
+    pub fn outcome(&self) -> Option<&Outcome<'a>> {
+        match self.message()? {
+            Incoming::Response { outcome, .. } => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether it wants an answer.
+    pub fn is_request(&self) -> bool {
+        matches!(self.message(), Some(Incoming::Request { .. }))
+    }
+
+    /// Whether it is no JSON.
+    pub fn is_junk(&self) -> bool {
+        matches!(self.envelope(), Envelope::NotJson)
+    }
+
+    fn message(&self) -> Option<&Incoming<'a>> {
+        match self.envelope() {
+            Envelope::One(Ok(message)) => Some(message),
+            _ => None,
+        }
+    }
+}

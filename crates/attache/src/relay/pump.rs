@@ -1,0 +1,315 @@
+//! The two directions of a relay, and what they share.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use attache_proto::Dialect;
+use attache_proto::bridge::Bridge;
+use attache_proto::frame::{Framing, Junk};
+use attache_proto::json::{RawJson, Writer};
+use attache_proto::model::{ErrorObject, RequestId};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+use crate::trace::Tap;
+
+use super::cutter::{Cut, Cutter};
+use super::{Direction, Hook, Relay, RelayMessage, Relayed, Verdict};
+
+/// The bytes that may wait for a writer before it is given them. Small messages that came together go together.
+const TOGETHER: usize = 64 * 1024;
+
+/// Reports that are kept. Each is named once, so more than a few dozen means a bug.
+const REPORTS: usize = 256;
+
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What both directions change, never across an await.
+struct State {
+    hook: Option<Hook>,
+    bridge: Option<Bridge>,
+    tap: Option<Tap>,
+    to_client: Vec<u8>,
+    to_agent: Vec<u8>,
+    client_framing: Framing,
+    agent_framing: Framing,
+    too_long: usize,
+    reports: Vec<&'static str>,
+}
+
+/// Which side has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Client,
+    Agent,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    client: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    agent: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+}
+
+pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
+    let Relay { client, agent, hook, bridge, tap, limit, grace } = relay;
+    let state = State {
+        hook,
+        bridge,
+        tap,
+        to_client: Vec::new(),
+        to_agent: Vec::new(),
+        client_framing: Framing::Lines,
+        agent_framing: Framing::Lines,
+        too_long: 0,
+        reports: Vec::new(),
+    };
+    let shared = Shared {
+        state: Mutex::new(state),
+        client: tokio::sync::Mutex::new(client.writer),
+        agent: tokio::sync::Mutex::new(agent.writer),
+    };
+    let ended;
+    {
+        let mut forth = pin!(shared.pump(Direction::ClientToAgent, client.reader, limit));
+        let mut back = pin!(shared.pump(Direction::AgentToClient, agent.reader, limit));
+        let forth_ended;
+        (forth_ended, ended) = first(forth.as_mut(), back.as_mut()).await;
+        if forth_ended && ended.is_ok() {
+            // The agent hears that nothing more will come, and may finish what it was saying.
+            let _ = shared.agent.lock().await.shutdown().await;
+            let _ = tokio::time::timeout(grace, back).await;
+        }
+    }
+    if matches!(ended, Ok(Left::Agent)) {
+        let last_words = {
+            let mut state = shared.state();
+            let State { bridge, to_client, .. } = &mut *state;
+            bridge.iter_mut().for_each(|bridge| bridge.handle_agent_gone(to_client));
+            !to_client.is_empty()
+        };
+        if last_words {
+            let _ = tokio::time::timeout(grace, shared.flush(Direction::AgentToClient)).await;
+        }
+    }
+    // One direction may have been left in the middle of a write; then its lock is free again, for its owner is gone.
+    let _ = shared.client.lock().await.shutdown().await;
+    let _ = shared.agent.lock().await.shutdown().await;
+    let client_left = ended? == Left::Client;
+    let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Relayed { client_left, too_long: state.too_long, reports: state.reports })
+}
+
+/// Waits for the first of both; `true` when it is the first one.
+async fn first<T>(
+    mut one: Pin<&mut impl Future<Output = T>>,
+    mut other: Pin<&mut impl Future<Output = T>>,
+) -> (bool, T) {
+    poll_fn(|context| {
+        if let Poll::Ready(value) = one.as_mut().poll(context) {
+            return Poll::Ready((true, value));
+        }
+        other.as_mut().poll(context).map(|value| (false, value))
+    })
+    .await
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A hook that panicked leaves the state as it was before its message.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads one side to its end.
+    async fn pump(&self, direction: Direction, mut reader: Reader, limit: usize) -> io::Result<Left> {
+        let mut cutter = Cutter::new(limit);
+        loop {
+            let is_open = cutter.fill(&mut *reader).await?;
+            while let Some(cut) = cutter.cut().or_else(|| if is_open { None } else { cutter.last() }) {
+                let waiting = self.state().handle(direction, &cutter, cut);
+                if waiting > TOGETHER
+                    && let Some(left) = self.flush_both(direction).await
+                {
+                    return Ok(left);
+                }
+            }
+            if let Some(left) = self.flush_both(direction).await {
+                return Ok(left);
+            }
+            if !is_open {
+                return Ok(match direction {
+                    Direction::ClientToAgent => Left::Client,
+                    Direction::AgentToClient => Left::Agent,
+                });
+            }
+        }
+    }
+
+    /// Writes what waits for either side: messages go on, answers go back. A side that takes nothing any more has left.
+    async fn flush_both(&self, direction: Direction) -> Option<Left> {
+        let (forth, back) = match direction {
+            Direction::ClientToAgent => (Left::Agent, Left::Client),
+            Direction::AgentToClient => (Left::Client, Left::Agent),
+        };
+        let opposite = match direction {
+            Direction::ClientToAgent => Direction::AgentToClient,
+            Direction::AgentToClient => Direction::ClientToAgent,
+        };
+        if self.flush(direction).await.is_err() {
+            return Some(forth);
+        }
+        self.flush(opposite).await.is_err().then_some(back)
+    }
+
+    async fn flush(&self, direction: Direction) -> io::Result<()> {
+        if self.state().waiting(direction).is_empty() {
+            return Ok(());
+        }
+        let mut writer = match direction {
+            Direction::ClientToAgent => self.agent.lock().await,
+            Direction::AgentToClient => self.client.lock().await,
+        };
+        // Taken with the lock of the writer held, so that all goes out in the order in which it was put.
+        let bytes = std::mem::take(self.state().waiting(direction));
+        writer.write_all(&bytes).await?;
+        writer.flush().await
+    }
+}
+
+impl State {
+    /// What waits to be written to the side that a direction leads to.
+    fn waiting(&mut self, direction: Direction) -> &mut Vec<u8> {
+        match direction {
+            Direction::ClientToAgent => &mut self.to_agent,
+            Direction::AgentToClient => &mut self.to_client,
+        }
+    }
+
+    /// Decides about a frame; returns how much waits to be written.
+    fn handle(&mut self, direction: Direction, cutter: &Cutter, cut: Cut) -> usize {
+        self.learn(direction, cutter.framing());
+        match cut {
+            Cut::TooLong => {
+                self.too_long += 1;
+                match (&mut self.bridge, direction) {
+                    (Some(bridge), Direction::ClientToAgent) => {
+                        bridge.handle_client_junk(Junk::TooLong, &mut self.to_client);
+                    }
+                    (Some(bridge), Direction::AgentToClient) => bridge.handle_agent_junk(Junk::TooLong),
+                    (None, _) => {
+                        let error = ErrorObject::invalid_request("message is longer than the limit");
+                        self.answer(direction, &RequestId::Null, &Err(error));
+                    }
+                }
+            }
+            Cut::Frame { raw, body } if body.is_empty() => {
+                if self.bridge.is_none() {
+                    self.waiting(direction).extend_from_slice(cutter.bytes(raw));
+                }
+            }
+            Cut::Frame { raw, body } => {
+                let message = RelayMessage::new(cutter.bytes(raw), cutter.bytes(body));
+                match (&self.tap, direction) {
+                    (Some(tap), Direction::ClientToAgent) => tap.sent(message.bytes()),
+                    // What is no text is no JSON either, and is only counted.
+                    (Some(tap), Direction::AgentToClient) => tap.received(message.text().unwrap_or("?")),
+                    (None, _) => {}
+                }
+                let verdict = self.hook.as_mut().map_or(Verdict::Pass, |hook| hook(direction, &message));
+                self.carry_out(direction, &message, verdict, cutter.framing());
+            }
+        }
+        self.take_reports();
+        self.to_client.len() + self.to_agent.len()
+    }
+
+    fn carry_out(&mut self, direction: Direction, message: &RelayMessage<'_>, verdict: Verdict, framing: Framing) {
+        match verdict {
+            Verdict::Drop => {}
+            Verdict::Answer(answer) => {
+                if let (true, Some(id)) = (message.is_request(), message.id()) {
+                    self.answer(direction, id, &answer);
+                }
+            }
+            Verdict::Pass if self.bridge.is_none() => {
+                self.waiting(direction).extend_from_slice(message.bytes());
+            }
+            Verdict::Change(json) if self.bridge.is_none() => {
+                let out = self.waiting(direction);
+                let start = out.len();
+                out.extend_from_slice(json.as_str().as_bytes());
+                framing.finish(out, start);
+            }
+            Verdict::Pass => match message.text() {
+                Some(text) => self.translate(direction, text),
+                None => self.not_text(direction),
+            },
+            Verdict::Change(json) => self.translate(direction, json.as_str()),
+        }
+    }
+
+    fn translate(&mut self, direction: Direction, text: &str) {
+        let Some(bridge) = &mut self.bridge else { return };
+        match direction {
+            Direction::ClientToAgent => bridge.handle_client(text, &mut self.to_agent, &mut self.to_client),
+            Direction::AgentToClient => bridge.handle_agent(text, &mut self.to_agent, &mut self.to_client),
+        }
+    }
+
+    fn not_text(&mut self, direction: Direction) {
+        let Some(bridge) = &mut self.bridge else { return };
+        match direction {
+            Direction::ClientToAgent => bridge.handle_client_junk(Junk::NotUtf8, &mut self.to_client),
+            Direction::AgentToClient => bridge.handle_agent_junk(Junk::NotUtf8),
+        }
+    }
+
+    /// Answers the sender of a message.
+    fn answer(&mut self, direction: Direction, id: &RequestId, answer: &Result<RawJson, ErrorObject>) {
+        let (out, framing) = match direction {
+            Direction::ClientToAgent => (&mut self.to_client, self.client_framing),
+            Direction::AgentToClient => (&mut self.to_agent, self.agent_framing),
+        };
+        let start = out.len();
+        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+        let mut writer = Writer::new(out, Dialect::V1);
+        writer.key("id");
+        writer.value(id);
+        match answer {
+            Ok(result) => {
+                writer.key("result");
+                writer.value(result);
+            }
+            Err(error) => {
+                writer.key("error");
+                writer.value(error);
+            }
+        }
+        writer.end_object();
+        framing.finish(out, start);
+    }
+
+    /// Takes note of how a side frames its messages: it is answered in the same way.
+    fn learn(&mut self, direction: Direction, framing: Framing) {
+        let known = match direction {
+            Direction::ClientToAgent => &mut self.client_framing,
+            Direction::AgentToClient => &mut self.agent_framing,
+        };
+        if *known != framing {
+            *known = framing;
+            if let Some(bridge) = &mut self.bridge {
+                bridge.set_framing(self.client_framing, self.agent_framing);
+            }
+        }
+    }
+
+    fn take_reports(&mut self) {
+        let Some(bridge) = &mut self.bridge else { return };
+        for report in bridge.take_reports() {
+            if !self.reports.contains(&report) && self.reports.len() < REPORTS {
+                self.reports.push(report);
+            }
+        }
+    }
+}

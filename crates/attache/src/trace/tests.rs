@@ -1,0 +1,142 @@
+use std::sync::mpsc;
+
+use super::*;
+
+/// Where a tap writes in tests.
+struct Lines(mpsc::Sender<String>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(String::from_utf8(bytes.to_vec()).unwrap()).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The lines that a tap wrote, without their times and with single quotes.
+fn trace(use_tap: impl FnOnce(&Tap)) -> Vec<String> {
+    let (sender, lines) = mpsc::channel();
+    let tap = Tap::new(Lines(sender));
+    use_tap(&tap);
+    assert_eq!(tap.failures(), 0);
+    drop(tap);
+    let line = |line: String| {
+        let (start, rest) = line.split_at(r#"{"time":"2026-11-15T09:30:00.125Z","#.len());
+        assert!(start.starts_with(r#"{"time":"2"#) && start.ends_with(r#"Z","#), "{start}");
+        rest.trim_end().replace('"', "'")
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Checks how a message is written down. Single quotes stand for double ones.
+#[track_caller]
+fn check(message: &str, expected: &str) {
+    let said = trace(|tap| tap.received(&message.replace('\'', "\"")));
+    assert_eq!(said, [format!("'dir':'in','message':{expected}}}")]);
+}
+
+#[test]
+fn what_is_no_secret_is_kept() {
+    for message in [
+        "{'jsonrpc':'2.0','id':1.50e3,'method':'x','params':[true,null,{}, []]}".replace(", ", ","),
+        "{'usage':{'totalTokens':5,'inputTokens':1},'text':'my password is …'}".into(),
+        "{'a\\\\'b':'\\n'}".replace("\\\\'", "\\u0022"),
+        "[1,2]".into(),
+    ] {
+        check(&message, &message.replace("\\u0022", "\\'"));
+    }
+}
+
+#[test]
+fn secrets_are_left_out() {
+    // session/new, v1 and v2.
+    check(
+        "{'params':{'cwd':'/p','mcpServers':[{'name':'s','command':'/s','args':['-x'],'env':[{'name':'KEY','value':'sk-1'}]},{'type':'http','name':'h','url':'https://h','headers':[{'name':'Authorization','value':'Bearer x','_meta':{'a':'b'}}]}]}}",
+        "{'params':{'cwd':'/p','mcpServers':[{'name':'s','command':'/s','args':['-x'],'env':[{'name':'KEY','value':'…'}]},{'type':'http','name':'h','url':'https://h','headers':[{'name':'Authorization','value':'…','_meta':'…'}]}]}}",
+    );
+    // terminal/create.
+    check(
+        "{'method':'terminal/create','params':{'command':'make','env':[{'value':'v','name':'N'}],'cwd':null}}",
+        "{'method':'terminal/create','params':{'command':'make','env':[{'value':'…','name':'N'}],'cwd':null}}",
+    );
+    // providers/set.
+    check(
+        "{'method':'providers/set','params':{'providerId':'p','apiType':'openai','baseUrl':'https://b','headers':{'X-Key':'k','n':1,'gone':null}}}",
+        "{'method':'providers/set','params':{'providerId':'p','apiType':'openai','baseUrl':'https://b','headers':{'X-Key':'…','n':'…','gone':null}}}",
+    );
+    // A way to log in with a terminal.
+    check(
+        "{'authMethods':[{'type':'terminal','id':'t','name':'T','args':[],'env':{'TOKEN':'x','MODE':'y'}}]}",
+        "{'authMethods':[{'type':'terminal','id':'t','name':'T','args':[],'env':{'TOKEN':'…','MODE':'…'}}]}",
+    );
+    // Anywhere, under any spelling, whatever the value is.
+    check(
+        "{'_meta':{'x':{'api_key':'a','Authorization':{'b':1},'refreshToken':['c'],'client-secret':1,'OPENAI_API_KEY':'d','password':null,'tokens':3}}}",
+        "{'_meta':{'x':{'api_key':'…','Authorization':'…','refreshToken':'…','client-secret':'…','OPENAI_API_KEY':'…','password':null,'tokens':3}}}",
+    );
+    check(
+        "{'rawInput':{'deep':[[{'set_cookie':'a'}]],'env':['A=b']}}",
+        "{'rawInput':{'deep':[[{'set_cookie':'…'}]],'env':['…']}}",
+    );
+    // A name that is spelled with an escape is the same name.
+    check("{'to\\u006ben':'x'}", "{'token':'…'}");
+}
+
+#[test]
+fn what_is_no_message_is_counted() {
+    let lines = trace(|tap| {
+        tap.received("secret banner");
+        tap.received("{\"token\":\"x\"");
+        tap.received("  ");
+        tap.received(&"[".repeat(1000));
+        tap.sent(b"\xff\xfe\n");
+    });
+    assert_eq!(
+        lines,
+        ["'dir':'in','junk':13}", "'dir':'in','junk':12}", "'dir':'in','junk':1000}", "'dir':'out','junk':2}"]
+    );
+}
+
+#[test]
+fn what_was_sent_is_taken_out_of_its_frames() {
+    let expected = ["'dir':'out','message':{'a':1}}", "'dir':'out','message':{'b':2}}"];
+    assert_eq!(trace(|tap| tap.sent(b"{\"a\":1}\n{\"b\":2}\n")), expected);
+    let headed = b"Content-Length: 7\r\n\r\n{\"a\":1}Content-Length: 8\r\n\r\n{\"b\":\n2}";
+    assert_eq!(trace(|tap| tap.sent(headed)), expected);
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_counted() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let tap = Tap::new(Full);
+    tap.received("{}");
+    tap.clone().sent(b"{}\n{}\n");
+    assert_eq!(tap.failures(), 3);
+    assert!(Tap::file("/nowhere/at/all").is_err());
+}
+
+#[test]
+fn a_file_is_appended_to_and_private() {
+    let path = std::env::temp_dir().join(format!("attache-tap-{}.jsonl", std::process::id()));
+    let _ = fs::remove_file(&path);
+    Tap::file(&path).unwrap().received("{}");
+    Tap::file(&path).unwrap().sent(b"{}\n");
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0);
+    }
+    fs::remove_file(&path).unwrap();
+}
