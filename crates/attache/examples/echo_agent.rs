@@ -2,7 +2,7 @@
 
 use attache::{Error, Prompt, Stop, Turn};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let echo = attache::agent_fn("echo", "1.0", async |turn: Turn, prompt: Prompt| {
         turn.text(prompt.text()).await?;

@@ -3,8 +3,8 @@
 //!     cargo run --example run_client -- [OPTION…] PROMPT -- COMMAND…
 //!
 //! `--protocol 1|2|draft|auto`, `--allow|--reject|--cancel` (what to do when asked for permission; `--cancel` cancels
-//! the turn), `--set ID=VALUE`, `--cwd DIR`, `--load SESSION`. The last line is `stop: REASON`; the exit code is 0 when
-//! that is `end_turn`. It trusts the agent with everything: use it for agents that you know.
+//! the turn), `--set ID=VALUE`, `--cwd DIR`, `--load SESSION`, `--trace FILE` (every message, without secrets).
+//! The last line is `stop: REASON`; the exit code is 0 when that is `end_turn`. It trusts the agent with everything: use it for agents that you know.
 #![allow(clippy::print_stdout, reason = "what a person reads goes there")]
 
 use std::collections::HashMap;
@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use attache::client::{PermissionAsk, Session};
 use attache::model::*;
+use attache::trace::Tap;
 use attache::{Client, Error, Event, Protocol, Stop};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
@@ -40,7 +41,11 @@ async fn main() -> ExitCode {
 
 async fn run(options: Options) -> Result<Stop, Error> {
     let client = Client::new("run-client", env!("CARGO_PKG_VERSION")).read_files().write_files().terminals().strict();
-    let client = client.protocol(options.protocol).on_report(|report| println!("report: {report}"));
+    let mut client = client.protocol(options.protocol).on_report(|report| println!("report: {report}"));
+    if let Some(path) = options.trace {
+        let tap = Tap::file(&path).map_err(|error| Error::Invalid(format!("`{}`: {error}", path.display())))?;
+        client = client.trace(tap);
+    }
     let agent = client.launch(options.command).await?;
     let name = agent.info().map_or_else(|| "unnamed".into(), |info| format!("{} {}", info.name, info.version));
     println!("agent: {name}, {:?}", agent.dialect());
@@ -256,6 +261,7 @@ struct Options {
     settings: Vec<(String, String)>,
     cwd: PathBuf,
     load: Option<String>,
+    trace: Option<PathBuf>,
     prompt: String,
     command: Vec<String>,
 }
@@ -268,6 +274,7 @@ impl Options {
             settings: Vec::new(),
             cwd: std::env::current_dir().map_err(|error| error.to_string())?,
             load: None,
+            trace: None,
             prompt: String::new(),
             command: Vec::new(),
         };
@@ -293,6 +300,7 @@ impl Options {
                 }
                 "--cwd" => options.cwd = value()?.into(),
                 "--load" => options.load = Some(value()?),
+                "--trace" => options.trace = Some(value()?.into()),
                 "--" => options.command = args.by_ref().collect(),
                 other if other.starts_with("--") => return Err(format!("there is no option `{other}`")),
                 _ => options.prompt = arg,

@@ -57,7 +57,7 @@ async fn a_tool_call_with_permission_goes_through_in_every_dialect() {
             async move {
                 let tool = turn.tool("Delete everything").await?;
                 tool.kind(ToolKind::Delete).await?;
-                let decision = turn.ask(Ask::new("Really?").tool_call(tool.blank())).await?;
+                let decision = turn.ask(Ask::new("Really?").about(&tool)).await?;
                 let allowed = decision.is_allowed();
                 seen.lock().unwrap().push(decision);
                 if !allowed {

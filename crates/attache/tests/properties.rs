@@ -124,7 +124,7 @@ fn agent() -> impl attache::agent::Agent {
     attache::agent_fn("recorded", "1", async |turn: Turn, prompt: Prompt| {
         turn.thought("hm").await?;
         let tool = turn.tool("Work").await?;
-        if turn.ask(attache::agent::Ask::new("May I?").tool_call(tool.blank())).await?.is_allowed() {
+        if turn.ask(attache::agent::Ask::new("May I?").about(&tool)).await?.is_allowed() {
             tool.complete().await?;
         }
         turn.text(prompt.text()).await?;

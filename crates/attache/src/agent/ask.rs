@@ -1,11 +1,12 @@
 //! Asking for permission.
 
+use attache_proto::Dialect;
 use attache_proto::model::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
+    Patch, PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
     PermissionSubject, ToolCallUpdate,
 };
 
-use super::SessionHandle;
+use super::{SessionHandle, ToolCall};
 use crate::Error;
 
 /// A question for permission: what for, and which answers there are.
@@ -63,7 +64,12 @@ impl Ask {
         self
     }
 
-    /// Says which tool call it is about. A client of version 1 needs that.
+    /// Says which tool call it is about. A client of version 1 needs that: it shows the title of the tool call.
+    pub fn about(self, tool: &ToolCall) -> Self {
+        self.tool_call(tool.described())
+    }
+
+    /// Says which tool call it is about, and what there is to know of it: its input, its diff.
     pub fn tool_call(mut self, update: ToolCallUpdate) -> Self {
         self.subject = Some(PermissionSubject::tool_call(update));
         self
@@ -97,7 +103,14 @@ impl Ask {
         self
     }
 
-    pub(super) async fn put(self, handle: &SessionHandle) -> Result<Decision, Error> {
+    pub(super) async fn put(mut self, handle: &SessionHandle) -> Result<Decision, Error> {
+        // Version 1 and the draft have no title but the tool call's own.
+        if handle.client().dialect != Dialect::V2
+            && let Some(PermissionSubject::ToolCall(subject)) = &mut self.subject
+            && subject.tool_call.title.is_keep()
+        {
+            subject.tool_call.title = Patch::Set(self.title.clone());
+        }
         let offered = self.options.clone();
         let request = PermissionRequest {
             session_id: handle.id().clone(),

@@ -19,6 +19,7 @@ use crate::Error;
 pub struct ToolCall {
     handle: SessionHandle,
     id: ToolCallId,
+    title: String,
     is_open: bool,
 }
 
@@ -26,12 +27,12 @@ impl ToolCall {
     pub(super) async fn start(handle: SessionHandle, title: String, id: Option<ToolCallId>) -> Result<Self, Error> {
         let id = id.unwrap_or_else(|| ToolCallId::from(handle.next_tool_id()));
         let update = ToolCallUpdate {
-            title: Patch::Set(title),
+            title: Patch::Set(title.clone()),
             status: Patch::Set(ToolCallStatus::Pending),
             ..ToolCallUpdate::new(id.clone())
         };
         handle.update(SessionUpdate::ToolCallUpdate(update.into())).await?;
-        Ok(ToolCall { handle, id, is_open: true })
+        Ok(ToolCall { handle, id, title, is_open: true })
     }
 
     /// The id of the call.
@@ -95,6 +96,11 @@ impl ToolCall {
     /// An update of this call that changes nothing yet.
     pub fn blank(&self) -> ToolCallUpdate {
         ToolCallUpdate::new(self.id.clone())
+    }
+
+    /// An update of this call that says again what it is called.
+    pub(super) fn described(&self) -> ToolCallUpdate {
+        ToolCallUpdate { title: Patch::Set(self.title.clone()), ..self.blank() }
     }
 
     /// The tool has done its work.

@@ -159,7 +159,7 @@ async fn program_that_takes_its_stdio() {
 }
 
 #[test]
-fn nothing_but_the_wire_reaches_the_wire() {
+fn law_10_nothing_but_the_wire_reaches_the_wire() {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "stdio::tests::program_that_takes_its_stdio", "--nocapture"])
         .env("ATTACHE_TEST_TAKE", "1")
