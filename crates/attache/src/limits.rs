@@ -27,6 +27,9 @@ pub struct Limits {
     /// Requests of the peer that may be open at once. Default 1,024: five times the most that a real peer was seen to
     /// have, and each costs a few hundred bytes. More are refused.
     pub requests: usize,
+    /// Sessions that a client may have open at an agent. Default 4,096: four times what a busy host was seen to need, and
+    /// each costs a task and a few KiB. More are refused.
+    pub sessions: usize,
     /// Messages in a row that may be no messages at all. Default 1,000: a long banner passes, a wrong program does not.
     pub junk: usize,
     /// How long a turn may take to end after it was cancelled. Default 5 seconds: a tool gets time to clean up, a
@@ -42,6 +45,7 @@ impl Default for Limits {
             inbox: 8 * 1024 * 1024,
             overdraft: 32 * 1024 * 1024,
             requests: 1024,
+            sessions: 4096,
             junk: 1000,
             cancel_grace: Duration::from_secs(5),
         }

@@ -19,7 +19,13 @@ pub enum Envelope<'a> {
     NotJson,
     /// An array without a message in it.
     EmptyBatch,
+    /// An array of more messages than [`MAX_BATCH`].
+    HugeBatch,
 }
+
+/// How many messages an array may hold. An entry of two bytes is owed an answer of ninety; a thousand is more than anybody
+/// has a use for, and keeps what one message can cost in bounds.
+pub const MAX_BATCH: usize = 1000;
 
 /// One message, its params or result still as text.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,10 +81,20 @@ fn read(frame: &str) -> Result<Envelope<'_>, DecodeError> {
         reader.begin_array()?;
         let mut entries = Vec::new();
         let mut first = true;
+        let mut is_huge = false;
         while reader.next_item(&mut first)? {
-            entries.push(message(&mut reader)?);
+            is_huge |= entries.len() == MAX_BATCH;
+            if is_huge {
+                reader.skip()?;
+            } else {
+                entries.push(message(&mut reader)?);
+            }
         }
-        if entries.is_empty() { Envelope::EmptyBatch } else { Envelope::Batch(entries) }
+        match entries.is_empty() {
+            true => Envelope::EmptyBatch,
+            false if is_huge => Envelope::HugeBatch,
+            false => Envelope::Batch(entries),
+        }
     } else {
         Envelope::One(message(&mut reader)?)
     };

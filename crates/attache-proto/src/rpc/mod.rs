@@ -17,7 +17,7 @@ mod envelope;
 mod peer;
 mod violation;
 
-pub use envelope::{Envelope, Fault, Incoming, Outcome, parse};
+pub use envelope::{Envelope, Fault, Incoming, MAX_BATCH, Outcome, parse};
 pub use peer::{BatchWriter, Call, Event, Events, Peer, RequestKey, Side};
 pub use violation::Violation;
 

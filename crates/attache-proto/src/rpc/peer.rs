@@ -207,6 +207,9 @@ impl<W> Peer<W> {
             Envelope::EmptyBatch => {
                 self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
             }
+            Envelope::HugeBatch => {
+                self.refuse_message(Violation::HugeBatch, &RequestId::Null, None, &mut events, out);
+            }
             Envelope::Batch(_) if !self.accepts_batches => {
                 self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
             }

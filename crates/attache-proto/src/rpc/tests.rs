@@ -246,6 +246,16 @@ fn batches_follow_the_rules_of_the_draft() {
 }
 
 #[test]
+fn law_7_a_huge_batch_costs_one_answer() {
+    let mut peer: Peer<()> = Peer::new(Side::Client);
+    let mut out = Vec::new();
+    let frame = format!("[{}1]", "1,".repeat(MAX_BATCH));
+    let events: Vec<_> = peer.handle_frame(&frame, &mut out).collect();
+    assert_eq!(events, [Event::Violation(Violation::HugeBatch)]);
+    assert_eq!(shorten(std::str::from_utf8(&out).unwrap().trim()), "null -32600");
+}
+
+#[test]
 fn batches_can_be_refused_as_a_whole() {
     let mut peer: Peer<()> = Peer::new(Side::Client);
     peer.set_accepts_batches(false);

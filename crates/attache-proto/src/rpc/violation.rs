@@ -42,6 +42,8 @@ pub enum Violation {
     Batch,
     /// An array of messages is empty.
     EmptyBatch,
+    /// An array holds more messages than [`MAX_BATCH`](crate::rpc::MAX_BATCH).
+    HugeBatch,
     /// A request or notification came before `initialize`.
     BeforeInitialize,
     /// A method that does not exist, or that was not offered.
@@ -86,6 +88,7 @@ impl Violation {
             Violation::ErrorWithoutId => "error names no request",
             Violation::Batch => "this dialect has no batches",
             Violation::EmptyBatch => "batch is empty",
+            Violation::HugeBatch => "batch holds too many messages",
             Violation::BeforeInitialize => "message came before `initialize`",
             Violation::UnknownMethod => "method does not exist or was not offered",
             Violation::InvalidParams { .. } => "params are wrong",

@@ -16,7 +16,7 @@ use attache_proto::rpc::Call;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
-use super::router::{AgentRouter, Job, Next, Work};
+use super::router::{AgentRouter, Job, Work};
 use super::serve::{Answer, Server};
 use super::session::{self, catch_panic, internal};
 use super::{Agent, ClientInfo, OpenRequest, Opened, SessionHandle};
@@ -43,22 +43,10 @@ pub(super) async fn run<A: Agent>(
     });
     let server = Arc::new(server);
     let sessions = Sessions::default();
-    loop {
-        match next(&link, &mut tasks).await {
-            Next::Job(job) => {
-                let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
-                tasks.spawn(async move { run_job(&server, &link, job, &sessions).await });
-            }
-            Next::Notice(method, params) => {
-                if let Some(extension) = server.extensions.get(&*method) {
-                    let work = extension(params);
-                    tasks.spawn(async move {
-                        let _ = catch_panic(work).await;
-                    });
-                }
-            }
-            Next::Closed => break,
-        }
+    tasks.spawn(run_notices(server.clone(), link.clone()));
+    while let Some(job) = next_job(&link, &mut tasks).await {
+        let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
+        tasks.spawn(async move { run_job(&server, &link, job, &sessions).await });
     }
     // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads.
     let _ = tokio::time::timeout(LAST_WORDS, link.settled()).await;
@@ -72,7 +60,21 @@ pub(super) async fn run<A: Agent>(
     }
 }
 
-async fn next(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Next {
+/// Serves notifications of extensions, one after the other in the order they came.
+async fn run_notices<A: Agent>(server: Arc<Server<A>>, link: Link<AgentRouter>) {
+    loop {
+        let notice = poll_fn(|cx| {
+            let next = link.with(|router, _| router.next_notice(cx.waker()));
+            next.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
+        if let Some(extension) = server.extensions.get(&*notice.method) {
+            let _ = catch_panic(extension(notice.params)).await;
+        }
+    }
+}
+
+async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<Job> {
     poll_fn(|cx| {
         // Tasks that have ended are cleared away as they end.
         while let Poll::Ready(Some(_)) = tasks.poll_join_next(cx) {}
@@ -302,9 +304,8 @@ impl Place {
         if !request.directories.iter().all(is_absolute) {
             return Err(wrong("additionalDirectories: a path is not absolute"));
         }
-        if !link.with(|router, _| router.reserve(id, &request.cwd)) {
-            return Err(wrong("sessionId: the session is open already"));
-        }
+        let limit = link.limits().sessions;
+        link.with(|router, _| router.reserve(id, &request.cwd, limit))?;
         Ok(Place { link: link.clone(), id: id.clone(), is_open: false })
     }
 }

@@ -107,17 +107,18 @@ pub(crate) struct AgentRouter {
     jobs_waker: Option<Waker>,
     running: HashMap<Call, Arc<Flag>>,
     sessions: HashMap<SessionId, Slot>,
-    notices: VecDeque<(Box<str>, Option<RawJson>)>,
+    notices: VecDeque<Notice>,
+    notices_waker: Option<Waker>,
     unread: usize,
     sizes: HashMap<Call, usize>,
     closed: Option<Closed>,
 }
 
-/// The next thing for the server to do.
-pub(crate) enum Next {
-    Job(Job),
-    Notice(Box<str>, Option<RawJson>),
-    Closed,
+/// A notification of an extension method.
+pub(crate) struct Notice {
+    pub(crate) method: Box<str>,
+    pub(crate) params: Option<RawJson>,
+    size: usize,
 }
 
 impl AgentRouter {
@@ -130,37 +131,48 @@ impl AgentRouter {
             running: HashMap::new(),
             sessions: HashMap::new(),
             notices: VecDeque::new(),
+            notices_waker: None,
             unread: 0,
             sizes: HashMap::new(),
             closed: None,
         }
     }
 
-    pub(crate) fn next_job(&mut self, waker: &Waker) -> Option<Next> {
+    /// The next job; `Some(None)` when there will be no more.
+    pub(crate) fn next_job(&mut self, waker: &Waker) -> Option<Option<Job>> {
         if let Some(job) = self.jobs.pop_front() {
             self.free(job.call);
             self.running.insert(job.call, job.cancelled.clone());
-            return Some(Next::Job(job));
-        }
-        if let Some((method, params)) = self.notices.pop_front() {
-            self.unread -= params.as_ref().map_or(0, |params| params.as_str().len());
-            return Some(Next::Notice(method, params));
+            return Some(Some(job));
         }
         if self.closed.is_some() {
-            return Some(Next::Closed);
+            return Some(None);
         }
         self.jobs_waker = Some(waker.clone());
         None
+    }
+
+    /// The next notification of an extension.
+    pub(crate) fn next_notice(&mut self, waker: &Waker) -> Option<Notice> {
+        let Some(notice) = self.notices.pop_front() else {
+            self.notices_waker = Some(waker.clone());
+            return None;
+        };
+        self.unread -= notice.size;
+        Some(notice)
     }
 
     pub(crate) fn job_done(&mut self, call: Call) {
         self.running.remove(&call);
     }
 
-    /// Makes a place for a session that is being opened. False when it is open already.
-    pub(crate) fn reserve(&mut self, session: &SessionId, cwd: &str) -> bool {
+    /// Makes a place for a session that is being opened, unless it is open already or there are too many.
+    pub(crate) fn reserve(&mut self, session: &SessionId, cwd: &str, limit: usize) -> Result<(), ErrorObject> {
         if self.sessions.contains_key(session) {
-            return false;
+            return Err(ErrorObject::wrong_params("sessionId: the session is open already"));
+        }
+        if self.sessions.len() >= limit {
+            return Err(ErrorObject::rate_limited(1));
         }
         let slot = Slot {
             commands: VecDeque::new(),
@@ -171,7 +183,7 @@ impl AgentRouter {
             cwd: cwd.into(),
         };
         self.sessions.insert(session.clone(), slot);
-        true
+        Ok(())
     }
 
     pub(crate) fn slot(&mut self, session: &SessionId) -> Option<&mut Slot> {
@@ -438,13 +450,14 @@ impl Router for AgentRouter {
         }
     }
 
-    fn notification(&mut self, port: &mut Port<'_, Self>, name: &str, params: Option<&str>, _: usize) {
+    fn notification(&mut self, port: &mut Port<'_, Self>, name: &str, params: Option<&str>, size: usize) {
         if name.starts_with('_') {
             if self.features.extensions.contains(name) {
                 let params = params.and_then(|params| RawJson::new(params).ok());
-                self.unread += params.as_ref().map_or(0, |params| params.as_str().len());
-                self.notices.push_back((name.into(), params));
-                if let Some(waker) = self.jobs_waker.take() {
+                let size = size + size_of::<Notice>();
+                self.unread += size;
+                self.notices.push_back(Notice { method: name.into(), params, size });
+                if let Some(waker) = self.notices_waker.take() {
                     waker.wake();
                 }
             }

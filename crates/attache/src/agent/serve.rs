@@ -256,6 +256,12 @@ impl<A: Agent> Server<A> {
         self
     }
 
+    /// Changes anything about what is offered, such as `_meta` for capabilities of your own.
+    pub fn capabilities(mut self, change: impl FnOnce(&mut AgentCapabilities)) -> Self {
+        change(&mut self.capabilities);
+        self
+    }
+
     /// Serves an extension method, whose name begins with `_`, with types of your own.
     pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P) -> W + Send + Sync + 'static) -> Self
     where

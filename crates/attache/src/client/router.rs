@@ -18,6 +18,9 @@ use crate::{Closed, Error};
 /// Sessions whose updates are kept before anybody has claimed them, at most. Only kept while a session is being opened.
 const UNCLAIMED: usize = 64;
 
+/// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
+const CANCELLABLE: usize = 4096;
+
 /// What comes back when a prompt is answered.
 pub(crate) struct PromptTicket {
     pub(crate) session: SessionId,
@@ -236,9 +239,10 @@ impl ClientRouter {
         let Some(inbox) = self.sessions.get_mut(session) else { return };
         match change {
             Patch::Keep => {}
-            Patch::Set(true) => {
+            Patch::Set(true) if inbox.cancellable.len() < CANCELLABLE => {
                 inbox.cancellable.insert(part.into());
             }
+            Patch::Set(true) => {}
             Patch::Set(false) | Patch::Clear => {
                 inbox.cancellable.remove(part);
             }
