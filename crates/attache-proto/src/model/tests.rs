@@ -44,4 +44,5 @@ fn capabilities_move_between_the_dialects() {
     check::<AgentCapabilities>(V1, v1, V2Draft, draft);
     check::<AgentCapabilities>(V2Draft, draft, V1, v1);
     check::<AgentCapabilities>(V2Draft, draft, V2, v2);
+    check::<AgentCapabilities>(V1, "{'loadSession':true}", V1, "{'loadSession':true}");
 }
