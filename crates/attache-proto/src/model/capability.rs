@@ -223,11 +223,12 @@ impl Encode for AgentCapabilities {
         let AgentCapabilities { session, auth, providers, meta } = self.clone();
         let mut wire = AgentWire { session, auth, providers, meta, ..AgentWire::default() };
         if writer.dialect() == Dialect::V1 {
-            let session = wire.session.take().unwrap_or_default();
-            wire.load = session.load.clone();
-            wire.prompt = session.prompt.clone();
-            wire.mcp = session.mcp.clone();
-            wire.session = Some(session);
+            let mut session = wire.session.take().unwrap_or_default();
+            wire.load = session.load.take();
+            wire.prompt = std::mem::take(&mut session.prompt);
+            wire.mcp = std::mem::take(&mut session.mcp);
+            // The first agents had no more to say than that.
+            wire.session = (session != SessionCapabilities::default()).then_some(session);
         }
         wire.encode(writer);
     }

@@ -64,6 +64,7 @@ fn capabilities_move_between_the_dialects() {
     check::<AgentCapabilities>(V1, v1, V2Draft, draft);
     check::<AgentCapabilities>(V2Draft, draft, V1, v1);
     check::<AgentCapabilities>(V2Draft, draft, V2, v2);
+    check::<AgentCapabilities>(V1, "{'loadSession':true}", V1, "{'loadSession':true}");
     let client = "{'fs':{'readTextFile':true},'auth':{'terminal':true},'session':{'notices':{}},'plan':{}}";
     check_lossy::<ClientCapabilities>(V1, client, V2, "{'auth':{'terminal':{}}}", &["fs"]);
 }

@@ -10,7 +10,8 @@ use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::{
     AgentCapabilities, AuthMethod, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption, ConfigSetting,
-    ErrorObject, Implementation, InitializeRequest, InitializeResponse, PromptRequest, SessionId,
+    ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer, PromptRequest,
+    SessionId,
 };
 use attache_proto::rpc::{Call, Side, Violation};
 use tokio::sync::Notify;
@@ -332,7 +333,44 @@ impl AgentRouter {
         }
     }
 
+    /// What version 2 has an agent refuse: content and servers of kinds that it did not offer to take.
+    fn unsupported(&self, request: &ClientRequest) -> Option<&'static str> {
+        let offered = self.features.capabilities.session.as_ref()?;
+        let servers = match request {
+            ClientRequest::Prompt(request) if request.prompt.is_empty() => {
+                return Some("prompt: there is nothing in it");
+            }
+            ClientRequest::Prompt(request) => {
+                let is_taken = |block: &ContentBlock| match block {
+                    ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => true,
+                    ContentBlock::Image(_) => offered.prompt.image.is_some(),
+                    ContentBlock::Audio(_) => offered.prompt.audio.is_some(),
+                    ContentBlock::Resource(_) => offered.prompt.embedded_context.is_some(),
+                    _ => false,
+                };
+                let is_fine = request.prompt.iter().all(is_taken);
+                return (!is_fine).then_some("prompt: content of this kind is not offered");
+            }
+            ClientRequest::NewSession(request) => &request.mcp_servers,
+            ClientRequest::ResumeSession(request) => &request.mcp_servers,
+            _ => return None,
+        };
+        let is_taken = |server: &McpServer| match server {
+            McpServer::Stdio(_) => offered.mcp.stdio.is_some(),
+            McpServer::Http(_) => offered.mcp.http.is_some(),
+            McpServer::Acp(_) => offered.mcp.acp.is_some(),
+            _ => false,
+        };
+        (!servers.iter().all(is_taken)).then_some("mcpServers: servers of this kind are not offered")
+    }
+
     fn route(&mut self, port: &mut Port<'_, Self>, call: Call, request: ClientRequest, size: usize) {
+        // Version 1 leaves this to the client, and its clients are not always strict.
+        if port.dialect() == Dialect::V2
+            && let Some(why) = self.unsupported(&request)
+        {
+            return port.refuse(call, &ErrorObject::wrong_params(why));
+        }
         match request {
             ClientRequest::Prompt(request) => {
                 let session = request.session_id.clone();

@@ -11,7 +11,7 @@ mod their_client;
 mod version;
 
 use attache::{Client, Dialect, Error, Event, Prompt, Protocol, Stop, Turn};
-use play::{check, within_limit};
+use play::{Editor, check, within_limit};
 use serde_json::json;
 use tokio::io::DuplexStream;
 
@@ -384,17 +384,52 @@ async fn an_agent_of_one_function_serves_their_clients() {
             let (near, far) = tokio::io::duplex(1024);
             let (reader, writer) = tokio::io::split(far);
             tokio::spawn(attache::serve(agent).connect(reader, writer));
-            let (opened, answer) = match version {
-                1 => their_client::connect_v1(near).await.unwrap().open_and_resume().await,
-                _ => their_client::connect_v2(near).await.unwrap().open_and_resume().await,
+            let seen = match version {
+                1 => echoed(their_client::connect_v1(near).await.unwrap()).await,
+                _ => echoed(their_client::connect_v2(near).await.unwrap()).await,
             };
-            assert_eq!(opened["sessionId"].as_str().map(str::is_empty), Some(false));
             // Without a store, only version 2 has to know how to resume, and then tells the state before it answers.
             match version {
-                1 => assert_eq!(answer, ["failed -32601"]),
-                _ => assert_eq!(answer, ["~idle", "resumed"]),
+                1 => assert_eq!(seen, ["failed -32601", "text ping", "end end_turn"]),
+                _ => assert_eq!(
+                    seen,
+                    ["~idle", "resumed", "user ping", "~running", "text ping", "~idle end_turn", "end end_turn"]
+                ),
             }
         }
+    })
+    .await;
+}
+
+async fn echoed<V: version::Version>(mut client: their_client::TheirClient<V>) -> Vec<String> {
+    let mut seen = client.open_and_resume().await;
+    seen.extend(client.step("prompt", "ping").await);
+    seen
+}
+
+#[tokio::test]
+async fn version_2_refuses_what_it_did_not_offer_to_take() {
+    within_limit(async {
+        let (near, far) = tokio::io::duplex(1024);
+        let (reader, writer) = tokio::io::split(far);
+        tokio::spawn(our_agent::server().connect(reader, writer));
+        let client = their_client::connect_v2(near).await.unwrap();
+        let server = |server| json!({"cwd": "/work", "mcpServers": [server]});
+        let stdio = json!({"type": "stdio", "name": "n", "command": "/bin/n"});
+        let session = client.call_any("session/new", server(stdio)).await.unwrap()["sessionId"].clone();
+        let prompt = |block| json!({"sessionId": session, "prompt": [block]});
+        for (method, params) in [
+            ("session/new", server(json!({"type": "http", "name": "n", "url": "https://mcp.example"}))),
+            ("session/new", server(json!({"type": "_other", "name": "n"}))),
+            ("session/prompt", prompt(json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}))),
+            ("session/prompt", prompt(json!({"type": "_other"}))),
+            ("session/prompt", json!({"sessionId": session, "prompt": []})),
+        ] {
+            let answer = client.call_any(method, params.clone()).await;
+            assert_eq!(i32::from(answer.unwrap_err().code), -32602, "{method} {params}");
+        }
+        let link = json!({"type": "resource_link", "name": "n", "uri": "file:///work/n"});
+        client.call_any("session/prompt", prompt(link)).await.unwrap();
     })
     .await;
 }

@@ -64,7 +64,7 @@ impl OurClient {
         let mut lines = Vec::new();
         if self.connection.dialect() == Dialect::V2 {
             // What is told again ends with the state.
-            while !lines.last().is_some_and(|line: &String| line == "~idle") {
+            while lines.last().is_none_or(|line: &String| line != "~idle") {
                 if let Event::Update(update) = session.next().await? {
                     lines.extend(self.update(&update));
                 }

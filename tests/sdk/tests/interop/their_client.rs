@@ -257,20 +257,20 @@ impl<V: Version> TheirClient<V> {
         self.connection.send_request(UntypedMessage::new(method, params)?).block_task().await
     }
 
-    /// Opens a session and resumes it while it is open; returns what was answered, and seen on the way.
-    pub(crate) async fn open_and_resume(&mut self) -> (Value, Vec<String>) {
+    /// Opens a session and resumes it while it is open; returns what was seen.
+    pub(crate) async fn open_and_resume(&mut self) -> Vec<String> {
         let opened = self.call("session/new", json!({"cwd": "/work", "mcpServers": []})).await.expect("opened");
-        let params = json!({"sessionId": opened["sessionId"], "cwd": "/work"});
-        let mut answer = match self.call("session/resume", params).await {
-            Ok(_) => vec!["resumed".to_string()],
-            Err(error) => vec![failed(&i32::from(error.code).into(), &error.message)],
+        self.session = text(&opened, "sessionId");
+        let answer = match self.call("session/resume", json!({"sessionId": self.session, "cwd": "/work"})).await {
+            Ok(_) => "resumed".to_string(),
+            Err(error) => failed(&i32::from(error.code).into(), &error.message),
         };
         let mut seen = Vec::new();
         while let Ok(item) = self.inbox.try_recv() {
             seen.extend(self.line(item));
         }
-        seen.append(&mut answer);
-        (opened, seen)
+        seen.push(answer);
+        seen
     }
 
     /// After a cancel: version 1 has the client answer what was left, version 2 has the agent withdraw it.
