@@ -183,6 +183,7 @@ impl<R: Router> Link<R> {
         peer.set_strict(options.strict);
         peer.set_accepts_batches(!options.refuse_batches);
         peer.set_framing(options.framing.unwrap_or_default());
+        let knows_framing = options.framing.is_some();
         let splitter = Splitter::new(options.framing, options.limits.message);
         let state = State {
             router,
@@ -214,6 +215,7 @@ impl<R: Router> Link<R> {
             written: 0,
             needs_flush: false,
             read_done: false,
+            knows_framing,
         };
         (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
     }
@@ -442,6 +444,7 @@ struct Driver<R: Router> {
     written: usize,
     needs_flush: bool,
     read_done: bool,
+    knows_framing: bool,
 }
 
 impl<R: Router> Driver<R> {
@@ -524,7 +527,17 @@ impl<R: Router> Driver<R> {
                     if let Some(tap) = &options.tap {
                         tap.received(text);
                     }
-                    state.handle_message(text, &options.limits);
+                    if self.knows_framing {
+                        state.handle_message(text, &options.limits);
+                    } else {
+                        // The first message shows how the peer frames, and wants to be framed to.
+                        let text = text.to_owned();
+                        if let Some(framing) = self.splitter.framing() {
+                            self.knows_framing = true;
+                            state.peer.set_framing(framing);
+                        }
+                        state.handle_message(&text, &options.limits);
+                    }
                 }
                 Frame::Junk(junk) => {
                     let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
@@ -539,10 +552,6 @@ impl<R: Router> Driver<R> {
             if state.unwritten() > options.limits.outbox + options.limits.overdraft {
                 return Err(Closed::NotReading);
             }
-        }
-        if options.framing.is_none() && self.splitter.framing() == Some(Framing::ContentLength) {
-            // Whoever frames like this wants to be answered like this.
-            state.peer.set_framing(Framing::ContentLength);
         }
         self.link.after_change(state, before);
         Ok(())

@@ -6,11 +6,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use attache_proto::Dialect;
-use attache_proto::method::ClientRequest;
+use attache_proto::json::Reader;
+use attache_proto::method::{ClientRequest, Method};
 use attache_proto::model::{
-    CommandsUpdate, ConfigCategory, ConfigKind, ConfigOption, ConfigValue, ErrorObject, ListSessionsResponse,
-    McpServer, Meta, Mode, ModeState, NewSessionResponse, ReplayFrom, ResumeSessionResponse, SessionId, SessionInfo,
-    SessionUpdate, StateUpdate,
+    CommandsUpdate, ConfigCategory, ConfigKind, ConfigOption, ConfigValue, DeleteSessionRequest, ErrorObject,
+    ListSessionsResponse, McpServer, Meta, Mode, ModeState, NewSessionResponse, ReplayFrom, ResumeSessionResponse,
+    SessionId, SessionInfo, SessionUpdate, StateUpdate,
 };
 use attache_proto::rpc::Call;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -120,6 +121,14 @@ async fn do_work<A: Agent>(
             };
         }
         Work::Registered(method, params) => {
+            if method == Method::DeleteSession
+                && let Ok(request) = Reader::new(params.as_str(), client.dialect).decode::<DeleteSessionRequest>()
+            {
+                // What is deleted must not be written to any more.
+                if let Some(leaving) = link.with(|router, _| router.leave(&request.session_id, true)) {
+                    let _ = leaving.await;
+                }
+            }
             let doer = server.doers.get(&method).ok_or_else(internal)?;
             return doer(server.agent.clone(), params.as_str(), client.dialect).await.map(Some);
         }
@@ -180,12 +189,18 @@ async fn resume_open(
     replay: bool,
     client: Arc<ClientInfo>,
 ) -> Result<(), Error> {
-    let open = link.with(|router, _| router.resting(id));
-    let Some((options, is_at_rest)) = open.filter(|_| !replay) else {
+    let open = link.with(|router, _| {
+        let is_at_rest = router.is_at_rest(id);
+        router.slot(id).map(|slot| (slot.options.clone(), slot.offered_commands.clone(), is_at_rest))
+    });
+    let Some((options, commands, is_at_rest)) = open.filter(|_| !replay) else {
         return Err(Error::Refused(ErrorObject::session_not_found(id)));
     };
-    let config_options = (!options.is_empty()).then_some(options);
-    let response = ResumeSessionResponse { config_options, ..ResumeSessionResponse::new() };
+    let response = ResumeSessionResponse {
+        config_options: (!options.is_empty()).then_some(options),
+        available_commands: (!commands.is_empty()).then_some(commands),
+        ..ResumeSessionResponse::new()
+    };
     // Version 2 wants to hear the state before the answer, every time.
     let state = if is_at_rest { StateUpdate::at_rest() } else { StateUpdate::running() };
     let handle = SessionHandle::new(link.clone(), id.clone(), client);
@@ -223,6 +238,12 @@ impl Opening {
             Kind::Restore { id, .. } => id.clone(),
             Kind::New | Kind::Fork { .. } => SessionId::from(format!("sess_{}", crate::random::hex())),
         };
+        if let Kind::Restore { id, .. } = &self.kind
+            && let Some(leaving) = link.with(|router, _| router.leave(id, false))
+        {
+            // A session that is open and at rest is opened anew.
+            let _ = leaving.await;
+        }
         let mut place = Place::reserve(link, &id, &self.open)?;
         let handle = SessionHandle::new(link.clone(), id.clone(), client.clone());
         let agent = server.agent.clone();
@@ -258,6 +279,7 @@ impl Opening {
         link.send(|router, port| {
             if let Some(slot) = router.slot(handle.id()) {
                 slot.options = options;
+                slot.offered_commands.clone_from(&commands);
             }
             port.answer(call, &answer);
             if !is_v2 && !commands.is_empty() {

@@ -9,12 +9,12 @@ use attache_proto::Dialect;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::{
-    AgentCapabilities, AuthMethod, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption, ConfigSetting,
-    ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer, PromptRequest,
-    SessionId,
+    AgentCapabilities, AuthMethod, AvailableCommand, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption,
+    ConfigSetting, ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer,
+    PromptRequest, SessionId,
 };
 use attache_proto::rpc::{Call, Side, Violation};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::handle::ClientInfo;
 use crate::link::{Port, Router};
@@ -62,9 +62,15 @@ pub(crate) enum Work {
 
 /// What a session has to do next.
 pub(crate) enum Command {
-    Prompt { call: Call, request: PromptRequest, cancelled: Arc<Flag> },
+    Prompt {
+        call: Call,
+        request: PromptRequest,
+        cancelled: Arc<Flag>,
+    },
     SetOption(OptionChange),
     Close(Call),
+    /// Close without a client's asking: the session is about to be opened again, or deleted.
+    Leave(oneshot::Sender<()>),
 }
 
 /// A configuration option to set, and how the client wants to hear of it.
@@ -85,6 +91,7 @@ pub(crate) struct Slot {
     /// Tool calls and terminals that can be cancelled by themselves, by id.
     pub(crate) cancellable: HashMap<String, Arc<Flag>>,
     pub(crate) options: Vec<ConfigOption>,
+    pub(crate) offered_commands: Vec<AvailableCommand>,
     pub(crate) cwd: String,
 }
 
@@ -181,6 +188,7 @@ impl AgentRouter {
             running: None,
             cancellable: HashMap::new(),
             options: Vec::new(),
+            offered_commands: Vec::new(),
             cwd: cwd.into(),
         };
         self.sessions.insert(session.clone(), slot);
@@ -191,9 +199,26 @@ impl AgentRouter {
         self.sessions.get_mut(session)
     }
 
-    /// The options of an open session, and whether no turn runs in it.
-    pub(crate) fn resting(&self, session: &SessionId) -> Option<(Vec<ConfigOption>, bool)> {
-        self.sessions.get(session).map(|slot| (slot.options.clone(), slot.running.is_none()))
+    /// Whether no turn runs in a session.
+    pub(crate) fn is_at_rest(&self, session: &SessionId) -> bool {
+        self.sessions.get(session).is_none_or(|slot| slot.running.is_none())
+    }
+
+    /// Has an open session close, so that it can be opened again or deleted. With `cancel`, also when a turn runs.
+    pub(crate) fn leave(&mut self, session: &SessionId, cancel: bool) -> Option<oneshot::Receiver<()>> {
+        if cancel {
+            self.cancel_session(session);
+        }
+        let slot = self.sessions.get_mut(session)?;
+        if !cancel && (slot.running.is_some() || !slot.commands.is_empty()) {
+            return None;
+        }
+        let (left, leaving) = oneshot::channel();
+        slot.commands.push_back(Command::Leave(left));
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+        Some(leaving)
     }
 
     /// The open sessions and their directories.
@@ -206,7 +231,7 @@ impl AgentRouter {
     /// Forgets a session; returns the calls that it will not answer any more.
     pub(crate) fn release(&mut self, session: &SessionId) -> Vec<Call> {
         let Some(slot) = self.sessions.remove(session) else { return Vec::new() };
-        let calls: Vec<Call> = slot.commands.iter().map(Command::call).collect();
+        let calls: Vec<Call> = slot.commands.iter().filter_map(Command::call).collect();
         for call in &calls {
             self.free(*call);
         }
@@ -226,7 +251,9 @@ impl AgentRouter {
         if let Command::Prompt { call, cancelled, .. } = &command {
             slot.running = Some((*call, cancelled.clone()));
         }
-        self.free(command.call());
+        if let Some(call) = command.call() {
+            self.free(call);
+        }
         Some(Some(command))
     }
 
@@ -266,8 +293,14 @@ impl AgentRouter {
         }
     }
 
-    fn push_command(&mut self, port: &mut Port<'_, Self>, session: &SessionId, command: Command, size: usize) {
-        let call = command.call();
+    fn push_command(
+        &mut self,
+        port: &mut Port<'_, Self>,
+        call: Call,
+        session: &SessionId,
+        command: Command,
+        size: usize,
+    ) {
         let Some(slot) = self.sessions.get_mut(session) else {
             port.violation(Violation::UnknownSession);
             return port.refuse(call, &ErrorObject::session_not_found(session));
@@ -375,11 +408,11 @@ impl AgentRouter {
             ClientRequest::Prompt(request) => {
                 let session = request.session_id.clone();
                 let command = Command::Prompt { call, request, cancelled: Arc::default() };
-                self.push_command(port, &session, command, size);
+                self.push_command(port, call, &session, command, size);
             }
             ClientRequest::SetConfigOption(request) => {
                 let change = OptionChange { call, id: request.config_id, value: request.value, is_old_style: false };
-                self.push_command(port, &request.session_id, Command::SetOption(change), size);
+                self.push_command(port, call, &request.session_id, Command::SetOption(change), size);
             }
             ClientRequest::SetMode(request) => {
                 let value = request.mode_id.as_str().into();
@@ -394,7 +427,7 @@ impl AgentRouter {
                     return port.refuse(call, &ErrorObject::session_not_found(&request.session_id));
                 }
                 self.cancel_session(&request.session_id);
-                self.push_command(port, &request.session_id, Command::Close(call), size);
+                self.push_command(port, call, &request.session_id, Command::Close(call), size);
             }
             ClientRequest::CancelToolCall(request) => {
                 self.cancel_part(port, call, &request.session_id, request.tool_call_id.as_str());
@@ -440,15 +473,17 @@ impl AgentRouter {
         };
         let value = ConfigSetting::Id(value);
         let change = OptionChange { call, id: option.id.clone(), value, is_old_style: true };
-        self.push_command(port, session, Command::SetOption(change), size);
+        self.push_command(port, call, session, Command::SetOption(change), size);
     }
 }
 
 impl Command {
-    pub(crate) fn call(&self) -> Call {
+    /// The call that the command has to answer.
+    pub(crate) fn call(&self) -> Option<Call> {
         match self {
-            Command::Prompt { call, .. } | Command::Close(call) => *call,
-            Command::SetOption(change) => change.call,
+            Command::Prompt { call, .. } | Command::Close(call) => Some(*call),
+            Command::SetOption(change) => Some(change.call),
+            Command::Leave(_) => None,
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{Error, Prompt, Stop};
 
 /// Runs a session until it is closed or the connection ends.
 pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
-    let _released = Released { link: handle.link().clone(), id: handle.id().clone() };
+    let released = Released { link: handle.link().clone(), id: handle.id().clone() };
     while let Some(command) = next_command(&handle).await {
         match command {
             Command::Prompt { call, request, cancelled } => {
@@ -30,6 +30,12 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
                 let work = session.set_option(change.id.clone(), change.value.clone());
                 let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
                 let _ = answer_option_change(&handle, change, options).await;
+            }
+            Command::Leave(left) => {
+                session.close().await;
+                drop(released);
+                let _ = left.send(());
+                return;
             }
             Command::Close(call) => {
                 session.close().await;
@@ -48,6 +54,7 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
         }
     }
     session.close().await;
+    drop(released);
 }
 
 /// When the task ends, however it ends, its session is gone and nobody waits for it.

@@ -1,0 +1,342 @@
+//! Corner cases of the protocol, as a raw client sees them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::{Arc, Mutex};
+
+use attache::agent::{Agent, Authenticate, Delete, List, OpenRequest, Opened, Restore, Session, SessionHandle};
+use attache::model::*;
+use attache::{Error, Framing, Prompt, Stop, Turn};
+use attache_testkit::RawPeer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// An agent that can do everything an agent can register, and writes down what is asked of it.
+#[derive(Clone, Default)]
+struct Full(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    log: Vec<String>,
+    is_authenticated: bool,
+}
+
+impl Full {
+    fn log(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().log.push(line.into());
+    }
+}
+
+struct Talk(Full);
+
+impl Agent for Full {
+    type Session = Talk;
+
+    fn info(&self) -> Implementation {
+        Implementation::new("full", "1")
+    }
+
+    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Talk>, Error> {
+        if !self.0.lock().unwrap().is_authenticated {
+            return Err(ErrorObject::auth_required(&self.methods()).into());
+        }
+        self.log(format!("open {}", request.cwd));
+        let modes = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("code", "Code")];
+        let mode = ConfigKind::Select(ConfigSelect::new("ask", ConfigValues::Flat(modes)));
+        let models = vec![ConfigValue::new("small", "Small")];
+        let model = ConfigKind::Select(ConfigSelect::new("small", ConfigValues::Flat(models)));
+        Ok(Opened {
+            session: Talk(self.clone()),
+            options: vec![
+                ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("m", "Mode", mode) },
+                ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("l", "Model", model) },
+            ],
+            commands: Vec::new(),
+        })
+    }
+}
+
+impl Session for Talk {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+        turn.text(prompt.text()).await?;
+        if prompt.text() == "wait" {
+            turn.cancelled().await;
+        }
+        Ok(Stop::EndTurn)
+    }
+
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+        self.0.log(format!("set {option} {value:?}"));
+        Ok(Vec::new())
+    }
+
+    async fn close(self) {
+        self.0.log("close");
+    }
+}
+
+impl Restore for Full {
+    async fn restore(
+        &self,
+        session: SessionId,
+        _: OpenRequest,
+        replay: bool,
+        handle: SessionHandle,
+    ) -> Result<Opened<Talk>, Error> {
+        self.log(format!("restore {session} {replay}"));
+        if replay {
+            handle.text("history").await?;
+        }
+        Ok(Talk(self.clone()).into())
+    }
+}
+
+impl List for Full {
+    async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        Ok(ListSessionsResponse::new(vec![SessionInfo::new("old", "/tmp")]))
+    }
+}
+
+impl Delete for Full {
+    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+        self.log(format!("delete {session}"));
+        Ok(())
+    }
+}
+
+impl Authenticate for Full {
+    fn methods(&self) -> Vec<AuthMethod> {
+        vec![AuthMethod::from(AgentAuthMethod::new("key", "Key"))]
+    }
+
+    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
+        self.0.lock().unwrap().is_authenticated = true;
+        Ok(())
+    }
+
+    async fn logout(&self) -> Result<(), Error> {
+        self.0.lock().unwrap().is_authenticated = false;
+        Ok(())
+    }
+}
+
+fn serve(agent: Full) -> RawPeer {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    let server = attache::serve(agent).restores().lists().deletes().authenticates();
+    let server = server.extension("_test/add", async |(a, b): (u32, u32)| Ok(a + b));
+    tokio::spawn(server.connect(reader, writer));
+    RawPeer::new(near)
+}
+
+/// A peer that has been greeted in version 1 and is logged in.
+async fn greeted() -> (RawPeer, Full) {
+    let agent = Full::default();
+    let mut peer = serve(agent.clone());
+    peer.play(
+        "--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}
+         <-- {'id':0,'result':{'protocolVersion':1,'agentInfo':{'name':'full'},'agentCapabilities':{'loadSession':true,'sessionCapabilities':{'list':{},'resume':{},'close':{},'delete':{}},'auth':{'logout':{}}},'authMethods':[{'id':'key','name':'Key'}]}}
+         --> {'id':1,'method':'authenticate','params':{'methodId':'key'}}
+         <-- {'id':1,'result':{}}",
+    )
+    .await;
+    (peer, agent)
+}
+
+#[tokio::test]
+async fn greetings() {
+    let mut peer = serve(Full::default());
+    peer.play(
+        "--> {'id':1,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':1,'error':{'code':-32600}}
+         --> {'method':'session/cancel','params':{'sessionId':'x'}}
+         --> {'id':2,'method':'initialize','params':{}}
+         <-- {'id':2,'error':{'code':-32602,'message':'Invalid params: `protocolVersion`: required field is missing'}}
+         --> {'id':3,'method':'initialize','params':{'protocolVersion':'1'}}
+         <-- {'id':3,'error':{'code':-32602}}
+         --> {'id':4,'method':'initialize','params':{'protocolVersion':70000}}
+         <-- {'id':4,'error':{'code':-32602}}
+         # A version that nobody knows yet is answered with the newest that we know.
+         --> {'id':5,'method':'initialize','params':{'protocolVersion':9,'info':{'name':'c','version':'1'}}}
+         <-- {'id':5,'result':{'protocolVersion':2,'info':{'name':'full'},'authMethods':[{'type':'agent','methodId':'key'}]}}
+         # The last greeting before anything else counts.
+         --> {'id':6,'method':'initialize','params':{'protocolVersion':2,'clientInfo':{'name':'c','version':'1'}}}
+         <-- {'id':6,'result':{'protocolVersion':2,'agentInfo':{'name':'full'},'capabilities':{'session':{'load':{},'list':{},'resume':{},'close':{}}}}}
+         --> {'id':7,'method':'initialize','params':{'protocolVersion':1}}
+         <-- {'id':7,'result':{'protocolVersion':1}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn methods_that_are_not_there() {
+    let (mut peer, _) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'_nobody/knows'}
+         <-- {'id':2,'error':{'code':-32601}}
+         --> {'id':3,'method':'session/fork','params':{'sessionId':'x','cwd':'/tmp'}}
+         <-- {'id':3,'error':{'code':-32601}}
+         --> {'id':4,'method':'$/whatever'}
+         <-- {'id':4,'error':{'code':-32601}}
+         --> {'id':5,'method':'fs/read_text_file','params':{'sessionId':'x','path':'/a'}}
+         <-- {'id':5,'error':{'code':-32601}}
+         --> {'method':'_nobody/told'}
+         --> {'method':'$/whatever'}
+         --> {'method':'session/unheard_of'}
+         --> {'id':6,'method':'_test/add','params':[2,3]}
+         <-- {'id':6,'result':5}
+         --> {'id':7,'method':'_test/add','params':{'a':2}}
+         <-- {'id':7,'error':{'code':-32602}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn sessions_that_are_not_there_and_params_that_are_wrong() {
+    let (mut peer, _) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'session/prompt','params':{'sessionId':'ghost','prompt':[{'type':'text','text':'x'}]}}
+         <-- {'id':2,'error':{'code':-32002,'data':{'sessionId':'ghost'}}}
+         --> {'id':3,'method':'session/new','params':{'cwd':'relative','mcpServers':[]}}
+         <-- {'id':3,'error':{'code':-32602,'message':'cwd: the path is not absolute'}}
+         --> {'id':4,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[{'name':'x'}]}}
+         <-- {'id':4,'error':{'code':-32602,'message':'Invalid params: `mcpServers[0].command`: required field is missing'}}
+         --> {'id':5,'method':'session/close','params':{'sessionId':'ghost'}}
+         <-- {'id':5,'error':{'code':-32002}}
+         --> {'id':6,'method':'authenticate','params':{'methodId':'other'}}
+         <-- {'id':6,'error':{'code':-32602}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn authentication_is_asked_for_with_the_ways_to_do_it() {
+    let mut peer = serve(Full::default());
+    peer.play(
+        "--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}
+         <-- {'id':0}
+         --> {'id':1,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':1,'error':{'code':-32000,'data':{'reason':'auth_required','authMethods':[{'id':'key','name':'Key'}]}}}
+         --> {'id':2,'method':'authenticate','params':{'methodId':'key'}}
+         <-- {'id':2,'result':{}}
+         --> {'id':3,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':3,'result':{'sessionId':'*'}}
+         --> {'id':4,'method':'logout','params':{}}
+         <-- {'id':4,'result':{}}
+         --> {'id':5,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':5,'error':{'code':-32000}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn modes_and_models_are_options_by_another_name() {
+    let (mut peer, agent) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':2,'result':{'sessionId':'$s','modes':{'currentModeId':'ask','availableModes':[{'id':'ask','name':'Ask'},{'id':'code','name':'Code'}]},'configOptions':[{'id':'m','category':'mode'},{'id':'l','category':'model'}]}}
+         --> {'id':3,'method':'session/set_mode','params':{'sessionId':'$s','modeId':'code'}}
+         <-- {'id':3,'result':{}}
+         --> {'id':4,'method':'session/set_mode','params':{'sessionId':'$s'}}
+         <-- {'id':4,'error':{'code':-32602}}",
+    )
+    .await;
+    peer.play(
+        "--> {'id':5,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':5,'result':{'sessionId':'$t'}}
+         --> {'id':6,'method':'session/set_model','params':{'sessionId':'$t','modelId':'small'}}
+         <-- {'id':6,'result':{}}",
+    )
+    .await;
+    let log = agent.0.lock().unwrap().log.join("; ");
+    assert!(log.contains("set \"m\" Id(\"code\")") || log.contains("set m Id(\"code\")"), "{log}");
+    assert!(log.contains("set l Id(\"small\")"), "{log}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_open_is_opened_anew_and_closed_when_deleted() {
+    let (mut peer, agent) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'session/load','params':{'sessionId':'old','cwd':'/tmp','mcpServers':[]}}
+         <-- {'method':'session/update','params':{'sessionId':'old','update':{'content':{'text':'history'}}}}
+         <-- {'id':2,'result':{}}
+         --> {'id':3,'method':'session/resume','params':{'sessionId':'old','cwd':'/tmp'}}
+         <-- {'id':3,'result':{}}
+         --> {'id':4,'method':'session/prompt','params':{'sessionId':'old','prompt':[{'type':'text','text':'wait'}]}}
+         <-- {'method':'session/update'}
+         # A session that is at work is not opened anew.
+         --> {'id':5,'method':'session/resume','params':{'sessionId':'old','cwd':'/tmp'}}
+         <-- {'id':5,'error':{'code':-32602}}
+         --> {'id':6,'method':'session/delete','params':{'sessionId':'old'}}
+         <-- {'id':4,'result':{'stopReason':'cancelled'}}
+         <-- {'id':6,'result':{}}
+         --> {'id':7,'method':'session/prompt','params':{'sessionId':'old','prompt':[{'type':'text','text':'x'}]}}
+         <-- {'id':7,'error':{'code':-32002}}",
+    )
+    .await;
+    let expected = ["restore old true", "close", "restore old false", "close", "delete old"];
+    assert_eq!(agent.0.lock().unwrap().log, expected);
+}
+
+#[tokio::test]
+async fn cancelling_a_request_cancels_its_turn_and_queued_prompts_wait_their_turn() {
+    let (mut peer, _) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':2,'result':{'sessionId':'$s'}}
+         --> {'id':'a','method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'wait'}]}}
+         --> {'id':'b','method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'second'}]}}
+         <-- {'method':'session/update','params':{'update':{'content':{'text':'wait'}}}}
+         --> {'method':'$/cancel_request','params':{'requestId':'a'}}
+         <-- {'id':'a','result':{'stopReason':'cancelled'}}
+         <-- {'method':'session/update','params':{'update':{'content':{'text':'second'}}}}
+         <-- {'id':'b','result':{'stopReason':'end_turn'}}
+         --> {'id':'c','method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'wait'}]}}
+         --> {'id':'d','method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'never'}]}}
+         <-- {'method':'session/update'}
+         --> {'method':'session/cancel','params':{'sessionId':'$s'}}
+         <-- {'id':'c','result':{'stopReason':'cancelled'}}
+         <-- {'id':'d','result':{'stopReason':'cancelled'}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_as_one_when_its_last_entry_is() {
+    let (mut peer, _) = greeted().await;
+    peer.play(
+        "--> {'id':2,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+         <-- {'id':2,'result':{'sessionId':'$s'}}
+         --> [{'jsonrpc':'2.0','id':3,'method':'session/prompt','params':{'sessionId':'$s','prompt':[{'type':'text','text':'hi'}]}},{'jsonrpc':'2.0','id':4,'method':'_test/add','params':[1,1]},{'jsonrpc':'2.0','method':'_test/note'},7]",
+    )
+    .await;
+    let mut messages = vec![peer.next().await.unwrap(), peer.next().await.unwrap()];
+    let update = messages.remove(0);
+    assert_eq!(update["method"], "session/update");
+    let mut answers: Vec<String> = messages[0]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| {
+            format!(
+                "{} {}",
+                answer["id"],
+                if answer["error"].is_null() { &answer["result"] } else { &answer["error"]["code"] }
+            )
+        })
+        .collect();
+    answers.sort();
+    assert_eq!(answers, ["3 {\"stopReason\":\"end_turn\"}", "4 2", "null -32600"]);
+}
+
+#[tokio::test]
+async fn content_length_frames_are_recognised_and_answered_in_kind() {
+    let (mut near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    tokio::spawn(attache::serve(Full::default()).connect(reader, writer));
+    let mut bytes = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#.to_vec();
+    Framing::ContentLength.finish(&mut bytes, 0);
+    near.write_all(&bytes).await.unwrap();
+    let mut said = vec![0; 16];
+    near.read_exact(&mut said).await.unwrap();
+    assert_eq!(said, b"Content-Length: ");
+}
