@@ -3,21 +3,22 @@
 //! The task never runs user code and never waits for it. What arrives is put into an inbox by a [`Router`], the only part
 //! that differs between agent and client. What is sent is encoded straight into the outbox by whoever sends it.
 
-use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+mod driver;
 
-use attache_proto::frame::{Frame, Framing, Splitter};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use attache_proto::frame::{Framing, Splitter};
 use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
 use attache_proto::method::{Method, Notification, Request};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Call, Event, Outcome, Peer, RequestKey, Side, Violation};
+use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
 use attache_proto::{Decode, Dialect, Encode};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
 
+use self::driver::Driver;
 use crate::{Closed, Error, Limits, Report};
 
 /// The parts of a connection's set-up that both sides share.
@@ -30,6 +31,91 @@ pub(crate) struct Options {
     pub(crate) report: Option<Arc<dyn Fn(Report) + Send + Sync>>,
     pub(crate) tap: Option<Arc<crate::trace::Tap>>,
 }
+
+/// The settings that agents and clients share. `$peer` is what the other end is called.
+macro_rules! connection_settings {
+    ($peer:literal) => {
+        /// Sets other bounds.
+        pub fn limits(mut self, limits: crate::Limits) -> Self {
+            self.options.limits = limits;
+            self
+        }
+
+        /// Frames messages in another way than by lines.
+        pub fn framing(mut self, framing: attache_proto::frame::Framing) -> Self {
+            self.options.framing = Some(framing);
+            self
+        }
+
+        #[doc = concat!("Reports every deviation of the ", $peer, ", also those that are let pass without harm.")]
+        pub fn strict(mut self) -> Self {
+            self.options.strict = true;
+            self
+        }
+
+        /// Refuses batches, as the newest implementations do.
+        pub fn refuse_batches(mut self) -> Self {
+            self.options.refuse_batches = true;
+            self
+        }
+
+        #[doc = concat!("Is told what the ", $peer, " did wrong, and what could not be said in the agreed version.")]
+        /// Must not block.
+        pub fn on_report(mut self, report: impl Fn(crate::Report) + Send + Sync + 'static) -> Self {
+            self.options.report = Some(std::sync::Arc::new(report));
+            self
+        }
+
+        /// Writes down every message.
+        pub fn trace(mut self, tap: crate::trace::Tap) -> Self {
+            self.options.tap = Some(std::sync::Arc::new(tap));
+            self
+        }
+    };
+}
+
+/// What can be sent to a peer of either side, for what has no method of its own.
+macro_rules! free_speech {
+    () => {
+        /// Sends any request of the protocol, for what has no method of its own here.
+        pub async fn call<Q: attache_proto::method::Request>(&self, request: &Q) -> Result<Q::Response, crate::Error> {
+            self.0.link.call(request).await
+        }
+
+        /// Sends any notification of the protocol.
+        pub async fn notify<N: attache_proto::method::Notification>(
+            &self,
+            notification: &N,
+        ) -> Result<(), crate::Error> {
+            self.0.link.notify(notification).await
+        }
+
+        /// Sends several messages as one. Only peers that speak the draft of version 2 take that.
+        pub async fn send_batch(&self, batch: crate::Batch) -> Result<(), crate::Error> {
+            batch.send(&self.0.link).await
+        }
+
+        /// Calls an extension method, whose name begins with `_`.
+        pub async fn call_extension<T: serde::de::DeserializeOwned>(
+            &self,
+            method: &str,
+            params: &(impl serde::Serialize + ?Sized),
+        ) -> Result<T, crate::Error> {
+            crate::extension::call(&self.0.link, method, params).await
+        }
+
+        /// Sends a notification of an extension method, whose name begins with `_`.
+        pub async fn notify_extension(
+            &self,
+            method: &str,
+            params: &(impl serde::Serialize + ?Sized),
+        ) -> Result<(), crate::Error> {
+            crate::extension::notify(&self.0.link, method, params).await
+        }
+    };
+}
+
+pub(crate) use {connection_settings, free_speech};
 
 /// What one side does with what arrives. Called with the state locked: it must be quick and must not block.
 pub(crate) trait Router: Send + Sized + 'static {
@@ -431,248 +517,5 @@ impl<R: Router> Drop for Abandon<'_, R> {
         if let Some(key) = self.key {
             self.link.with(|_, port| port.peer.abandon(key, port.out));
         }
-    }
-}
-
-/// The task: moves bytes, and nothing else.
-struct Driver<R: Router> {
-    link: Link<R>,
-    reader: Box<dyn AsyncRead + Send + Unpin>,
-    writer: Box<dyn AsyncWrite + Send + Unpin>,
-    splitter: Splitter,
-    writing: Vec<u8>,
-    written: usize,
-    needs_flush: bool,
-    read_done: bool,
-    knows_framing: bool,
-}
-
-impl<R: Router> Driver<R> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
-        // Registered first: whatever changes from here on wakes us.
-        self.link.lock().driver = Some(cx.waker().clone());
-        let is_reading = self.link.lock().ended.is_none();
-        if is_reading && let Err(reason) = self.poll_read(cx) {
-            // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
-            let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
-            self.end_reading(&reason);
-            if !half {
-                self.end(reason);
-            }
-        }
-        match self.poll_write(cx) {
-            Poll::Ready(Ok(())) => {
-                let state = self.link.lock();
-                let closed = state.closed.clone();
-                if closed.is_none() && !state.closing {
-                    return Poll::Pending;
-                }
-                drop(state);
-                self.end(Closed::ByUs);
-                // The peer sees the end of our stream only when the writer is shut down.
-                let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
-                Poll::Ready(closed.unwrap_or(Closed::ByUs))
-            }
-            Poll::Ready(Err(error)) => {
-                self.end(Closed::Io(error.kind()));
-                let closed = self.link.closed().unwrap_or(Closed::ByUs);
-                Poll::Ready(closed)
-            }
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Closed> {
-        loop {
-            {
-                let mut state = self.link.lock();
-                state.paused = self.link.must_pause(&mut state);
-                if state.paused || self.read_done {
-                    return Ok(());
-                }
-            }
-            let mut buffer = ReadBuf::new(self.splitter.space());
-            match Pin::new(&mut self.reader).poll_read(cx, &mut buffer) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
-                Poll::Ready(Ok(())) => {
-                    let count = buffer.filled().len();
-                    self.splitter.filled(count);
-                    if count == 0 {
-                        self.read_done = true;
-                    }
-                    self.handle_frames()?;
-                    if count == 0 {
-                        return Err(Closed::ByPeer);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Hands every whole frame to the state, with one lock for all of them.
-    fn handle_frames(&mut self) -> Result<(), Closed> {
-        let mut state = self.link.lock();
-        let before = state.out.len();
-        let options = &self.link.0.options;
-        loop {
-            let frame = match self.splitter.next_frame() {
-                None if self.read_done => self.splitter.last_frame(),
-                frame => frame,
-            };
-            let Some(frame) = frame else { break };
-            match frame {
-                Frame::Message(text) => {
-                    if let Some(tap) = &options.tap {
-                        tap.received(text);
-                    }
-                    if self.knows_framing {
-                        state.handle_message(text, &options.limits);
-                    } else {
-                        // The first message shows how the peer frames, and wants to be framed to.
-                        let text = text.to_owned();
-                        if let Some(framing) = self.splitter.framing() {
-                            self.knows_framing = true;
-                            state.peer.set_framing(framing);
-                        }
-                        state.handle_message(&text, &options.limits);
-                    }
-                }
-                Frame::Junk(junk) => {
-                    let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
-                    reports.push(Report::Violation(peer.handle_junk(junk, out)));
-                    *in_a_row += 1;
-                }
-            }
-            if state.junk > options.limits.junk {
-                return Err(Closed::Junk);
-            }
-            // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
-            if state.unwritten() > options.limits.outbox + options.limits.overdraft {
-                return Err(Closed::NotReading);
-            }
-        }
-        self.link.after_change(state, before);
-        Ok(())
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            if self.written == self.writing.len() {
-                self.writing.clear();
-                self.written = 0;
-                let mut state = self.link.lock();
-                std::mem::swap(&mut self.writing, &mut state.out);
-                state.writing = self.writing.len();
-                if state.out.capacity() > 4 * self.link.limits().outbox {
-                    // A large message is through: its space is given back.
-                    state.out = Vec::new();
-                }
-                drop(state);
-                self.link.0.room.notify_waiters();
-                if self.writing.is_empty() {
-                    break;
-                }
-            }
-            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.writing[self.written..]))?;
-            if count == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.needs_flush = true;
-            self.written += count;
-            self.link.lock().writing = self.writing.len() - self.written;
-        }
-        if self.needs_flush {
-            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
-            self.needs_flush = false;
-        }
-        self.link.0.flushed.notify_waiters();
-        Poll::Ready(Ok(()))
-    }
-
-    /// No more answers will come: everybody who waits for one is told why.
-    fn end_reading(&mut self, reason: &Closed) {
-        let mut state = self.link.lock();
-        if state.ended.is_some() {
-            return;
-        }
-        state.ended = Some(reason.clone());
-        let waiting = state.peer.close();
-        state.router.closed(reason);
-        drop(state);
-        for waiter in waiting {
-            if let Waiter::Call(sender) = waiter {
-                let _ = sender.send(Err(Error::Closed(reason.clone())));
-            }
-        }
-    }
-
-    /// Ends the connection: everybody who waits is told why.
-    fn end(&mut self, reason: Closed) {
-        self.end_reading(&reason);
-        let mut state = self.link.lock();
-        if state.closed.is_some() {
-            return;
-        }
-        state.closed = Some(reason);
-        drop(state);
-        self.link.0.room.notify_waiters();
-        self.link.0.flushed.notify_waiters();
-        self.link.0.settled.notify_waiters();
-    }
-}
-
-/// When the task is dropped, nobody may be left waiting.
-impl<R: Router> Drop for Driver<R> {
-    fn drop(&mut self) {
-        self.end(Closed::ByUs);
-    }
-}
-
-impl<R: Router> State<R> {
-    fn handle_message(&mut self, text: &str, limits: &Limits) {
-        let events = self.peer.handle_frame(text, &mut self.out);
-        let mut is_junk = false;
-        for event in events {
-            let (router, mut port) = self.split();
-            match event {
-                Event::Call { call, method, params } => {
-                    if port.peer.owed() > limits.requests {
-                        port.violation(Violation::TooManyRequests);
-                        port.refuse(call, &ErrorObject::rate_limited(1));
-                        continue;
-                    }
-                    router.call(&mut port, call, &method, params, text.len());
-                }
-                Event::Notification { method, params } => {
-                    router.notification(&mut port, &method, params, text.len());
-                }
-                Event::Answer { waiter: Waiter::Call(sender), outcome } => {
-                    let _ = sender.send(own(outcome));
-                }
-                Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
-                    router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
-                }
-                Event::Cancel(call) => router.cancel(&mut port, call),
-                Event::Violation(violation) => {
-                    is_junk |= matches!(violation, Violation::NotJson | Violation::NotAnObject);
-                    port.violation(violation);
-                }
-            }
-        }
-        self.junk = if is_junk { self.junk + 1 } else { 0 };
-        if is_junk && self.printed.len() < PRINTED {
-            let clean = text.chars().filter(|char| !char.is_control() || *char == '\t').take(PRINTED);
-            self.printed.extend(clean);
-            self.printed.push('\n');
-        }
-    }
-}
-
-fn own(outcome: Outcome<'_>) -> Result<RawJson, Error> {
-    match outcome {
-        Ok(text) => RawJson::new(text).map_err(|error| Error::BadAnswer { method: "the request", error }),
-        Err(error) => Err(Error::Refused(error)),
     }
 }

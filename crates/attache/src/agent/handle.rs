@@ -6,17 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_proto::Dialect;
 use attache_proto::dialect::Speaker;
 use attache_proto::json::Writer;
-use attache_proto::method::{Notification, Request};
 use attache_proto::model::{
     AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigId, ConfigOption, ConfigOptionsUpdate, ConfigSetting,
     ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationMode, ErrorObject, Implementation,
     MessageChunk, MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate,
     ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
 };
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use super::router::{AgentRouter, Flag, OptionChange};
+use super::flag::Flag;
+use super::router::{AgentRouter, OptionChange};
 use super::session::answer_option_change;
 use super::{Ask, Decision, Terminal, ToolCall};
 use crate::Error;
@@ -217,34 +215,7 @@ impl SessionHandle {
         self.call(&request).await
     }
 
-    /// Sends any request of the protocol, for what has no method of its own here.
-    pub async fn call<Q: Request>(&self, request: &Q) -> Result<Q::Response, Error> {
-        self.0.link.call(request).await
-    }
-
-    /// Sends any notification of the protocol.
-    pub async fn notify<N: Notification>(&self, notification: &N) -> Result<(), Error> {
-        self.0.link.notify(notification).await
-    }
-
-    /// Sends several messages as one. Only peers that speak the draft of version 2 take that.
-    pub async fn send_batch(&self, batch: crate::Batch) -> Result<(), Error> {
-        batch.send(&self.0.link).await
-    }
-
-    /// Calls an extension method, whose name begins with `_`.
-    pub async fn call_extension<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: &(impl Serialize + ?Sized),
-    ) -> Result<T, Error> {
-        crate::extension::call(&self.0.link, method, params).await
-    }
-
-    /// Sends a notification of an extension method, whose name begins with `_`.
-    pub async fn notify_extension(&self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        crate::extension::notify(&self.0.link, method, params).await
-    }
+    crate::link::free_speech!();
 
     pub(super) fn link(&self) -> &Link<AgentRouter> {
         &self.0.link

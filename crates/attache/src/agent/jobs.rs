@@ -24,8 +24,8 @@ use super::{Agent, ClientInfo, OpenRequest, Opened, SessionHandle};
 use crate::link::Link;
 use crate::{Closed, Error};
 
-/// How long answers that are still owed are waited for when the client has closed its end.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How much longer than a cancelled turn everything else may take when the client has closed its end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The tasks of the open sessions. They end with the server.
 type Sessions = Arc<Mutex<JoinSet<()>>>;
@@ -49,10 +49,17 @@ pub(super) async fn run<A: Agent>(
         let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
         tasks.spawn(async move { run_job(&server, &link, job, &sessions).await });
     }
-    // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads.
-    let _ = tokio::time::timeout(LAST_WORDS, link.settled()).await;
+    // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads, and
+    // sessions get to put their things away.
+    let last_words = link.limits().cancel_grace + LAST_WORDS;
+    let mut open = std::mem::take(&mut *sessions.lock().unwrap_or_else(PoisonError::into_inner));
+    let _ = tokio::time::timeout(last_words, async {
+        link.settled().await;
+        while open.join_next().await.is_some() {}
+    })
+    .await;
     link.close();
-    match tokio::time::timeout(LAST_WORDS, end).await {
+    match tokio::time::timeout(last_words, end).await {
         Ok(Ok(Closed::ByPeer | Closed::ByUs)) | Err(_) => Ok(()),
         // A client that is gone without a word has closed its end too.
         Ok(Ok(Closed::Io(std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset))) => Ok(()),

@@ -1,6 +1,7 @@
 //! The agent's end: answer prompts, and ask the client for what a turn needs.
 
 mod ask;
+mod flag;
 mod handle;
 mod jobs;
 mod router;

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use attache_proto::Dialect;
@@ -14,36 +13,12 @@ use attache_proto::model::{
     PromptRequest, SessionId,
 };
 use attache_proto::rpc::{Call, Side, Violation};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
+use super::flag::Flag;
 use super::handle::ClientInfo;
 use crate::link::{Port, Router};
 use crate::{Closed, Error};
-
-/// Says once and for all that something is cancelled.
-#[derive(Debug, Default)]
-pub(crate) struct Flag {
-    raised: AtomicBool,
-    notify: Notify,
-}
-
-impl Flag {
-    pub(crate) fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
-        self.notify.notify_waiters();
-    }
-
-    pub(crate) fn is_raised(&self) -> bool {
-        self.raised.load(Ordering::Acquire)
-    }
-
-    pub(crate) async fn raised(&self) {
-        let notified = self.notify.notified();
-        if !self.is_raised() {
-            notified.await;
-        }
-    }
-}
 
 /// A request that belongs to no open session, for the server to run.
 pub(crate) struct Job {

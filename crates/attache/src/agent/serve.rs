@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use attache_proto::frame::Framing;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{Method, Request};
 use attache_proto::model::{
@@ -21,7 +20,7 @@ use super::jobs::run;
 use super::router::Features;
 use super::{Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Session, SessionHandle, Turn};
 use crate::link::Options;
-use crate::{Closed, Error, Limits, Prompt, Report, Stop};
+use crate::{Closed, Error, Prompt, Stop};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type OpenResult<A> = Result<Opened<<A as Agent>::Session>, Error>;
@@ -283,41 +282,7 @@ impl<A: Agent> Server<A> {
         self
     }
 
-    /// Sets other bounds.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Frames messages in another way than by lines.
-    pub fn framing(mut self, framing: Framing) -> Self {
-        self.options.framing = Some(framing);
-        self
-    }
-
-    /// Reports every deviation of the client, also those that are let pass without harm.
-    pub fn strict(mut self) -> Self {
-        self.options.strict = true;
-        self
-    }
-
-    /// Refuses batches, as the newest implementations do.
-    pub fn refuse_batches(mut self) -> Self {
-        self.options.refuse_batches = true;
-        self
-    }
-
-    /// Is told what the client did wrong, and what could not be said in the agreed version. Must not block.
-    pub fn on_report(mut self, report: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        self.options.report = Some(Arc::new(report));
-        self
-    }
-
-    /// Writes down every message.
-    pub fn trace(mut self, tap: crate::trace::Tap) -> Self {
-        self.options.tap = Some(Arc::new(tap));
-        self
-    }
+    crate::link::connection_settings!("client");
 
     /// Serves on the process's own stdin and stdout until the client closes them.
     ///

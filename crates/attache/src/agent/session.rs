@@ -12,7 +12,8 @@ use attache_proto::model::{
 };
 use attache_proto::rpc::Call;
 
-use super::router::{AgentRouter, Command, Flag, OptionChange};
+use super::flag::Flag;
+use super::router::{AgentRouter, Command, OptionChange};
 use super::{Session, SessionHandle, Turn};
 use crate::link::Link;
 use crate::{Error, Prompt, Stop};

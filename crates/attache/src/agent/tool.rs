@@ -10,7 +10,7 @@ use attache_proto::model::{
 };
 
 use super::SessionHandle;
-use super::router::Flag;
+use super::flag::Flag;
 use crate::Error;
 
 /// A tool call that is shown to the person. Dropped before it is completed, it is shown as failed.

@@ -8,16 +8,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use attache_proto::Dialect;
-use attache_proto::frame::Framing;
 use attache_proto::json::{RawJson, Reader, Writer};
-use attache_proto::method::{Notification, Request};
 use attache_proto::model::{
     AgentCapabilities, AuthMethod, AuthMethodId, AuthenticateRequest, Capability, ClientCapabilities,
     DeleteSessionRequest, ElicitationCapabilities, Implementation, InitializeRequest, InitializeResponse,
     ListSessionsRequest, ListSessionsResponse, LogoutRequest, SessionCapabilities, SessionId,
 };
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
@@ -26,7 +22,7 @@ use super::router::ClientRouter;
 use super::session::SessionBuilder;
 use crate::link::{Link, Options};
 use crate::process::{Command, ExitStatus, Process};
-use crate::{Closed, Error, LaunchFailure, Limits, Report};
+use crate::{Closed, Error, LaunchFailure};
 
 /// How long an agent gets to end by itself when its input is closed, and again after it was asked to.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
@@ -138,41 +134,7 @@ impl Client {
         self
     }
 
-    /// Sets other bounds.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.options.limits = limits;
-        self
-    }
-
-    /// Frames messages in another way than by lines.
-    pub fn framing(mut self, framing: Framing) -> Self {
-        self.options.framing = Some(framing);
-        self
-    }
-
-    /// Reports every deviation of the agent, also those that are let pass without harm.
-    pub fn strict(mut self) -> Self {
-        self.options.strict = true;
-        self
-    }
-
-    /// Refuses batches, as the newest implementations do.
-    pub fn refuse_batches(mut self) -> Self {
-        self.options.refuse_batches = true;
-        self
-    }
-
-    /// Is told what the agent did wrong, and what could not be said in the agreed version. Must not block.
-    pub fn on_report(mut self, report: impl Fn(Report) + Send + Sync + 'static) -> Self {
-        self.options.report = Some(Arc::new(report));
-        self
-    }
-
-    /// Writes down every message.
-    pub fn trace(mut self, tap: crate::trace::Tap) -> Self {
-        self.options.tap = Some(Arc::new(tap));
-        self
-    }
+    crate::link::connection_settings!("agent");
 
     /// Starts an agent as a process of its own and greets it.
     pub async fn launch(self, command: impl Into<Command>) -> Result<Connection, Error> {
@@ -442,34 +404,7 @@ impl Connection {
         Ok(super::session::event(&self.0, item))
     }
 
-    /// Sends any request of the protocol, for what has no method of its own here.
-    pub async fn call<Q: Request>(&self, request: &Q) -> Result<Q::Response, Error> {
-        self.0.link.call(request).await
-    }
-
-    /// Sends any notification of the protocol.
-    pub async fn notify<N: Notification>(&self, notification: &N) -> Result<(), Error> {
-        self.0.link.notify(notification).await
-    }
-
-    /// Sends several messages as one. Only peers that speak the draft of version 2 take that.
-    pub async fn send_batch(&self, batch: crate::Batch) -> Result<(), Error> {
-        batch.send(&self.0.link).await
-    }
-
-    /// Calls an extension method, whose name begins with `_`.
-    pub async fn call_extension<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: &(impl Serialize + ?Sized),
-    ) -> Result<T, Error> {
-        crate::extension::call(&self.0.link, method, params).await
-    }
-
-    /// Sends a notification of an extension method, whose name begins with `_`.
-    pub async fn notify_extension(&self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        crate::extension::notify(&self.0.link, method, params).await
-    }
+    crate::link::free_speech!();
 
     /// Ends the connection: what is still to be sent is sent, then an agent that we started is given time to end and is
     /// ended with all its processes if it does not.

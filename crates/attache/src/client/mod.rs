@@ -4,7 +4,9 @@ mod connect;
 mod event;
 mod router;
 mod session;
+mod turn;
 
 pub use connect::{Client, Connection, Protocol};
 pub use event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
-pub use session::{Session, SessionBuilder, Turn};
+pub use session::{Session, SessionBuilder};
+pub use turn::Turn;

@@ -12,13 +12,14 @@ use attache_proto::model::{
     ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValues,
     ContentBlock, LoadSessionRequest, McpServer, Meta, ModeState, ModelState, NewSessionRequest, PromptRequest,
     ReplayFrom, ResumeSessionRequest, SessionCapabilities, SessionId, SetConfigOptionRequest, SetModeRequest,
-    SetModelRequest, StopReason, TerminalId, ToolCallId, Usage,
+    SetModelRequest, TerminalId, ToolCallId,
 };
 
 use super::connect::Shared;
 use super::event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
-use super::router::{End, Item, PromptTicket, cancelled_permission};
-use crate::link::Waiter;
+use super::router::{ClientRouter, Item, PromptTicket, cancelled_permission};
+use super::turn::Turn;
+use crate::link::{Link, Waiter};
 use crate::{Error, Prompt};
 
 /// A session that is about to be opened. Made by [`Connection::session`](super::Connection::session).
@@ -308,7 +309,7 @@ impl Session {
                 turn
             })
             .await?;
-        Ok(Turn { session: self.clone(), number, end: None, held: Vec::new() })
+        Ok(Turn::new(self.clone(), number))
     }
 
     /// The next event between turns. Waits until there is one.
@@ -373,6 +374,10 @@ impl Session {
         Ok(link.call(&request).await?.config_options)
     }
 
+    pub(super) fn link(&self) -> &Link<ClientRouter> {
+        &self.0.shared.link
+    }
+
     /// Closes the session: the agent stops what it does and frees what it holds.
     pub async fn close(&self) -> Result<(), Error> {
         let shared = &self.0.shared;
@@ -413,7 +418,7 @@ impl Session {
         Ok(())
     }
 
-    fn send_cancel(
+    pub(super) fn send_cancel(
         &self,
         router: &mut super::router::ClientRouter,
         port: &mut crate::link::Port<'_, super::router::ClientRouter>,
@@ -426,7 +431,7 @@ impl Session {
         }
     }
 
-    async fn take(&self) -> Result<Item, Error> {
+    pub(super) async fn take(&self) -> Result<Item, Error> {
         poll_fn(|cx| {
             let taken = self.0.shared.link.with(|router, _| router.take(Some(self.id()), cx.waker()));
             taken.map_or(Poll::Pending, Poll::Ready)
@@ -434,7 +439,7 @@ impl Session {
         .await
     }
 
-    fn event(&self, item: Item) -> Event {
+    pub(super) fn event(&self, item: Item) -> Event {
         event(&self.0.shared, item)
     }
 }
@@ -460,98 +465,5 @@ pub(super) fn event(shared: &Arc<Shared>, item: Item) -> Event {
             other => unreachable!("the router lets only offered requests through, not {:?}", other.method()),
         },
         Item::End(..) => unreachable!("the end of a turn is taken before events are made"),
-    }
-}
-
-/// A turn of the agent: what happens between a prompt and its end.
-///
-/// Read it to the end. Dropped before that, it cancels.
-#[derive(Debug)]
-#[must_use = "a turn that is dropped is cancelled"]
-pub struct Turn {
-    session: Session,
-    number: u64,
-    end: Option<End>,
-    /// Ends of other turns that were met on the way.
-    held: Vec<(u64, Result<End, Error>)>,
-}
-
-impl Turn {
-    /// The next event; `None` once the turn has ended. An error when the prompt failed or the connection ended.
-    pub async fn next(&mut self) -> Result<Option<Event>, Error> {
-        if self.end.is_some() {
-            return Ok(None);
-        }
-        loop {
-            match self.session.take().await? {
-                Item::End(turn, end) if turn == self.number => {
-                    let failed = End { stop: StopReason::Error, usage: None };
-                    match end {
-                        Ok(end) => {
-                            self.end = Some(end);
-                            return Ok(None);
-                        }
-                        Err(error) => {
-                            self.end = Some(failed);
-                            return Err(error);
-                        }
-                    }
-                }
-                Item::End(turn, end) => self.held.push((turn, end)),
-                item => return Ok(Some(self.session.event(item))),
-            }
-        }
-    }
-
-    /// Why the turn ended, once it has.
-    pub fn stop(&self) -> Option<&StopReason> {
-        self.end.as_ref().map(|end| &end.stop)
-    }
-
-    /// The tokens of the turn, where the agent tells.
-    pub fn usage(&self) -> Option<&Usage> {
-        self.end.as_ref().and_then(|end| end.usage.as_ref())
-    }
-
-    /// Asks the agent to stop. The turn goes on until the agent has, usually with the stop reason `cancelled`.
-    pub async fn cancel(&self) -> Result<(), Error> {
-        let cancel = CancelNotification::new(self.session.id().clone());
-        let link = &self.session.0.shared.link;
-        link.send(|router, port| self.session.send_cancel(router, port, Some(self.number), &cancel)).await
-    }
-
-    /// Reads the turn to its end and returns the text of the agent's messages. Everything the agent asks is declined.
-    pub async fn text(mut self) -> Result<String, Error> {
-        use attache_proto::model::SessionUpdate;
-        let mut text = String::new();
-        while let Some(event) = self.next().await? {
-            match event {
-                Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => {
-                    text.push_str(chunk.content.as_text().unwrap_or_default());
-                }
-                Event::Update(SessionUpdate::AgentMessage(message)) => {
-                    if let Some(blocks) = message.content.set() {
-                        text.extend(blocks.iter().filter_map(ContentBlock::as_text));
-                    }
-                }
-                other => other.decline().await?,
-            }
-        }
-        Ok(text)
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let link = &self.session.0.shared.link;
-        link.with(|router, port| {
-            for (turn, end) in self.held.drain(..).rev() {
-                router.put_back(self.session.id(), Item::End(turn, end));
-            }
-            if self.end.is_none() && router.is_open(self.session.id(), self.number) {
-                let cancel = CancelNotification::new(self.session.id().clone());
-                self.session.send_cancel(router, port, Some(self.number), &cancel);
-            }
-        });
     }
 }
