@@ -1,7 +1,7 @@
 //! Text, numbers and lists on the wire.
 
-use super::{Decode, Encode};
-use crate::json::{DecodeError, Reader, Reason, Writer};
+use super::{Decode, Encode, read_at};
+use crate::json::{DecodeError, Place, Reader, Reason, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -11,8 +11,7 @@ impl<T: Decode> Decode for Vec<T> {
         let mut items = Vec::new();
         let mut first = true;
         while reader.next_item(&mut first)? {
-            let index = items.len();
-            items.push(reader.within(|error| error.in_item(index), T::decode)?);
+            items.push(read_at(Place::Item(items.len()), reader, T::decode)?);
         }
         Ok(items)
     }

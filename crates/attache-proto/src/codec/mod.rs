@@ -11,7 +11,7 @@ pub(crate) use modes::*;
 pub(crate) use tables::*;
 
 use crate::Dialect;
-use crate::json::{DecodeError, Reader, Reason, Writer};
+use crate::json::{DecodeError, Place, Reader, Reason, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -72,6 +72,19 @@ impl Key {
     }
 }
 
+/// Writes one field that all dialects name alike; `key` is `,"name":`.
+pub(crate) fn write_only<T, M: Mode<T>>(key: &'static str, value: &T, writer: &mut Writer<'_>) {
+    let dialect = writer.dialect();
+    if M::skips(value, dialect) {
+        return;
+    }
+    if !M::is_known_to(value, dialect) {
+        return writer.lose(&key[2..key.len() - 2]);
+    }
+    writer.quoted_key(key);
+    M::write(value, writer);
+}
+
 /// Writes one field of an object, or notes that the dialect has no word for it.
 pub(crate) fn write_field<T, M: Mode<T>>(key: &Key, value: &T, writer: &mut Writer<'_>) {
     let dialect = writer.dialect();
@@ -98,6 +111,20 @@ pub(crate) struct Slot<T> {
 impl<T> Slot<T> {
     pub(crate) const EMPTY: Self = Slot { value: None, own: false };
 
+    /// Reads a field that has one name into its place. Twice is an error.
+    pub(crate) fn fill_only(
+        &mut self,
+        field: &'static str,
+        reader: &mut Reader<'_>,
+        read: fn(&mut Reader<'_>) -> Result<T>,
+    ) -> Result<()> {
+        if self.value.is_some() {
+            return Err(DecodeError::new(Reason::Duplicate).in_field(field));
+        }
+        self.value = Some(read_at(Place::Field(field), reader, read)?);
+        Ok(())
+    }
+
     /// Reads a field into its place. The same name twice is an error; of two names the dialect's own wins.
     pub(crate) fn fill(
         &mut self,
@@ -116,9 +143,25 @@ impl<T> Slot<T> {
                 return Err(DecodeError::new(Reason::Duplicate).in_field(field));
             }
         }
-        self.value = Some(reader.within(|error| error.in_field(field), read)?);
+        self.value = Some(read_at(Place::Field(field), reader, read)?);
         self.own = own;
         Ok(())
+    }
+}
+
+/// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.
+pub(crate) fn read_at<T>(place: Place, reader: &mut Reader<'_>, read: fn(&mut Reader<'_>) -> Result<T>) -> Result<T> {
+    let noted = reader.noted();
+    match read(reader) {
+        Ok(value) => {
+            reader.place_since(noted, place);
+            Ok(value)
+        }
+        Err(mut error) => {
+            error.put_in(place);
+            reader.place_since(noted, place);
+            Err(error)
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The modes of a record's fields: what absence means, which mistakes are let pass, when a field is left out.
 
-use super::{Decode, Encode, Key};
+use super::{Decode, Encode, Key, read_at};
 use crate::Dialect;
-use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
+use crate::json::{DecodeError, Kind, Place, Reader, Reason, Writer};
 use crate::model::{Capability, EnvVariable, Patch, Secret};
 
 type Result<T> = std::result::Result<T, DecodeError>;
@@ -595,13 +595,14 @@ fn missing(key: &Key, reader: &Reader<'_>) -> DecodeError {
 }
 
 fn lenient<T: Default>(reader: &mut Reader<'_>, read: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {
-    Ok(match reader.attempt(read)? {
-        Ok(value) => value,
+    let before = reader.mark();
+    match read(reader) {
+        Ok(value) => Ok(value),
         Err(error) => {
-            reader.tolerate(error);
-            T::default()
+            reader.forgive(before, error)?;
+            Ok(T::default())
         }
-    })
+    }
 }
 
 fn good_items<T: Decode>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
@@ -610,10 +611,10 @@ fn good_items<T: Decode>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
     let mut first = true;
     let mut index = 0;
     while reader.next_item(&mut first)? {
-        let place = |error: DecodeError| error.in_item(index);
-        match reader.attempt(|reader| reader.within(place, T::decode))? {
+        let before = reader.mark();
+        match read_at(Place::Item(index), reader, T::decode) {
             Ok(item) => items.push(item),
-            Err(error) => reader.tolerate(error),
+            Err(error) => reader.forgive(before, error)?,
         }
         index += 1;
     }

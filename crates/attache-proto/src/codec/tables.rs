@@ -31,6 +31,36 @@ macro_rules! key {
     };
 }
 
+/// Whether a name is one of a key's. One name for all dialects is compared with a constant, which costs next to nothing.
+macro_rules! is_key {
+    ($found:ident, $name:literal) => {
+        $found == $name
+    };
+    ($found:ident, $names:tt) => {
+        const { crate::codec::key!($names) }.matches($found)
+    };
+}
+
+/// Writes a field. The quotes around a name that all dialects share are put there by the compiler.
+macro_rules! write {
+    ($mode:ty, $type:ty, $value:expr, $writer:ident, $name:literal) => {
+        crate::codec::write_only::<$type, $mode>(concat!(",\"", $name, "\":"), $value, $writer)
+    };
+    ($mode:ty, $type:ty, $value:expr, $writer:ident, $names:tt) => {
+        crate::codec::write_field::<$type, $mode>(&const { crate::codec::key!($names) }, $value, $writer)
+    };
+}
+
+/// Reads a field into its place.
+macro_rules! fill {
+    ($slot:ident, $found:ident, $reader:ident, $read:expr, $name:literal) => {
+        $slot.fill_only($name, $reader, $read)
+    };
+    ($slot:ident, $found:ident, $reader:ident, $read:expr, $names:tt) => {
+        $slot.fill(&const { crate::codec::key!($names) }, $found, $reader, $read)
+    };
+}
+
 /// Types that are JSON objects: rows `field: Type = "key"` that must be there, lists among them whose wrong items are
 /// dropped, and rows `field: Type = Mode "key"`.
 /// The key is one name, or `["v1", "draft", "v2"]`. A `flat` row has no key: its fields stand in the same object.
@@ -128,11 +158,9 @@ macro_rules! record_body {
             /// Writes the fields into an object that is open already.
             #[allow(unused_variables)]
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
-                $( crate::codec::write_field::<$required_type, crate::codec::$required_mode>(
-                    &const { crate::codec::key!($required_key) }, &self.$required, writer); )*
+                $( crate::codec::write!(crate::codec::$required_mode, $required_type, &self.$required, writer, $required_key); )*
                 $( self.$flat.encode_fields(writer); )*
-                $( crate::codec::write_field::<$field_type, crate::codec::$mode>(
-                    &const { crate::codec::key!($key) }, &self.$field, writer); )*
+                $( crate::codec::write!(crate::codec::$mode, $field_type, &self.$field, writer, $key); )*
             }
         }
 
@@ -143,21 +171,18 @@ macro_rules! record_body {
                 $( let $flat = reader.look_ahead(<$flat_type as crate::codec::Decode>::decode)?; )*
                 $( let mut $required = crate::codec::Slot::<$required_type>::EMPTY; )*
                 $( let mut $field = crate::codec::Slot::<$field_type>::EMPTY; )*
-                reader.begin_object()?;
-                let mut first = true;
-                while let Some(name) = reader.next_key(&mut first)? {
-                    $( if const { crate::codec::key!($required_key) }.matches(&name) {
-                        let key = &const { crate::codec::key!($required_key) };
-                        $required.fill(key, &name, reader, <crate::codec::$required_mode as crate::codec::Mode<$required_type>>::read)?;
-                        continue;
+                // A closure, so that the loop around it is compiled once for all records.
+                reader.object(&mut |name, reader| {
+                    $( if crate::codec::is_key!(name, $required_key) {
+                        return crate::codec::fill!($required, name, reader,
+                            <crate::codec::$required_mode as crate::codec::Mode<$required_type>>::read, $required_key);
                     } )*
-                    $( if const { crate::codec::key!($key) }.matches(&name) {
-                        let key = &const { crate::codec::key!($key) };
-                        $field.fill(key, &name, reader, <crate::codec::$mode as crate::codec::Mode<$field_type>>::read)?;
-                        continue;
+                    $( if crate::codec::is_key!(name, $key) {
+                        return crate::codec::fill!($field, name, reader,
+                            <crate::codec::$mode as crate::codec::Mode<$field_type>>::read, $key);
                     } )*
-                    reader.skip()?;
-                }
+                    reader.skip()
+                })?;
                 Ok($name {
                     $( $required: match $required.value {
                         Some(value) => value,
@@ -280,8 +305,7 @@ macro_rules! union {
                         if !crate::codec::known!(dialect $([$($known)+])?) {
                             writer.lose($value);
                         }
-                        writer.key($tag);
-                        writer.string($value);
+                        writer.quoted_key(concat!(",\"", $tag, "\":\"", $value, "\""));
                         value.encode_fields(writer);
                     } )*
                     $name::Other(unknown) => unknown.encode_fields(writer),
@@ -477,6 +501,6 @@ macro_rules! ids {
 }
 
 pub(crate) use {
-    default_of, ids, key, known, null_is_default, payload, record, record_body, record_meta, record_of,
-    serde_through_json, string_enum, union, unknown, unless,
+    default_of, fill, ids, is_key, key, known, null_is_default, payload, record, record_body, record_meta, record_of,
+    serde_through_json, string_enum, union, unknown, unless, write,
 };

@@ -22,7 +22,7 @@ pub enum Reason {
 
 /// One step on the way to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Place {
     Field(&'static str),
     Item(usize),
 }
@@ -42,7 +42,7 @@ pub struct DecodeError(Box<Inner>);
 struct Inner {
     reason: Reason,
     /// Innermost step first: the path grows while the error travels outwards, so a good message pays nothing for it.
-    path: Vec<Step>,
+    path: Vec<Place>,
 }
 
 impl DecodeError {
@@ -62,28 +62,34 @@ impl DecodeError {
         let mut path = String::new();
         for step in self.0.path.iter().rev() {
             match step {
-                Step::Field(name) if path.is_empty() => path.push_str(name),
-                Step::Field(name) => {
+                Place::Field(name) if path.is_empty() => path.push_str(name),
+                Place::Field(name) => {
                     path.push('.');
                     path.push_str(name);
                 }
-                Step::Item(index) => path.push_str(&format!("[{index}]")),
+                Place::Item(index) => path.push_str(&format!("[{index}]")),
             }
         }
         path
     }
 
+    /// Names the place of the value in what holds it.
+    #[cold]
+    pub(crate) fn put_in(&mut self, place: Place) {
+        self.0.path.push(place);
+    }
+
     /// The same error, seen from the object that holds the value in `name`.
     #[cold]
     pub fn in_field(mut self, name: &'static str) -> Self {
-        self.0.path.push(Step::Field(name));
+        self.0.path.push(Place::Field(name));
         self
     }
 
     /// The same error, seen from the array that holds the value at `index`.
     #[cold]
     pub fn in_item(mut self, index: usize) -> Self {
-        self.0.path.push(Step::Item(index));
+        self.0.path.push(Place::Item(index));
         self
     }
 }

@@ -6,6 +6,7 @@ mod read;
 mod transcode;
 mod write;
 
+pub(crate) use error::Place;
 pub use error::{DecodeError, Reason};
 pub use raw::RawJson;
 pub use read::{Kind, Reader};

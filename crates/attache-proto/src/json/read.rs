@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::error::Place;
 use super::{DecodeError, MAX_DEPTH, Reason};
 use crate::Dialect;
 use crate::codec::Decode;
@@ -73,19 +74,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.
-    pub(crate) fn within<T>(
-        &mut self,
-        place: impl Fn(DecodeError) -> DecodeError,
-        read: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<T> {
-        let noted = self.tolerated.len();
-        let value = read(self).map_err(&place);
+    /// How much has been let pass so far; for [`place_since`](Self::place_since).
+    pub(crate) fn noted(&self) -> usize {
+        self.tolerated.len()
+    }
+
+    /// Names the place of everything that was let pass since `noted`.
+    pub(crate) fn place_since(&mut self, noted: usize, place: Place) {
         if self.tolerated.len() > noted {
-            let inner = self.tolerated.split_off(noted);
-            self.tolerated.extend(inner.into_iter().map(place));
+            for error in &mut self.tolerated[noted..] {
+                error.put_in(place);
+            }
         }
-        value
     }
 
     /// What comes next.
@@ -147,27 +147,58 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips one value, checking that it is JSON.
+    ///
+    /// Every message passes through here before its params are decoded, so this is one loop without recursion: a bit for
+    /// each container that is open tells whether it is an object.
     pub fn skip(&mut self) -> Result<()> {
-        match self.peek()? {
-            Kind::Null => self.literal("null"),
-            Kind::Bool => self.bool().map(|_| ()),
-            Kind::Number => self.skip_number(),
-            Kind::String => self.skip_string(),
-            Kind::Array => {
-                self.begin_array()?;
-                let mut first = true;
-                while self.next_item(&mut first)? {
-                    self.skip()?;
+        let mut containers: u128 = 0;
+        let outside = self.depth;
+        loop {
+            match self.peek_byte() {
+                Some(b'"') => self.skip_string()?,
+                Some(b'{') => {
+                    self.descend()?;
+                    if self.peek_byte() != Some(b'}') {
+                        containers = containers << 1 | 1;
+                        self.skip_key()?;
+                        continue;
+                    }
+                    self.ascend();
                 }
-                Ok(())
+                Some(b'[') => {
+                    self.descend()?;
+                    if self.peek_byte() != Some(b']') {
+                        containers <<= 1;
+                        continue;
+                    }
+                    self.ascend();
+                }
+                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                _ => return Err(DecodeError::new(Reason::Syntax)),
             }
-            Kind::Object => {
-                self.begin_object()?;
-                let mut first = true;
-                while self.next_key_skipped(&mut first)? {
-                    self.skip()?;
+            // Behind a value: the next one, or the end of the container, and perhaps of those around it.
+            loop {
+                if self.depth == outside {
+                    return Ok(());
                 }
-                Ok(())
+                let is_object = containers & 1 == 1;
+                match self.peek_byte() {
+                    Some(b',') => {
+                        self.position += 1;
+                        if is_object {
+                            self.skip_key()?;
+                        }
+                        break;
+                    }
+                    Some(b'}') if is_object => {}
+                    Some(b']') if !is_object => {}
+                    _ => return Err(DecodeError::new(Reason::Syntax)),
+                }
+                self.ascend();
+                containers >>= 1;
             }
         }
     }
@@ -198,6 +229,16 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
+    /// Reads an object: calls `member` for each key, which has to read or skip the value.
+    pub(crate) fn object(&mut self, member: &mut dyn FnMut(&str, &mut Self) -> Result<()>) -> Result<()> {
+        self.begin_object()?;
+        let mut first = true;
+        while let Some(key) = self.next_key(&mut first)? {
+            member(&key, self)?;
+        }
+        Ok(())
+    }
+
     /// Enters an array.
     pub fn begin_array(&mut self) -> Result<()> {
         if self.peek_byte() != Some(b'[') {
@@ -209,6 +250,20 @@ impl<'a> Reader<'a> {
     /// Whether another item of the array entered last follows; `false` leaves the array.
     pub fn next_item(&mut self, first: &mut bool) -> Result<bool> {
         self.next_member(first, b']')
+    }
+
+    /// Where the reader is; for [`forgive`](Self::forgive).
+    pub(crate) fn mark(&self) -> (usize, u16) {
+        (self.position, self.depth)
+    }
+
+    /// Goes back to the value that could not be read, skips it, and notes what was wrong with it.
+    #[cold]
+    pub(crate) fn forgive(&mut self, before: (usize, u16), error: DecodeError) -> Result<()> {
+        (self.position, self.depth) = before;
+        self.skip()?;
+        self.tolerate(error);
+        Ok(())
     }
 
     /// Reads the value with `read`; when that fails, goes back and skips the value, and returns the error as well.
@@ -266,6 +321,7 @@ impl<'a> Reader<'a> {
         value
     }
 
+    #[inline]
     fn peek_byte(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.position) {
@@ -304,11 +360,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    fn ascend(&mut self) {
+        self.depth -= 1;
+        self.position += 1;
+    }
+
     fn next_member(&mut self, first: &mut bool, close: u8) -> Result<bool> {
         let byte = self.peek_byte();
         if byte == Some(close) {
-            self.position += 1;
-            self.depth -= 1;
+            self.ascend();
             return Ok(false);
         }
         if *first {
@@ -325,16 +385,12 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    fn next_key_skipped(&mut self, first: &mut bool) -> Result<bool> {
-        if !self.next_member(first, b'}')? {
-            return Ok(false);
-        }
+    fn skip_key(&mut self) -> Result<()> {
         if self.peek_byte() != Some(b'"') {
             return Err(DecodeError::new(Reason::Syntax));
         }
         self.skip_string()?;
-        self.expect(b':')?;
-        Ok(true)
+        self.expect(b':')
     }
 
     fn skip_number(&mut self) -> Result<()> {
@@ -471,7 +527,48 @@ impl<'a> Reader<'a> {
 }
 
 /// How many bytes come before the first quote, backslash or control character.
+#[inline]
 pub(super) fn special_byte(bytes: &[u8]) -> usize {
+    match whole_blocks(bytes) {
+        Ok(at) => at,
+        Err(at) => at + words(&bytes[at..]),
+    }
+}
+
+/// The same sixteen bytes at a time; the error is how many bytes were searched in vain, up to the last whole block.
+/// SSE2 is part of every x86-64.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn whole_blocks(bytes: &[u8]) -> std::result::Result<usize, usize> {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
+    };
+    let mut at = 0;
+    while bytes.len() - at >= 16 {
+        // SAFETY: sixteen bytes from `at` on lie within the slice, the load needs no alignment, and the rest works on
+        // registers that every x86-64 has.
+        let hits = unsafe {
+            let block = _mm_loadu_si128(bytes.as_ptr().add(at).cast());
+            let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));
+            let backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8));
+            let control = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
+            _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control))
+        };
+        if hits != 0 {
+            return Ok(at + hits.trailing_zeros() as usize);
+        }
+        at += 16;
+    }
+    Err(at)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn whole_blocks(_: &[u8]) -> std::result::Result<usize, usize> {
+    Err(0)
+}
+
+/// The same eight bytes at a time, then one.
+fn words(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     // The classic bit trick, eight bytes at a time: a byte below `n` borrows into its high bit. A borrow may spill into

@@ -81,6 +81,12 @@ impl<'b> Writer<'b> {
         self.buffer.extend_from_slice(b"\":");
     }
 
+    /// The same for a key that stands between its comma and colon already, perhaps with a value: `,"name":`.
+    pub(crate) fn quoted_key(&mut self, key: &'static str) {
+        let is_first = matches!(self.buffer.last(), Some(b'{'));
+        self.buffer.extend_from_slice(&key.as_bytes()[usize::from(is_first)..]);
+    }
+
     /// The same for a key that comes from outside.
     pub fn free_key(&mut self, key: &str) {
         self.separate();
