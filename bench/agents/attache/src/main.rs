@@ -1,0 +1,96 @@
+//! The agent of the benchmark, written with Attaché as its documentation shows.
+
+use attache::agent::{Agent, OpenRequest, Opened, Session, SessionHandle};
+use attache::model::*;
+use attache::{Error, Prompt, Stop, Turn};
+use script::Script;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let embedded = |session: &mut SessionCapabilities| session.prompt.embedded_context = Some(Capability::new());
+    attache::serve(Bench).sessions(embedded).stdio().await
+}
+
+struct Bench;
+
+impl Agent for Bench {
+    type Session = BenchSession;
+
+    fn info(&self) -> Implementation {
+        Implementation::new("bench", "1.0")
+    }
+
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<BenchSession>, Error> {
+        let session = BenchSession { mode: "a".into() };
+        Ok(Opened { options: session.options(), session, commands: Vec::new() })
+    }
+}
+
+struct BenchSession {
+    mode: ConfigValueId,
+}
+
+impl BenchSession {
+    fn options(&self) -> Vec<ConfigOption> {
+        let values = vec![ConfigValue::new("a", "a"), ConfigValue::new("b", "b")];
+        let mode = ConfigKind::Select(ConfigSelect::new(self.mode.clone(), values));
+        vec![ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", mode) }]
+    }
+}
+
+impl Session for BenchSession {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+        match prompt.blocks.iter().find_map(ContentBlock::as_text).and_then(Script::parse) {
+            Some(Script::Chunks { count, size, is_flushed }) => {
+                let text = script::text(size);
+                for _ in 0..count {
+                    turn.text(text.as_str()).await?;
+                    if is_flushed {
+                        turn.flush().await?;
+                    }
+                }
+            }
+            Some(Script::ToolUpdates { count, size }) => {
+                let tool = turn.tool(script::TOOL).await?;
+                let text = script::text(size);
+                for _ in 0..count {
+                    let content = Patch::Set(vec![ContentBlock::text(text.as_str()).into()]);
+                    tool.update(ToolCallUpdate { content, ..tool.blank() }).await?;
+                }
+                tool.complete().await?;
+            }
+            Some(Script::Reads { outstanding, rounds }) => {
+                for _ in 0..rounds {
+                    let read = |_| {
+                        let turn = turn.clone();
+                        tokio::spawn(async move { turn.read_text_file(script::PATH).await })
+                    };
+                    for read in (0..outstanding).map(read).collect::<Vec<_>>() {
+                        read.await.map_err(|_| ErrorObject::internal("a read was lost"))??;
+                    }
+                }
+            }
+            Some(Script::Size) => turn.text(resource_length(&prompt).to_string()).await?,
+            None => {}
+        }
+        Ok(Stop::EndTurn)
+    }
+
+    async fn set_option(&mut self, _: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+        if let ConfigSetting::Id(mode) = value {
+            self.mode = mode;
+        }
+        Ok(self.options())
+    }
+}
+
+fn resource_length(prompt: &Prompt) -> usize {
+    let length = |block: &ContentBlock| match block {
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::Text(text) => Some(text.text.len()),
+            _ => None,
+        },
+        _ => None,
+    };
+    prompt.blocks.iter().find_map(length).unwrap_or(0)
+}

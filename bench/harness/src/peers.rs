@@ -1,0 +1,59 @@
+//! Who is measured: a name, and the command that starts it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// All agents under test, in the order of the tables.
+pub const AGENTS: &[&str] = &["raw", "ht", "ht-tokio", "attache", "rust-sdk", "rust-sdk-best", "ts", "py"];
+/// All clients under test.
+pub const CLIENTS: &[&str] = &["ht", "attache", "rust-sdk", "ts", "py"];
+
+/// The version of a peer, for the report.
+pub fn version(peer: &str) -> &'static str {
+    match peer {
+        "rust-sdk" | "rust-sdk-best" => "official Rust SDK 5.0.0",
+        "ts" => "TypeScript SDK 2.4.0",
+        "py" => "Python SDK 0.12.1",
+        "attache" => "this repository",
+        "raw" => "reference: prebuilt bytes, no JSON",
+        "ht" => "reference: hand-tuned, blocking",
+        _ => "reference: hand-tuned, tokio",
+    }
+}
+
+/// The bench directory.
+pub fn home() -> PathBuf {
+    PathBuf::from(std::env::var_os("BENCH_HOME").unwrap_or_else(|| ".".into()))
+}
+
+/// The command of an agent, if it is installed.
+pub fn agent(name: &str) -> Option<Vec<String>> {
+    command("agent", name)
+}
+
+/// The command of a client, if it is installed.
+pub fn client(name: &str) -> Option<Vec<String>> {
+    command("client", name)
+}
+
+fn command(role: &str, name: &str) -> Option<Vec<String>> {
+    let peers = PathBuf::from(std::env::var_os("PEERS_HOME").unwrap_or_else(|| home().join(".peers").into()));
+    let command = match name {
+        "ts" => vec!["node".into(), home().join(format!("peers/ts/{role}.mjs"))],
+        "py" => vec![peers.join("py-sdk/bin/python"), home().join(format!("peers/py/{role}.py"))],
+        _ => vec![target().join("release").join(format!("{role}-{name}"))],
+    };
+    let is_there = command.iter().all(|part| part.as_os_str() == "node" || part.exists());
+    let is_there = is_there && (name != "ts" || peers.join("npm/tssdk/node_modules/@agentclientprotocol/sdk").exists());
+    is_there.then(|| command.into_iter().map(|part| part.to_string_lossy().into_owned()).collect())
+}
+
+/// Where cargo builds to.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| home().join("target"), PathBuf::from)
+}
+
+/// What peers print on stderr is nothing that is measured; `BENCH_STDERR` shows it.
+pub fn stderr() -> Stdio {
+    if std::env::var_os("BENCH_STDERR").is_some() { Stdio::inherit() } else { Stdio::null() }
+}

@@ -1,0 +1,1 @@
+//! Micro-benchmarks of the hot functions; see `benches/hot.rs`.
