@@ -67,10 +67,9 @@ const KEPT: usize = 1024 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct Splitter {
-    /// Bytes before `start` are done with, bytes from `end` on are free space.
+    /// Bytes before `start` are done with.
     buffer: Vec<u8>,
     start: usize,
-    end: usize,
     /// Bytes from `start` that hold no line end, so that no byte is searched twice.
     searched: usize,
     /// `None` until the first message shows which it is.
@@ -97,16 +96,7 @@ enum State {
 impl Splitter {
     /// A splitter for messages of at most `limit` bytes. Without a framing, the first message decides.
     pub fn new(framing: Option<Framing>, limit: usize) -> Self {
-        Splitter {
-            buffer: Vec::new(),
-            start: 0,
-            end: 0,
-            searched: 0,
-            framing,
-            limit,
-            state: State::Line,
-            at_start: true,
-        }
+        Splitter { buffer: Vec::new(), start: 0, searched: 0, framing, limit, state: State::Line, at_start: true }
     }
 
     /// The framing, once it is known.
@@ -114,49 +104,33 @@ impl Splitter {
         self.framing
     }
 
-    /// Free space to read into. What was read is told with [`filled`](Splitter::filled).
-    pub fn space(&mut self) -> &mut [u8] {
-        let held = self.end - self.start;
-        if held == 0 {
+    /// The buffer to append bytes to, with room for a good many. Only append: what is in it is looked after here.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
             self.start = 0;
-            self.end = 0;
-            if self.buffer.is_empty() || self.buffer.len() > KEPT {
-                self.buffer = vec![0; CHUNK];
+            if self.buffer.capacity() > KEPT {
+                self.buffer = Vec::new();
             }
-        } else if self.buffer.len() - self.end < CHUNK / 4 {
-            if self.start >= held {
-                self.buffer.copy_within(self.start..self.end, 0);
-            } else {
-                // Fresh zeroed memory rather than a longer old buffer: pages that stay unused are never touched.
-                let mut larger = vec![0; (held * 2).max(CHUNK)];
-                larger[..held].copy_from_slice(&self.buffer[self.start..self.end]);
-                self.buffer = larger;
-            }
-            self.start = 0;
-            self.end = held;
         }
-        &mut self.buffer[self.end..]
+        if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
+            if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.start = 0;
+            }
+            self.buffer.reserve(CHUNK);
+        }
+        &mut self.buffer
     }
 
-    /// Says that `count` bytes were read into [`space`](Splitter::space).
-    pub fn filled(&mut self, count: usize) {
-        self.end = (self.end + count).min(self.buffer.len());
-    }
-
-    /// Takes bytes from somewhere else.
-    pub fn feed(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let space = self.space();
-            let count = space.len().min(bytes.len());
-            space[..count].copy_from_slice(&bytes[..count]);
-            self.filled(count);
-            bytes = &bytes[count..];
-        }
+    /// Takes bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer().extend_from_slice(bytes);
     }
 
     /// Whether the stream ended in the middle of a message. A last line without a line end counts as one.
     pub fn is_in_message(&self) -> bool {
-        self.end > self.start || !matches!(self.state, State::Line)
+        self.buffer.len() > self.start || !matches!(self.state, State::Line)
     }
 
     /// The next frame, when all of it is there.
@@ -165,7 +139,7 @@ impl Splitter {
             match self.state {
                 State::Line | State::DropLine | State::Header(_) => {
                     let Some(line) = self.next_line() else {
-                        if self.end - self.start > self.limit {
+                        if self.buffer.len() - self.start > self.limit {
                             let fresh = !matches!(self.state, State::DropLine);
                             self.drop_held();
                             self.state = State::DropLine;
@@ -182,7 +156,7 @@ impl Splitter {
                     }
                 }
                 State::Body(length) => {
-                    if self.end - self.start < length {
+                    if self.buffer.len() - self.start < length {
                         return None;
                     }
                     let from = self.start;
@@ -191,7 +165,7 @@ impl Splitter {
                     return Some(self.message(from, from + length));
                 }
                 State::DropBody(left) => {
-                    let count = left.min(self.end - self.start);
+                    let count = left.min(self.buffer.len() - self.start);
                     self.advance(count);
                     self.state = if left == count { State::Line } else { State::DropBody(left - count) };
                     if left != count {
@@ -207,7 +181,7 @@ impl Splitter {
         if self.state != State::Line || self.framing == Some(Framing::ContentLength) {
             return None;
         }
-        let (from, to) = trim(&self.buffer, self.start, self.end);
+        let (from, to) = trim(&self.buffer, self.start, self.buffer.len());
         self.drop_held();
         (from < to).then(|| self.message(from, to))
     }
@@ -215,8 +189,8 @@ impl Splitter {
     /// Moves behind the next line end; returns where the line stood.
     fn next_line(&mut self) -> Option<(usize, usize)> {
         let from = self.start + self.searched;
-        let Some(length) = memchr::memchr(b'\n', &self.buffer[from..self.end]) else {
-            self.searched = self.end - self.start;
+        let Some(length) = memchr::memchr(b'\n', &self.buffer[from..self.buffer.len()]) else {
+            self.searched = self.buffer.len() - self.start;
             return None;
         };
         let line = (self.start, from + length);
@@ -288,7 +262,7 @@ impl Splitter {
     }
 
     fn drop_held(&mut self) {
-        self.advance(self.end - self.start);
+        self.advance(self.buffer.len() - self.start);
     }
 }
 

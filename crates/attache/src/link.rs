@@ -6,6 +6,7 @@
 mod driver;
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -212,6 +213,8 @@ struct Shared<R: Router> {
     flushed: Notify,
     /// The peer is owed no answer any more, or the connection ended.
     settled: Notify,
+    /// The dialect as a number, so that asking for it takes no lock.
+    dialect: AtomicU8,
     options: Options,
 }
 
@@ -290,6 +293,7 @@ impl<R: Router> Link<R> {
             room: Notify::new(),
             flushed: Notify::new(),
             settled: Notify::new(),
+            dialect: AtomicU8::new(0),
             options,
         }));
         let mut driver = Driver {
@@ -331,16 +335,28 @@ impl<R: Router> Link<R> {
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        self.lock().peer.dialect().unwrap_or(Dialect::V1)
+        match self.0.dialect.load(Ordering::Relaxed) {
+            0 => Dialect::V1,
+            1 => Dialect::V2Draft,
+            _ => Dialect::V2,
+        }
     }
 
     /// Waits for room in the outbox, then does `send` with the state locked.
     pub(crate) async fn send<T>(&self, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+        self.send_to(Expects::Nothing, send).await
+    }
+
+    async fn send_to<T>(&self, expects: Expects, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
         loop {
             let room = self.0.room.notified();
             {
                 let mut state = self.lock();
-                if let Some(closed) = &state.closed {
+                let closed = match expects {
+                    Expects::Nothing => &state.closed,
+                    Expects::Answer => &state.ended,
+                };
+                if let Some(closed) = closed {
                     return Err(Error::Closed(closed.clone()));
                 }
                 if state.unwritten() < self.limits().outbox {
@@ -392,22 +408,13 @@ impl<R: Router> Link<R> {
     /// Sends a request of any name and waits for the text of its answer.
     pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
         let (sender, receiver) = oneshot::channel();
-        self.is_answerable()?;
-        let key = self.send(|_, port| port.peer.request(method, params, Waiter::Call(sender), port.out)).await?;
-        // The end may have come while we waited for room; then nobody is left to answer.
-        self.is_answerable()?;
+        let request =
+            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
+        let key = self.send_to(Expects::Answer, request).await?;
         let mut guard = Abandon { link: self, key: Some(key) };
         let answer = receiver.await.unwrap_or(Err(Error::Closed(Closed::ByUs)));
         guard.key = None;
         answer
-    }
-
-    /// An error when nobody can answer any more.
-    fn is_answerable(&self) -> Result<(), Error> {
-        match &self.lock().ended {
-            Some(ended) => Err(Error::Closed(ended.clone())),
-            None => Ok(()),
-        }
     }
 
     /// Waits until everything is written.
@@ -461,6 +468,8 @@ impl<R: Router> Link<R> {
 
     /// Wakes the driver if there is something to write or room to read, and hands out reports.
     fn after_change(&self, mut state: MutexGuard<'_, State<R>>, before: usize) {
+        let dialect = state.peer.dialect().unwrap_or(Dialect::V1);
+        self.0.dialect.store(dialect as u8, Ordering::Relaxed);
         if state.out.len() > before {
             if let Some(tap) = &self.0.options.tap {
                 tap.sent(&state.out[before..]);
@@ -504,6 +513,13 @@ impl<R: Router> Link<R> {
         }
         true
     }
+}
+
+/// Whether a message is worth sending to a peer that will not say anything more.
+#[derive(Clone, Copy)]
+enum Expects {
+    Nothing,
+    Answer,
 }
 
 /// Tells the peer when the answer to a request is no longer waited for.

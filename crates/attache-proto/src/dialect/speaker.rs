@@ -122,6 +122,21 @@ impl Speaker {
         std::mem::take(&mut self.lost)
     }
 
+    /// The same for an update that is not needed any more: what has to be remembered of it is kept and not copied.
+    pub fn say_owned(&mut self, update: SessionUpdate, emit: Emit<'_>) -> Vec<&'static str> {
+        match update {
+            SessionUpdate::ToolCallUpdate(call) if self.dialect != Dialect::V2 && self.can_keep(&call) => {
+                let update = SessionUpdate::ToolCallUpdate(call);
+                emit(&update);
+                if let SessionUpdate::ToolCallUpdate(call) = update {
+                    self.keep(*call);
+                }
+                Vec::new()
+            }
+            update => self.say(&update, emit),
+        }
+    }
+
     fn say_v2(&mut self, update: &SessionUpdate, emit: Emit<'_>) {
         match update {
             SessionUpdate::ToolCall(call) => {

@@ -54,6 +54,19 @@ impl RawJson {
         Reader::new(&self.0, Dialect::V2).decode()
     }
 
+    /// The text of a result, as an [`Outcome`](crate::rpc::Outcome) has it: it was checked when its frame was read.
+    pub fn of_outcome(text: &str) -> Self {
+        RawJson::on_one_line(text)
+    }
+
+    fn on_one_line(text: &str) -> Self {
+        // Line ends can stand between tokens only; a blank means the same and keeps the value on one line.
+        if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+            return RawJson(text.replace(['\n', '\r'], " ").into());
+        }
+        RawJson(text.into())
+    }
+
     /// Text that is known to be JSON on one line, because we wrote it.
     pub(crate) fn trusted(text: String) -> Self {
         RawJson(text.into_boxed_str())
@@ -96,12 +109,7 @@ impl RawJson {
 
 impl Decode for RawJson {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let text = reader.raw()?;
-        // Line ends can stand between tokens only; a blank means the same and keeps the value on one line.
-        if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
-            return Ok(RawJson(text.replace(['\n', '\r'], " ").into()));
-        }
-        Ok(RawJson(text.into()))
+        reader.raw().map(RawJson::on_one_line)
     }
 }
 

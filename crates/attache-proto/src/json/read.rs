@@ -458,8 +458,13 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn escaped_string(&mut self, start: usize) -> Result<String> {
-        let mut string = String::with_capacity((self.position - start) * 2);
-        string.push_str(&self.text[start..self.position]);
+        // The end is found first: a string never gets longer by taking its escapes away, and one allocation does for it.
+        let escape = self.position;
+        self.position = start - 1;
+        self.skip_string()?;
+        let mut string = String::with_capacity(self.position - start);
+        self.position = escape;
+        string.push_str(&self.text[start..escape]);
         loop {
             match self.text.as_bytes()[self.position] {
                 b'"' => {

@@ -14,10 +14,12 @@
 //! ```
 
 mod envelope;
+mod int_map;
 mod peer;
 mod violation;
 
 pub use envelope::{Envelope, Fault, Incoming, MAX_BATCH, Outcome, parse};
+pub use int_map::{IntHasher, IntMap};
 pub use peer::{BatchWriter, Call, Event, Events, Peer, RequestKey, Side};
 pub use violation::Violation;
 

@@ -1,9 +1,8 @@
 //! One side of a conversation: what we asked, what we were asked, and what follows from each message.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use super::{Envelope, Fault, Incoming, Outcome, Violation, parse};
+use super::{Envelope, Fault, Incoming, IntMap, Outcome, Violation, parse};
 use crate::Dialect;
 use crate::codec::Encode;
 use crate::frame::Framing;
@@ -103,11 +102,11 @@ pub struct Peer<W> {
     dialect: Option<Dialect>,
     framing: Framing,
     next_request: i64,
-    waiting: HashMap<i64, W>,
+    waiting: IntMap<i64, W>,
     next_call: u64,
-    owed: HashMap<u64, Owed>,
+    owed: IntMap<u64, Owed>,
     next_batch: u64,
-    batches: HashMap<u64, Batch>,
+    batches: IntMap<u64, Batch>,
     accepts_batches: bool,
     strict: bool,
     lost: Vec<&'static str>,
@@ -134,11 +133,11 @@ impl<W> Peer<W> {
             dialect: None,
             framing: Framing::Lines,
             next_request: 0,
-            waiting: HashMap::new(),
+            waiting: IntMap::default(),
             next_call: 0,
-            owed: HashMap::new(),
+            owed: IntMap::default(),
             next_batch: 0,
-            batches: HashMap::new(),
+            batches: IntMap::default(),
             accepts_batches: true,
             strict: false,
             lost: Vec::new(),

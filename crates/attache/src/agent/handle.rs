@@ -139,7 +139,7 @@ impl SessionHandle {
 
     /// Sends any update. What the agreed version cannot say is said as well as it can be, and reported.
     pub async fn update(&self, update: SessionUpdate) -> Result<(), Error> {
-        self.0.link.send(|_, port| self.write_update(port, &update)).await
+        self.0.link.send(|_, port| self.write(port, |speaker, emit| speaker.say_owned(update, emit))).await
     }
 
     /// The same at once, for those who cannot wait: guards that are dropped.
@@ -148,11 +148,20 @@ impl SessionHandle {
     }
 
     pub(super) fn write_update(&self, port: &mut Port<'_, AgentRouter>, update: &SessionUpdate) {
+        self.write(port, |speaker, emit| speaker.say(update, emit));
+    }
+
+    fn write(
+        &self,
+        port: &mut Port<'_, AgentRouter>,
+        say: impl FnOnce(&mut Speaker, &mut dyn FnMut(&SessionUpdate)) -> Vec<&'static str>,
+    ) {
         let mut voice = self.voice();
-        if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
-            voice.message = None;
-        }
-        let lost = voice.speaker.say(update, &mut |update| {
+        let Voice { speaker, message, .. } = &mut *voice;
+        let lost = say(speaker, &mut |update| {
+            if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
+                *message = None;
+            }
             port.peer.notify("session/update", |writer| write_params(writer, &self.0.id, update), port.out);
         });
         for what in lost {

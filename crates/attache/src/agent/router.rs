@@ -12,7 +12,7 @@ use attache_proto::model::{
     ConfigSetting, ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer,
     PromptRequest, SessionId,
 };
-use attache_proto::rpc::{Call, Side, Violation};
+use attache_proto::rpc::{Call, IntMap, Side, Violation};
 use tokio::sync::oneshot;
 
 use super::flag::Flag;
@@ -88,12 +88,12 @@ pub(crate) struct AgentRouter {
     pub(crate) client: Option<Arc<ClientInfo>>,
     jobs: VecDeque<Job>,
     jobs_waker: Option<Waker>,
-    running: HashMap<Call, Arc<Flag>>,
+    running: IntMap<Call, Arc<Flag>>,
     sessions: HashMap<SessionId, Slot>,
     notices: VecDeque<Notice>,
     notices_waker: Option<Waker>,
     unread: usize,
-    sizes: HashMap<Call, usize>,
+    sizes: IntMap<Call, usize>,
     closed: Option<Closed>,
 }
 
@@ -111,12 +111,12 @@ impl AgentRouter {
             client: None,
             jobs: VecDeque::new(),
             jobs_waker: None,
-            running: HashMap::new(),
+            running: IntMap::default(),
             sessions: HashMap::new(),
             notices: VecDeque::new(),
             notices_waker: None,
             unread: 0,
-            sizes: HashMap::new(),
+            sizes: IntMap::default(),
             closed: None,
         }
     }

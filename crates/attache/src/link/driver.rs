@@ -70,14 +70,11 @@ impl<R: Router> Driver<R> {
                     return Ok(());
                 }
             }
-            let mut buffer = ReadBuf::new(self.splitter.space());
-            match Pin::new(&mut self.reader).poll_read(cx, &mut buffer) {
+            match poll_append(Pin::new(&mut self.reader), cx, self.splitter.buffer()) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
-                Poll::Ready(Ok(())) => {
-                    let count = buffer.filled().len();
-                    self.splitter.filled(count);
+                Poll::Ready(Ok(count)) => {
                     if count == 0 {
                         self.read_done = true;
                     }
@@ -249,9 +246,23 @@ impl<R: Router> State<R> {
     }
 }
 
+/// Reads as much as there is into the room behind the bytes of a buffer; returns how much that was.
+fn poll_append(
+    reader: Pin<&mut (dyn AsyncRead + Send + Unpin)>,
+    cx: &mut Context<'_>,
+    buffer: &mut Vec<u8>,
+) -> Poll<io::Result<usize>> {
+    let mut room = ReadBuf::uninit(buffer.spare_capacity_mut());
+    ready!(reader.poll_read(cx, &mut room))?;
+    let count = room.filled().len();
+    // SAFETY: `ReadBuf` counts as filled only bytes that were written, and these lie behind the buffer's own.
+    unsafe { buffer.set_len(buffer.len() + count) };
+    Poll::Ready(Ok(count))
+}
+
 fn own(outcome: Outcome<'_>) -> Result<RawJson, Error> {
     match outcome {
-        Ok(text) => RawJson::new(text).map_err(|error| Error::BadAnswer { method: "the request", error }),
+        Ok(text) => Ok(RawJson::of_outcome(text)),
         Err(error) => Err(Error::Refused(error)),
     }
 }

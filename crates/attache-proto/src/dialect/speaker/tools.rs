@@ -77,6 +77,25 @@ fn shown_terminal(piece: &ToolCallContent) -> Option<&TerminalId> {
 }
 
 impl Speaker {
+    /// Whether a tool call passes as it is, and all there is to remember of it is its new content.
+    pub(super) fn can_keep(&self, call: &ToolCallUpdate) -> bool {
+        let shows_terminal = |content: &[ToolCallContent]| content.iter().any(|piece| shown_terminal(piece).is_some());
+        let Some(tool) = self.tools.get(&call.tool_call_id) else { return false };
+        let Some(content) = call.content.set() else { return false };
+        !shows_terminal(content)
+            && !shows_terminal(&tool.content)
+            && !call.status.set().is_some_and(ToolCallStatus::is_final)
+            && self.is_plain(call)
+    }
+
+    /// Remembers the content of a tool call that was told.
+    pub(super) fn keep(&mut self, call: ToolCallUpdate) {
+        let (Some(tool), Patch::Set(content)) = (self.tools.get_mut(&call.tool_call_id), call.content) else { return };
+        tool.weight = content.iter().map(weight).sum();
+        tool.is_whole = tool.weight <= REMEMBERED_CONTENT;
+        if tool.is_whole { tool.content = content } else { tool.forget() }
+    }
+
     pub(super) fn say_tool_call(&mut self, call: &ToolCallUpdate, update: &SessionUpdate, emit: Emit<'_>) {
         let is_first = !self.tools.contains_key(&call.tool_call_id);
         let ends = call.status.set().is_some_and(ToolCallStatus::is_final);
