@@ -347,28 +347,49 @@ impl<R: Router> Link<R> {
         self.send_to(Expects::Nothing, send).await
     }
 
-    async fn send_to<T>(&self, expects: Expects, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+    async fn send_to<T>(
+        &self,
+        expects: Expects,
+        send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T,
+    ) -> Result<T, Error> {
+        // There nearly always is room, and then nothing has to be set up for waiting.
+        let mut send = match self.try_send(expects, send)? {
+            Ok(sent) => return Ok(sent),
+            Err(send) => send,
+        };
         loop {
             let room = self.0.room.notified();
-            {
-                let mut state = self.lock();
-                let closed = match expects {
-                    Expects::Nothing => &state.closed,
-                    Expects::Answer => &state.ended,
-                };
-                if let Some(closed) = closed {
-                    return Err(Error::Closed(closed.clone()));
-                }
-                if state.unwritten() < self.limits().outbox {
-                    let before = state.out.len();
-                    let (router, mut port) = state.split();
-                    let result = send(router, &mut port);
-                    self.after_change(state, before);
-                    return Ok(result);
-                }
+            // Room may have come before we listened for it.
+            match self.try_send(expects, send)? {
+                Ok(sent) => return Ok(sent),
+                Err(again) => send = again,
             }
             room.await;
         }
+    }
+
+    /// Sends if there is room; gives `send` back if there is none.
+    fn try_send<T, F: FnOnce(&mut R, &mut Port<'_, R>) -> T>(
+        &self,
+        expects: Expects,
+        send: F,
+    ) -> Result<Result<T, F>, Error> {
+        let mut state = self.lock();
+        let closed = match expects {
+            Expects::Nothing => &state.closed,
+            Expects::Answer => &state.ended,
+        };
+        if let Some(closed) = closed {
+            return Err(Error::Closed(closed.clone()));
+        }
+        if state.unwritten() >= self.limits().outbox {
+            return Ok(Err(send));
+        }
+        let before = state.out.len();
+        let (router, mut port) = state.split();
+        let result = send(router, &mut port);
+        self.after_change(state, before);
+        Ok(Ok(result))
     }
 
     /// Sends a typed notification.

@@ -265,6 +265,19 @@ impl<W> Peer<W> {
         self.write(out, |writer| write_method(writer, method, params));
     }
 
+    /// Tells the peer something whose beginning is always the same: `start` is the message up to the last value, which
+    /// `last` writes, and the brackets that are open then are closed by `end`.
+    pub fn notify_prepared(&mut self, start: &[u8], last: impl FnOnce(&mut Writer<'_>), end: &str, out: &mut Vec<u8>) {
+        let from = out.len();
+        out.extend_from_slice(start);
+        let mut writer = Writer::new(out, self.dialect.unwrap_or(Dialect::V1));
+        last(&mut writer);
+        writer.raw(end);
+        let lost = writer.lost();
+        self.lost.extend(lost);
+        self.framing.finish(out, from);
+    }
+
     /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
     pub fn batch(&mut self, build: impl FnOnce(&mut BatchWriter<'_, W>), out: &mut Vec<u8>) {
         let mut batch = BatchWriter { peer: self, entries: Vec::new() };

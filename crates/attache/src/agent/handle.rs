@@ -39,6 +39,8 @@ struct Inner {
     link: Link<AgentRouter>,
     id: SessionId,
     client: Arc<ClientInfo>,
+    /// What every update begins with.
+    update_start: Vec<u8>,
     voice: Mutex<Voice>,
 }
 
@@ -64,7 +66,8 @@ impl SessionHandle {
         let speaker = Speaker::new(client.dialect, &client.capabilities);
         // Message ids must not repeat when the session is loaded again by a later process.
         let voice = Voice { speaker, message: None, prefix: crate::random::hex(), messages: 0, tools: 0 };
-        SessionHandle(Arc::new(Inner { link, id, client, voice: Mutex::new(voice) }))
+        let update_start = update_start(&id);
+        SessionHandle(Arc::new(Inner { link, id, client, update_start, voice: Mutex::new(voice) }))
     }
 
     /// The session's id.
@@ -162,7 +165,7 @@ impl SessionHandle {
             if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
                 *message = None;
             }
-            port.peer.notify("session/update", |writer| write_params(writer, &self.0.id, update), port.out);
+            port.peer.notify_prepared(&self.0.update_start, |writer| writer.value(update), "}}", port.out);
         });
         for what in lost {
             port.lost(what);
@@ -267,13 +270,12 @@ impl Voice {
     }
 }
 
-fn write_params(writer: &mut Writer<'_>, session: &SessionId, update: &SessionUpdate) {
-    writer.begin_object();
-    writer.key("sessionId");
-    writer.value(session);
-    writer.key("update");
-    writer.value(update);
-    writer.end_object();
+/// Every update of a session begins with the same bytes; they are made once.
+fn update_start(session: &SessionId) -> Vec<u8> {
+    let mut start = br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#.to_vec();
+    Writer::new(&mut start, Dialect::V1).value(session);
+    start.extend_from_slice(br#","update":"#);
+    start
 }
 
 impl std::fmt::Debug for SessionHandle {

@@ -24,7 +24,8 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
     while let Some(command) = next_command(&handle).await {
         match command {
             Command::Prompt { call, request, cancelled } => {
-                run_turn(&mut session, &handle, call, request, cancelled).await;
+                // Boxed, so that a session at rest takes no room for the turn that it may have some day.
+                Box::pin(run_turn(&mut session, &handle, call, request, cancelled)).await;
                 handle.link().with(|router, _| router.turn_done(handle.id()));
             }
             Command::SetOption(change) => {
