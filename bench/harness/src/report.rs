@@ -24,6 +24,7 @@ const METRICS: &[(&str, &str)] = &[
     ("crates", "crates"),
     ("stripped_mb", "stripped MB"),
     ("rebuild_cpu_s", "rebuild CPU s"),
+    ("rebuild_release_cpu_s", "release rebuild CPU s"),
 ];
 
 /// The whole report.
