@@ -20,13 +20,13 @@ pub fn measure(peer: &str) -> io::Result<Metrics> {
     run(&agent, &target, &["fetch", "--quiet"])?;
     let cpu = run(&agent, &target, &["build", "--release", "--quiet"])?;
     let binary = target.join("release").join(format!("smallest-{peer}-agent"));
-    let mut metrics = vec![("cpu_s", cpu), ("crates", crates(&agent)? as f64), ("stripped_mb", stripped(&binary)?)];
+    let mut metrics = vec![("cpu_ms", cpu), ("crates", crates(&agent)? as f64), ("stripped_bytes", stripped(&binary)?)];
     // The references have no client library to rebuild against.
     let client = peers::home().join("smallest").join(format!("{peer}-client"));
     if client.exists() {
         run(&client, &target, &["fetch", "--quiet"])?;
-        metrics.push(("rebuild_cpu_s", rebuild(&client, &target, &["build", "--quiet"])?));
-        metrics.push(("rebuild_release_cpu_s", rebuild(&client, &target, &["build", "--release", "--quiet"])?));
+        metrics.push(("rebuild_cpu_ms", rebuild(&client, &target, &["build", "--quiet"])?));
+        metrics.push(("rebuild_release_cpu_ms", rebuild(&client, &target, &["build", "--release", "--quiet"])?));
     }
     std::fs::remove_dir_all(&target)?;
     Ok(metrics)
@@ -45,7 +45,7 @@ fn rebuild(client: &Path, target: &Path, build: &[&str]) -> io::Result<f64> {
     Ok(quantile(&mut rebuilds, 0.5))
 }
 
-/// Runs cargo and returns the CPU seconds of it and of all that it started.
+/// Runs cargo and returns the CPU milliseconds of it and of all that it started.
 fn run(directory: &Path, target: &Path, args: &[&str]) -> io::Result<f64> {
     run_with(directory, target, args, "")
 }
@@ -72,8 +72,8 @@ fn children_cpu() -> f64 {
         libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
         usage
     };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    let millis = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
+    millis(usage.ru_utime) + millis(usage.ru_stime)
 }
 
 /// How many crates there are besides the agent's own.
@@ -90,12 +90,12 @@ fn crates(directory: &Path) -> io::Result<usize> {
     Ok(lines.len().saturating_sub(1))
 }
 
-/// The size without symbols, in MB.
+/// The size without symbols, in bytes.
 fn stripped(binary: &Path) -> io::Result<f64> {
     let stripped = binary.with_extension("stripped");
     let status = Command::new("strip").arg("-o").arg(&stripped).arg(binary).status()?;
     match status.success() {
-        true => Ok(std::fs::metadata(&stripped)?.len() as f64 / 1e6),
+        true => Ok(std::fs::metadata(&stripped)?.len() as f64),
         false => Err(io::Error::other("strip failed")),
     }
 }
