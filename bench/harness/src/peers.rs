@@ -10,6 +10,7 @@ pub const CLIENTS: &[&str] = &["ht", "attache", "rust-sdk", "ts-sdk", "py-sdk"];
 
 /// What is measured, and measured with.
 pub fn versions() -> Vec<(String, String)> {
+    let python = peers_home().join("py-sdk/bin/python").to_string_lossy().into_owned();
     let said = |program: &str| {
         let output = std::process::Command::new(program).arg("--version").output();
         output.map_or_else(|_| "none".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -18,7 +19,7 @@ pub fn versions() -> Vec<(String, String)> {
         ("Attaché", std::env::var("BENCH_COMMIT").unwrap_or_else(|_| "this repository".into())),
         ("official Rust SDK", "5.0.0".into()),
         ("TypeScript SDK", "2.4.0 on node ".to_owned() + &said("node")),
-        ("Python SDK", "0.12.1 on ".to_owned() + &said("python3")),
+        ("Python SDK", "0.12.1 on ".to_owned() + &said(&python)),
         ("compiler", said("rustc")),
         ("valgrind", said("valgrind")),
     ]
@@ -29,6 +30,11 @@ pub fn versions() -> Vec<(String, String)> {
 /// The bench directory.
 pub fn home() -> PathBuf {
     PathBuf::from(std::env::var_os("BENCH_HOME").unwrap_or_else(|| ".".into()))
+}
+
+/// Where the SDKs in other languages are installed.
+fn peers_home() -> PathBuf {
+    PathBuf::from(std::env::var_os("PEERS_HOME").unwrap_or_else(|| home().join(".peers").into()))
 }
 
 /// The command of an agent, if it is installed.
@@ -42,7 +48,7 @@ pub fn client(name: &str) -> Option<Vec<String>> {
 }
 
 fn command(role: &str, name: &str) -> Option<Vec<String>> {
-    let peers = PathBuf::from(std::env::var_os("PEERS_HOME").unwrap_or_else(|| home().join(".peers").into()));
+    let peers = peers_home();
     let command = match name {
         "ts-sdk" => vec!["node".into(), home().join(format!("peers/ts/{role}.mjs"))],
         "py-sdk" => vec![peers.join("py-sdk/bin/python"), home().join(format!("peers/py/{role}.py"))],
