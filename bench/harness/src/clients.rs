@@ -23,8 +23,8 @@ pub fn receive(client: &[String], word: &str, count: usize, size: usize) -> io::
     let run = once(client, word, count, size)?;
     let a_message = |time: Duration, less: Duration| time.saturating_sub(less).as_secs_f64() * 1e6 / (count - 1) as f64;
     Ok(vec![
-        ("cpu_us", a_message(run.cpu, start.cpu)),
-        ("wall_us", a_message(run.wall, start.wall)),
+        ("cpu_us_a_message", a_message(run.cpu, start.cpu)),
+        ("wall_us_a_message", a_message(run.wall, start.wall)),
         ("rss_kib", run.peak as f64),
     ])
 }
@@ -60,8 +60,8 @@ pub fn stall(client: &[String], is_quick: bool) -> io::Result<Metrics> {
     let count = if is_quick { 1 << 16 } else { 1 << 19 };
     let process = Process::start(command(client, &format!("w3 {count} 1024")).env("BENCH_STALL", "1"))?;
     let peak = settle(|| process.memory().peak);
-    let growth = peak.saturating_sub(idle) as f64 / 1024.0;
+    let growth = peak.saturating_sub(idle) as f64;
     let mut process = process;
     process.child.kill()?;
-    Ok(vec![("growth_mib", growth), ("peak_mib", peak as f64 / 1024.0)])
+    Ok(vec![("growth_kib", growth), ("rss_kib", peak as f64)])
 }

@@ -4,7 +4,6 @@ mod builds;
 mod check;
 mod clients;
 mod driver;
-mod gates;
 mod instructions;
 mod peers;
 mod process;
@@ -35,7 +34,7 @@ impl Options {
                 "--peers" => options.peers = Some(value()?.split(',').map(str::to_owned).collect()),
                 "--quick" => options.is_quick = true,
                 "--report" => options.report_only = true,
-                word if workloads::ALL.iter().any(|(name, _)| *name == word) => options.workloads.push(arg),
+                word if workloads::ALL.contains(&word) => options.workloads.push(arg),
                 _ => return Err(format!("there is no workload or option `{arg}`")),
             }
         }
@@ -77,15 +76,15 @@ fn run(options: &Options) -> io::Result<bool> {
     let home = peers::home();
     let command = std::env::var("BENCH_COMMAND").unwrap_or_else(|_| "bench/run".into());
     if options.report_only {
-        let records = results::read(&home.join("results.jsonl"))?;
-        println!("{}", report::render(&records, ""));
+        let command = command.replace(" --report", "");
+        report::write(&home.join("results.jsonl"), &home, &report::Context::here(command, peers::versions()))?;
         return Ok(true);
     }
     let mut is_whole = check_wire(options)?;
     let path = if options.is_full() { home.join("results.jsonl") } else { peers::target().join("partial.jsonl") };
     let mut results = Results::create(&path)?;
     for rep in 0..options.reps {
-        for (workload, _) in workloads::ALL {
+        for workload in workloads::ALL {
             // A build takes minutes and varies little.
             if *workload == "w8" && rep > 0 {
                 continue;
@@ -113,10 +112,10 @@ fn run(options: &Options) -> io::Result<bool> {
         }
     }
     is_whole &= count_instructions(options, &mut results)?;
-    let report = report::render(&results.records, &report::setup(&command, options.reps));
-    println!("{report}");
+    let context = report::Context::here(command, peers::versions());
+    println!("{}", report::page(&results.path, &context)?);
     if options.is_full() {
-        std::fs::write(home.join("RESULTS.md"), report)?;
+        report::write(&results.path, &home, &context)?;
     }
     Ok(is_whole)
 }

@@ -1,76 +1,29 @@
-//! Results: one JSON object a line, and the medians of them.
+//! Results as they come: one JSON object a line.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 use crate::workloads::Metrics;
 
-/// One measurement.
-#[derive(Debug, Clone)]
-pub struct Record {
-    pub workload: String,
-    pub peer: String,
-    pub metrics: Vec<(String, f64)>,
-}
-
-/// The middle, the least and the most of what was seen.
-#[derive(Debug, Clone, Copy)]
-pub struct Spread {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
-}
-
-/// All measurements of a run, written as they come.
+/// The measurements of a run, written as they are made.
 pub struct Results {
+    pub path: PathBuf,
     file: File,
-    pub records: Vec<Record>,
 }
 
 impl Results {
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Results { file: File::create(path)?, records: Vec::new() })
+        Ok(Results { path: path.to_owned(), file: File::create(path)? })
     }
 
     pub fn push(&mut self, workload: &str, peer: &str, rep: usize, metrics: &Metrics) -> io::Result<()> {
-        let values: Map<String, Value> = metrics.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
-        let line = json!({"workload": workload, "peer": peer, "rep": rep, "metrics": values});
-        writeln!(self.file, "{line}")?;
-        self.records.push(Record::from_json(&line));
-        Ok(())
+        // A thousandth is below what can be told apart.
+        let value = |value: f64| json!((value * 1000.0).round() / 1000.0);
+        let values: Map<String, Value> = metrics.iter().map(|(name, seen)| (name.to_string(), value(*seen))).collect();
+        let line = json!({"workload": workload, "peer": peer, "rep": rep + 1, "metrics": values});
+        writeln!(self.file, "{line}")
     }
-}
-
-impl Record {
-    fn from_json(line: &Value) -> Self {
-        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-        let metrics = line["metrics"].as_object().into_iter().flatten();
-        let metrics = metrics.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect();
-        Record { workload: text("workload"), peer: text("peer"), metrics }
-    }
-}
-
-/// Reads results that were written before.
-pub fn read(path: &Path) -> io::Result<Vec<Record>> {
-    let text = std::fs::read_to_string(path)?;
-    text.lines().map(|line| Ok(Record::from_json(&serde_json::from_str(line)?))).collect()
-}
-
-/// What was seen of one figure.
-pub fn spread(records: &[Record], workload: &str, peer: &str, metric: &str) -> Option<Spread> {
-    let of_peer = records.iter().filter(|record| record.workload == workload && record.peer == peer);
-    let mut values: Vec<f64> = of_peer
-        .flat_map(|record| &record.metrics)
-        .filter(|(name, _)| name == metric)
-        .map(|(_, value)| *value)
-        .collect();
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-    Some(Spread { median: (low + high) / 2.0, min: values[0], max: values[values.len() - 1] })
 }

@@ -11,22 +11,12 @@ use crate::{builds, clients, peers};
 /// Figures by name.
 pub type Metrics = Vec<(&'static str, f64)>;
 
-/// A workload: its name, and a line about it.
-pub const ALL: &[(&str, &str)] = &[
-    ("w1", "from spawn to the `initialize` response"),
-    ("w2", "small requests one after the other (`session/set_mode`)"),
-    ("w3", "agent sends 200,000 `agent_message_chunk` of 80 bytes in one turn"),
-    ("w3p", "the same, each flushed"),
-    ("w3b", "agent sends 20,000 `tool_call_update` of 4 KiB"),
-    ("w4", "client receives 200,000 `agent_message_chunk` of 80 bytes"),
-    ("w4b", "client receives 20,000 `tool_call_update` of 4 KiB"),
-    ("w5", "one prompt with a 16 MiB embedded resource"),
-    ("w6a", "1,000 sessions, 20 updates each, on one connection"),
-    ("w6b", "200 outstanding `fs/read_text_file`, 50 rounds"),
-    ("w7", "nobody reads the agent, 1 GiB offered"),
-    ("w7b", "the client's own code reads nothing, 512 MiB offered"),
-    ("w8", "build of the smallest agent; rebuild of a small client"),
-];
+/// All workloads, in the order they are run.
+pub const ALL: &[&str] = &["w1", "w2", "w3", "w3p", "w3b", "w4", "w4b", "w5", "w6a", "w6b", "w7", "w7b", "w8"];
+
+/// The bounds that Attaché is configured with by default, in KiB: `Limits::outbox` and `Limits::inbox`.
+const OUTBOX: f64 = 256.0;
+const INBOX: f64 = 8.0 * 1024.0;
 
 /// The peers of a workload.
 pub fn peers_of(workload: &str) -> Vec<&'static str> {
@@ -51,7 +41,7 @@ pub struct Scale {
 
 impl Scale {
     pub fn of(peer: &str, is_quick: bool) -> Self {
-        Scale { is_quick, is_slow: peer == "py" }
+        Scale { is_quick, is_slow: peer == "py-sdk" }
     }
 
     pub fn count(self, full: usize) -> usize {
@@ -71,7 +61,7 @@ pub fn run(workload: &str, peer: &str, is_quick: bool) -> io::Result<Metrics> {
         return match workload {
             "w4" => clients::receive(&client, "w3", scale.count(200_000), 80),
             "w4b" => clients::receive(&client, "w3b", scale.count(20_000), 4096),
-            _ => clients::stall(&client, is_quick),
+            _ => Ok(with_bound(clients::stall(&client, is_quick)?, peer, INBOX)),
         };
     }
     let agent = peers::agent(peer).ok_or_else(missing)?;
@@ -83,7 +73,7 @@ pub fn run(workload: &str, peer: &str, is_quick: bool) -> io::Result<Metrics> {
         "w5" => large_prompt(&agent, if is_quick { 2 << 20 } else { 16 << 20 }),
         "w6a" => sessions(&agent, if is_quick { 100 } else { 1000 }, 20),
         "w6b" => reads(&agent, 200, if is_quick { 5 } else { 50 }),
-        "w7" => flood(&agent, if is_quick { 1 << 17 } else { 1 << 20 }),
+        "w7" => Ok(with_bound(flood(&agent, if is_quick { 1 << 17 } else { 1 << 20 })?, peer, OUTBOX)),
         _ => Err(io::Error::other("no such workload")),
     }
 }
@@ -109,7 +99,7 @@ fn timed(driver: &mut Driver, count: usize, work: impl FnOnce(&mut Driver) -> io
     work(driver)?;
     let (wall, cpu) = (wall.elapsed(), driver.process.cpu() - cpu);
     let peak = driver.process.memory().peak as f64;
-    Ok(vec![("cpu_us", micros(cpu, count)), ("wall_us", micros(wall, count)), ("rss_kib", peak)])
+    Ok(vec![("cpu_us_a_message", micros(cpu, count)), ("wall_us_a_message", micros(wall, count)), ("rss_kib", peak)])
 }
 
 /// W1.
@@ -145,7 +135,7 @@ fn requests(agent: &[String], count: usize) -> io::Result<Metrics> {
         }
         Ok(())
     })?;
-    metrics.retain(|(name, _)| *name != "wall_us");
+    metrics.retain(|(name, _)| *name != "wall_us_a_message");
     metrics.push(("p50_us", quantile(&mut times, 0.5)));
     metrics.push(("p99_us", quantile(&mut times, 0.99)));
     Ok(metrics)
@@ -178,7 +168,7 @@ fn large_prompt(agent: &[String], size: usize) -> io::Result<Metrics> {
     message.push(b'\n');
     drop((text, params));
     std::thread::sleep(Duration::from_millis(50));
-    let (idle, length) = (driver.process.memory().now as f64, message.len() as f64);
+    let idle = driver.process.memory().now as f64;
     let (cpu, wall) = (driver.process.cpu(), Instant::now());
     let writer = driver.write_aside(message);
     let said: Value = loop {
@@ -190,19 +180,13 @@ fn large_prompt(agent: &[String], size: usize) -> io::Result<Metrics> {
     driver.drain(1)?;
     let (wall, cpu) = (wall.elapsed(), driver.process.cpu() - cpu);
     driver.rejoin(writer);
-    if said != size.to_string() {
+    if said.as_str().and_then(|said| said.parse().ok()) != Some(size) {
         return Err(io::Error::other(format!("the agent saw {said} bytes instead of {size}")));
     }
     let growth = driver.process.memory().peak as f64 - idle;
     std::thread::sleep(Duration::from_secs(1));
     let kept = driver.process.memory().now as f64 - idle;
-    Ok(vec![
-        ("cpu_ms", millis(cpu)),
-        ("wall_ms", millis(wall)),
-        ("growth_mib", growth / 1024.0),
-        ("growth_ratio", growth * 1024.0 / length),
-        ("kept_mib", kept / 1024.0),
-    ])
+    Ok(vec![("cpu_ms", millis(cpu)), ("wall_ms", millis(wall)), ("growth_kib", growth), ("kept_kib", kept)])
 }
 
 /// W6a.
@@ -249,7 +233,15 @@ fn flood(agent: &[String], count: usize) -> io::Result<Metrics> {
     let idle = driver.process.memory().now;
     driver.prompt(&session, &format!("w3 {count} 1024"))?;
     let peak = settle(|| driver.process.memory().peak);
-    Ok(vec![("growth_mib", peak.saturating_sub(idle) as f64 / 1024.0), ("peak_mib", peak as f64 / 1024.0)])
+    Ok(vec![("growth_kib", peak.saturating_sub(idle) as f64), ("rss_kib", peak as f64)])
+}
+
+/// Only Attaché says how much it will hold at most.
+fn with_bound(mut metrics: Metrics, peer: &str, bound: f64) -> Metrics {
+    if peer == "attache" {
+        metrics.push(("bound_kib", bound));
+    }
+    metrics
 }
 
 /// Watches a peak of memory until it has stood still for a second.
