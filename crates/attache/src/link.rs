@@ -347,11 +347,7 @@ impl<R: Router> Link<R> {
         self.send_to(Expects::Nothing, send).await
     }
 
-    async fn send_to<T>(
-        &self,
-        expects: Expects,
-        send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T,
-    ) -> Result<T, Error> {
+    async fn send_to<T>(&self, expects: Expects, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
         // There nearly always is room, and then nothing has to be set up for waiting.
         let mut send = match self.try_send(expects, send)? {
             Ok(sent) => return Ok(sent),

@@ -25,7 +25,7 @@ async fn figures() {
     eprintln!("allocations to send a text chunk: {sending_text}, a 4 KiB tool call update: {sending_tools}");
     eprintln!("allocations to receive a text chunk: {receiving_text}, a 4 KiB tool call update: {receiving_tools}");
     assert_eq!((sending_text, sending_tools), (1, 3), "to send");
-    assert_eq!((receiving_text, receiving_tools), (3, 5), "to receive");
+    assert_eq!((receiving_text, receiving_tools), (2, 4), "to receive");
     let unread = never_reads().await;
     eprintln!("memory with 1 GiB offered to a peer that never reads: {} KiB", unread / 1024);
     let stalled = stalled_consumer().await;

@@ -9,6 +9,9 @@ use crate::codec::Decode;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
+/// From this length on, a string with escapes is given all the room it can need at once.
+const LONG: usize = 64 * 1024;
+
 /// What kind of value comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of JSON's own kinds")]
@@ -458,13 +461,8 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn escaped_string(&mut self, start: usize) -> Result<String> {
-        // The end is found first: a string never gets longer by taking its escapes away, and one allocation does for it.
-        let escape = self.position;
-        self.position = start - 1;
-        self.skip_string()?;
-        let mut string = String::with_capacity(self.position - start);
-        self.position = escape;
-        string.push_str(&self.text[start..escape]);
+        let mut string = String::with_capacity((self.position - start) * 2);
+        string.push_str(&self.text[start..self.position]);
         loop {
             match self.text.as_bytes()[self.position] {
                 b'"' => {
@@ -475,7 +473,12 @@ impl<'a> Reader<'a> {
             }
             let run = self.position;
             self.plain_run()?;
-            string.push_str(&self.text[run..self.position]);
+            let plain = &self.text[run..self.position];
+            if string.len() > LONG && string.capacity() - string.len() < plain.len() {
+                // It will hardly be longer than what is left of the text; memory that stays unused costs nothing.
+                string.reserve_exact(self.text.len() - run);
+            }
+            string.push_str(plain);
         }
     }
 

@@ -17,7 +17,11 @@ impl Hasher for IntHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.write_u64(u64::from_le_bytes(word.try_into().expect("the chunk has eight bytes")));
+        }
+        for byte in words.remainder() {
             self.write_u64(u64::from(*byte));
         }
     }
@@ -25,6 +29,10 @@ impl Hasher for IntHasher {
     fn write_u64(&mut self, number: u64) {
         // The golden ratio as a fraction of 2^64, after Knuth; the rotation brings its good bits to both ends.
         self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
     }
 
     fn write_i64(&mut self, number: i64) {

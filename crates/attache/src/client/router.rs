@@ -1,6 +1,7 @@
 //! Where what an agent sends is put: one ordered inbox a session.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::task::Waker;
 
 use attache_proto::Dialect;
@@ -10,7 +11,7 @@ use attache_proto::model::{
     ClientCapabilities, ElicitationMode, ErrorObject, Patch, PermissionOutcome, PermissionResponse, PromptResponse,
     SessionId, SessionNotification, SessionUpdate, StateUpdate, StopReason, Usage,
 };
-use attache_proto::rpc::{Call, Side, Violation};
+use attache_proto::rpc::{Call, IntHasher, Side, Violation};
 
 use crate::link::{Port, Router};
 use crate::{Closed, Error};
@@ -76,7 +77,8 @@ struct PromptState {
 pub(crate) struct ClientRouter {
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) extensions: HashSet<String>,
-    sessions: HashMap<SessionId, Inbox>,
+    /// We open them ourselves: an agent that chose their ids to collide would slow its own client only, and little.
+    sessions: HashMap<SessionId, Inbox, BuildHasherDefault<IntHasher>>,
     connection: Inbox,
     opening: usize,
     unclaimed: HashMap<SessionId, Inbox>,
@@ -89,7 +91,7 @@ impl ClientRouter {
         ClientRouter {
             capabilities,
             extensions,
-            sessions: HashMap::new(),
+            sessions: HashMap::default(),
             connection: Inbox::default(),
             opening: 0,
             unclaimed: HashMap::new(),
@@ -207,7 +209,7 @@ impl ClientRouter {
     }
 
     /// Puts something into the inbox of a session, or of the connection. False when nobody knows the session.
-    fn push(&mut self, session: Option<&SessionId>, item: Item, size: usize) -> bool {
+    fn push(&mut self, session: Option<&str>, item: Item, size: usize) -> bool {
         // What an item costs in memory is close to what it cost on the wire, plus its place in the queue.
         let size = size + size_of::<(usize, Item)>();
         let inbox = match session {
@@ -217,7 +219,7 @@ impl ClientRouter {
                 None if self.opening > 0
                     && (self.unclaimed.len() < UNCLAIMED || self.unclaimed.contains_key(session)) =>
                 {
-                    self.unclaimed.entry(session.clone()).or_default()
+                    self.unclaimed.entry(session.into()).or_default()
                 }
                 None => return false,
             },
@@ -235,7 +237,7 @@ impl ClientRouter {
         self.sessions.get(session).is_some_and(|inbox| inbox.cancellable.contains(part))
     }
 
-    fn set_cancellable(&mut self, session: &SessionId, part: &str, change: &Patch<bool>) {
+    fn set_cancellable(&mut self, session: &str, part: &str, change: &Patch<bool>) {
         let Some(inbox) = self.sessions.get_mut(session) else { return };
         match change {
             Patch::Keep => {}
@@ -249,32 +251,31 @@ impl ClientRouter {
         }
     }
 
-    fn update(&mut self, port: &mut Port<'_, Self>, notification: SessionNotification, size: usize) {
-        let SessionNotification { session_id, update, .. } = notification;
+    fn update(&mut self, port: &mut Port<'_, Self>, session_id: &str, update: SessionUpdate, size: usize) {
         let mut end = None;
         match &update {
-            SessionUpdate::State(state) => end = self.state_changed(&session_id, state),
+            SessionUpdate::State(state) => end = self.state_changed(session_id, state),
             SessionUpdate::ToolCallUpdate(update) => {
                 let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
-                self.set_cancellable(&session_id, update.tool_call_id.as_str(), &change);
+                self.set_cancellable(session_id, update.tool_call_id.as_str(), &change);
             }
             SessionUpdate::TerminalUpdate(update) => {
                 let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
-                self.set_cancellable(&session_id, update.terminal_id.as_str(), &change);
+                self.set_cancellable(session_id, update.terminal_id.as_str(), &change);
             }
             _ => {}
         }
-        if !self.push(Some(&session_id), Item::Update(update), size) {
+        if !self.push(Some(session_id), Item::Update(update), size) {
             port.violation(Violation::UnknownSession);
             return;
         }
         if let Some((turn, end)) = end {
-            self.push(Some(&session_id), Item::End(turn, end), 0);
+            self.push(Some(session_id), Item::End(turn, end), 0);
         }
     }
 
     /// What a `state_update` means for the oldest open turn: whether it ended, and how.
-    fn state_changed(&mut self, session: &SessionId, state: &StateUpdate) -> Option<(u64, Result<End, Error>)> {
+    fn state_changed(&mut self, session: &str, state: &StateUpdate) -> Option<(u64, Result<End, Error>)> {
         let inbox = self.sessions.get_mut(session)?;
         let prompt = inbox.prompts.first_mut()?;
         let idle = match state {
@@ -342,7 +343,7 @@ impl Router for ClientRouter {
                 Ok(parts) => parts,
                 Err(error) => return port.refuse(call, &error),
             };
-            self.push(session.as_ref(), Item::Extension(Some(call), name.into(), params), size);
+            self.push(session.as_ref().map(SessionId::as_str), Item::Extension(Some(call), name.into(), params), size);
             return;
         }
         let mut tolerated = Vec::new();
@@ -371,7 +372,7 @@ impl Router for ClientRouter {
             }
             inbox.asks.insert(call);
         }
-        if !self.push(session.as_ref(), Item::Call(call, Box::new(request)), size) {
+        if !self.push(session.as_ref().map(SessionId::as_str), Item::Call(call, Box::new(request)), size) {
             port.violation(Violation::UnknownSession);
             let error = match session {
                 Some(session) => ErrorObject::session_not_found(&session),
@@ -385,10 +386,10 @@ impl Router for ClientRouter {
         if name == "session/update" {
             // The hot path: no detour through the table of methods.
             let mut reader = Reader::new(params.unwrap_or("{}"), port.dialect());
-            match reader.decode::<SessionNotification>() {
-                Ok(notification) => {
+            match SessionNotification::decode_parts(&mut reader) {
+                Ok((session, update)) => {
                     port.tolerated(Method::SessionUpdate, reader.tolerated());
-                    self.update(port, notification, size);
+                    self.update(port, &session, update, size);
                 }
                 Err(error) => port.violation(Violation::InvalidParams { method: "session/update", error }),
             }
@@ -398,7 +399,7 @@ impl Router for ClientRouter {
             if self.extensions.contains(name)
                 && let Ok((session, params)) = extension_params(params, |id| self.sessions.contains_key(id))
             {
-                self.push(session.as_ref(), Item::Extension(None, name.into(), params), size);
+                self.push(session.as_ref().map(SessionId::as_str), Item::Extension(None, name.into(), params), size);
             }
             return;
         }
@@ -445,7 +446,7 @@ impl Router for ClientRouter {
         };
         if let Some(end) = end {
             inbox.prompts.remove(index);
-            self.push(Some(&ticket.session), Item::End(ticket.turn, end), size);
+            self.push(Some(ticket.session.as_str()), Item::End(ticket.turn, end), size);
         }
     }
 
