@@ -54,6 +54,8 @@ pub(super) const GATES: &[Gate] = &[
     gate("W8 crates", "w8", "crates", "attache", AtMost(30.0), "30"),
     gate("W8 stripped size", "w8", "stripped_bytes", "attache", AtMost(1.3e6), "1.3 MB"),
     gate("W8 rebuild CPU", "w8", "rebuild_cpu_ms", "attache", AtMost(3_000.0), "3 s"),
+    // The figure that the gate was set beside, 17 s of the official SDK, is that of a release build.
+    gate("W8 release rebuild CPU", "w8", "rebuild_release_cpu_ms", "attache", AtMost(3_000.0), "3 s"),
 ];
 
 const fn gate(
