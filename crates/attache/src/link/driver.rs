@@ -26,11 +26,22 @@ pub(super) struct Driver<R: Router> {
     pub(super) knows_framing: bool,
 }
 
+/// Whether a connection whose outbox is empty goes on.
+enum Stays {
+    Open,
+    Closing,
+}
+
 impl<R: Router> Driver<R> {
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
-        // Registered first: whatever changes from here on wakes us.
-        self.link.lock().driver = Some(cx.waker().clone());
-        let is_reading = self.link.lock().ended.is_none();
+        let is_reading = {
+            let mut state = self.link.lock();
+            // Registered first: whatever changes from here on wakes us.
+            if !state.driver.as_ref().is_some_and(|driver| driver.will_wake(cx.waker())) {
+                state.driver = Some(cx.waker().clone());
+            }
+            state.ended.is_none()
+        };
         if is_reading && let Err(reason) = self.poll_read(cx) {
             // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
             let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
@@ -40,13 +51,9 @@ impl<R: Router> Driver<R> {
             }
         }
         match self.poll_write(cx) {
-            Poll::Ready(Ok(())) => {
-                let state = self.link.lock();
-                let closed = state.closed.clone();
-                if closed.is_none() && !state.closing {
-                    return Poll::Pending;
-                }
-                drop(state);
+            Poll::Ready(Ok(Stays::Open)) => Poll::Pending,
+            Poll::Ready(Ok(Stays::Closing)) => {
+                let closed = self.link.closed();
                 self.end(Closed::ByUs);
                 // The peer sees the end of our stream only when the writer is shut down.
                 let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
@@ -133,8 +140,9 @@ impl<R: Router> Driver<R> {
         Ok(())
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
+    /// Writes all there is; then tells whether there may be more.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stays>> {
+        let stays = loop {
             if self.written == self.writing.len() {
                 self.writing.clear();
                 self.written = 0;
@@ -145,10 +153,11 @@ impl<R: Router> Driver<R> {
                     // A large message is through: its space is given back.
                     state.out = Vec::new();
                 }
+                let stays = if state.closed.is_some() || state.closing { Stays::Closing } else { Stays::Open };
                 drop(state);
                 self.link.0.room.notify_waiters();
                 if self.writing.is_empty() {
-                    break;
+                    break stays;
                 }
             }
             let count = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.writing[self.written..]))?;
@@ -157,14 +166,16 @@ impl<R: Router> Driver<R> {
             }
             self.needs_flush = true;
             self.written += count;
-            self.link.lock().writing = self.writing.len() - self.written;
-        }
+            if self.written < self.writing.len() {
+                self.link.lock().writing = self.writing.len() - self.written;
+            }
+        };
         if self.needs_flush {
             ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
             self.needs_flush = false;
         }
         self.link.0.flushed.notify_waiters();
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(stays))
     }
 
     /// No more answers will come: everybody who waits for one is told why.
