@@ -65,7 +65,7 @@ async fn version_2_repeats_the_prompt_and_tells_its_state() {
         < ~running
         < text allowed
         < tool Edit a file: in_progress (edit)
-        < tool Edit a file: completed (edit) 'done' diff of /work/a
+        < tool Edit a file: completed (edit) 'done' diff of /project/a
         < ~idle end_turn
         < end end_turn
         ",
@@ -86,7 +86,7 @@ async fn a_tool_call_is_allowed_rejected_or_neither() {
         < asked allow_once|reject_once
         < text allowed
         < tool Edit a file: in_progress (edit)
-        < tool Edit a file: completed (edit) 'done' diff of /work/a
+        < tool Edit a file: completed (edit) 'done' diff of /project/a
         < end end_turn
         ",
     )
@@ -184,8 +184,8 @@ async fn a_version_1_client_serves_files_and_terminals() {
         < options mode=ask
         < commands /web <query>
         > prompt files
-        < read /work/in 2+3
-        < write /work/out SOME TEXT
+        < read /project/in 2+3
+        < write /project/out SOME TEXT
         < end end_turn
         > prompt terminal
         < run cargo [\"test\"]
@@ -428,7 +428,7 @@ async fn version_2_refuses_what_it_did_not_offer_to_take() {
             let answer = client.call_any(method, params.clone()).await;
             assert_eq!(i32::from(answer.unwrap_err().code), -32602, "{method} {params}");
         }
-        let link = json!({"type": "resource_link", "name": "n", "uri": "file:///work/n"});
+        let link = json!({"type": "resource_link", "name": "n", "uri": "file:///project/n"});
         client.call_any("session/prompt", prompt(link)).await.unwrap();
     })
     .await;
@@ -442,7 +442,7 @@ async fn what_is_not_offered_is_not_found() {
                 let (near, far) = tokio::io::duplex(1024);
                 let (reader, writer) = tokio::io::split(far);
                 tokio::spawn(our_agent::server().connect(reader, writer));
-                let params = json!({"sessionId": "s", "path": "/work/in", "title": "t"});
+                let params = json!({"sessionId": "s", "path": "/project/in", "title": "t"});
                 let answer = match version {
                     1 => their_client::connect_v1(near).await.unwrap().call_any(method, params).await,
                     _ => their_client::connect_v2(near).await.unwrap().call_any(method, params).await,

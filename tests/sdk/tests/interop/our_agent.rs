@@ -151,8 +151,8 @@ impl Session for Chat {
             }
             "tool" => return tool(&turn).await,
             "files" => {
-                let content = turn.read_lines("/work/in", Some(2), Some(3)).await?;
-                turn.write_text_file("/work/out", content.to_uppercase()).await?;
+                let content = turn.read_lines("/project/in", Some(2), Some(3)).await?;
+                turn.write_text_file("/project/out", content.to_uppercase()).await?;
             }
             "terminal" => {
                 let terminal = turn.terminal("cargo", ["test"]).await?;
@@ -203,7 +203,7 @@ impl Session for Chat {
 async fn tool(turn: &Turn) -> Result<Stop, Error> {
     let tool = turn.tool("Edit a file").await?;
     tool.kind(ToolKind::Edit).await?;
-    tool.locations(vec![Location { line: Some(3), ..Location::new("/work/a") }]).await?;
+    tool.locations(vec![Location { line: Some(3), ..Location::new("/project/a") }]).await?;
     let decision = turn.ask(Ask::new("Edit a file?").tool_call(tool.blank())).await?;
     let said = match decision {
         Decision::Allowed(_) => "allowed",
@@ -217,7 +217,7 @@ async fn tool(turn: &Turn) -> Result<Stop, Error> {
     }
     tool.in_progress().await?;
     tool.push_text("done").await?;
-    tool.push(ToolCallContent::from(Diff::text("/work/a", Some("x\n".into()), "y\n"))).await?;
+    tool.push(ToolCallContent::from(Diff::text("/project/a", Some("x\n".into()), "y\n"))).await?;
     tool.complete().await?;
     Ok(Stop::EndTurn)
 }

@@ -345,10 +345,10 @@ impl<V: Version> TheirAgent<V> {
             }
             "tool" => return self.tool(id, cx, turn, cancelled).await,
             "files" => {
-                let params = json!({"sessionId": id, "path": "/work/in", "line": 2, "limit": 3});
+                let params = json!({"sessionId": id, "path": "/project/in", "line": 2, "limit": 3});
                 let read = self.ask(cx, "fs/read_text_file", params).await?;
                 let content = text(&read, "content").to_uppercase();
-                let params = json!({"sessionId": id, "path": "/work/out", "content": content});
+                let params = json!({"sessionId": id, "path": "/project/out", "content": content});
                 self.ask(cx, "fs/write_text_file", params).await?;
             }
             "terminal" => {
@@ -394,7 +394,7 @@ impl<V: Version> TheirAgent<V> {
             id,
             json!({
                 "sessionUpdate": first, "toolCallId": "c1", "title": "Edit a file", "kind": "edit", "status": "pending",
-                "locations": [{"path": "/work/a", "line": 3}], "rawInput": {"path": "/work/a"},
+                "locations": [{"path": "/project/a", "line": 3}], "rawInput": {"path": "/project/a"},
             }),
         )?;
         let options = json!([
@@ -453,9 +453,9 @@ impl<V: Version> TheirAgent<V> {
         }
         update(json!({"status": "in_progress"}))?;
         let diff = match self.is_v1() {
-            true => json!({"type": "diff", "path": "/work/a", "oldText": "x\n", "newText": "y\n"}),
+            true => json!({"type": "diff", "path": "/project/a", "oldText": "x\n", "newText": "y\n"}),
             false => {
-                json!({"type": "diff", "changes": [{"operation": "modify", "path": "/work/a", "fileType": "text"}]})
+                json!({"type": "diff", "changes": [{"operation": "modify", "path": "/project/a", "fileType": "text"}]})
             }
         };
         let done = json!({"type": "content", "content": {"type": "text", "text": "done"}});
