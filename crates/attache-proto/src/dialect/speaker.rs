@@ -1,6 +1,5 @@
 //! What an agent has to say, put into the words of a dialect.
 
-mod base64;
 mod terminals;
 mod tools;
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Emit, Speaker, base64};
+use super::{Emit, Speaker};
+use crate::base64;
 use crate::model::{ExitStatus, Patch, TerminalId, TerminalOutputChunk, TerminalUpdate};
 
 /// The output that is remembered of one terminal: its end.
@@ -64,7 +65,8 @@ impl Terminals {
 
 impl Terminal {
     fn push(&mut self, base64: &str) {
-        base64::decode(base64, &mut self.output);
+        // What is no base64 is no output.
+        self.output.extend(base64::decode(base64).unwrap_or_default());
         // Cutting at twice the size moves every byte once at most.
         if self.output.len() > 2 * REMEMBERED_OUTPUT {
             self.output.drain(..self.output.len() - REMEMBERED_OUTPUT);
