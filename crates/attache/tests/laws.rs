@@ -532,3 +532,32 @@ async fn what_a_version_cannot_say_is_reported() {
     let reports = reports.lock().unwrap();
     assert!(matches!(reports[..], [Report::Lost(_)]), "{reports:?}");
 }
+
+#[tokio::test]
+async fn a_late_word_about_a_session_that_was_let_go_is_no_violation() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let seen = reports.clone();
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let mut peer = RawPeer::new(far);
+    let (reader, writer) = tokio::io::split(near);
+    let client = Client::new("test", "1").protocol(Protocol::V1).strict();
+    let client = client.on_report(move |report| seen.lock().unwrap().push(report));
+    let client = tokio::spawn(client.connect(reader, writer));
+    peer.play("<-- {'id':'$init','method':'initialize'}\n--> {'id':'$init','result':{'protocolVersion':1}}").await;
+    let agent = client.await.unwrap().unwrap();
+    let connection = agent.clone();
+    let opening = tokio::spawn(async move { connection.session("/tmp").open().await });
+    peer.play("<-- {'id':'$new','method':'session/new'}\n--> {'id':'$new','result':{'sessionId':'s'}}").await;
+    drop(opening.await.unwrap().unwrap());
+    for session in ["s", "never-opened"] {
+        let update = "'update':{'sessionUpdate':'usage_update','used':1,'size':2}";
+        peer.send(&format!("{{'method':'session/update','params':{{'sessionId':'{session}',{update}}}}}")).await;
+    }
+    // Both are through once this is answered.
+    let call = tokio::spawn(async move { agent.call_extension::<bool>("_test/ping", &[0]).await });
+    let asked = peer.expect("{'method':'_test/ping'}").await;
+    peer.send(&format!("{{'id':{},'result':true}}", asked["id"])).await;
+    assert!(in_time(call).await.unwrap().unwrap());
+    let reports = reports.lock().unwrap();
+    assert_eq!(reports.len(), 1, "only the session that was never open is reported: {reports:?}");
+}

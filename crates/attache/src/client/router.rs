@@ -19,6 +19,9 @@ use crate::{Closed, Error};
 /// Sessions whose updates are kept before anybody has claimed them, at most. Only kept while a session is being opened.
 const UNCLAIMED: usize = 64;
 
+/// Sessions that we have let go of and still know, at most: an agent has little more to say about older ones.
+const RELEASED: usize = 64;
+
 /// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
 const CANCELLABLE: usize = 4096;
 
@@ -80,6 +83,8 @@ pub(crate) struct ClientRouter {
     /// We open them ourselves: an agent that chose their ids to collide would slow its own client only, and little.
     sessions: HashMap<SessionId, Inbox, BuildHasherDefault<IntHasher>>,
     connection: Inbox,
+    /// Sessions that we have let go of lately.
+    released: VecDeque<SessionId>,
     opening: usize,
     unclaimed: HashMap<SessionId, Inbox>,
     unread: usize,
@@ -93,6 +98,7 @@ impl ClientRouter {
             extensions,
             sessions: HashMap::default(),
             connection: Inbox::default(),
+            released: VecDeque::new(),
             opening: 0,
             unclaimed: HashMap::new(),
             unread: 0,
@@ -128,6 +134,10 @@ impl ClientRouter {
         if inbox.claims > 0 {
             return Vec::new();
         }
+        if self.released.len() == RELEASED {
+            self.released.pop_front();
+        }
+        self.released.push_back(session.clone());
         self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.discard(inbox))
     }
 
@@ -266,7 +276,10 @@ impl ClientRouter {
             _ => {}
         }
         if !self.push(Some(session_id), Item::Update(update), size) {
-            port.violation(Violation::UnknownSession);
+            // What an agent still says about a session that we have let go of is no fault of its.
+            if !self.released.iter().any(|released| released.as_str() == session_id) {
+                port.violation(Violation::UnknownSession);
+            }
             return;
         }
         if let Some((turn, end)) = end {
