@@ -1,6 +1,6 @@
 //! How model types come from and go to the wire: two traits, the field modes, and the tables that use them.
 //!
-//! A record is a table of rows `field: Type, mode "key"`. The mode says what absence means, which mistakes are let pass
+//! A record is a table of rows `field: Type = Mode "key"`. The mode says what absence means, which mistakes are let pass
 //! and when the field is left out; the key may differ by dialect. See `model/content.rs` for an easy example.
 
 mod basic;

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// withstand an attack, and can be cheap.
 pub type IntMap<K, V> = HashMap<K, V, BuildHasherDefault<IntHasher>>;
 
-/// Spreads one number over all bits.
+/// Spreads what it is given over all bits, quickly and without a secret: not for keys of which a peer can have many kept.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct IntHasher(u64);
 
