@@ -1,0 +1,3 @@
+//! The command `attache`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Text files beneath the roots of a session.

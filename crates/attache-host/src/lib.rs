@@ -1,0 +1,10 @@
+//! What a client's machine does for an agent: serve files and terminals, decide what is allowed, confine processes.
+//!
+//! One implementation for every front end. Nothing here talks to a person or to the wire: a front end asks, shows the
+//! answer to its user, and replies to the agent.
+
+pub mod files;
+pub mod permission;
+pub mod sandbox;
+pub mod terminals;
+pub mod trust;

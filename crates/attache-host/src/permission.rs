@@ -1,0 +1,1 @@
+//! Whether an agent may do what it asks for.

@@ -1,0 +1,1 @@
+//! Confining a process by the kernel.

@@ -1,0 +1,1 @@
+//! Which directories the user trusts, bound to what is in them.
