@@ -4,6 +4,7 @@ mod agents;
 mod auth;
 mod cli;
 mod connect;
+mod doctor;
 mod exit;
 mod paths;
 mod visible;
@@ -30,6 +31,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Agents(command) => agents::run(command).await,
+        Command::Doctor(options) => doctor::run(&options),
         _ => Err(Failure::usage("not built yet")),
     }
 }

@@ -17,7 +17,7 @@ use crate::visible::visible;
 use catalog::{Installed, ROWS};
 use config::Config;
 
-pub(crate) use commands::run;
+pub(crate) use commands::{print_lines, run};
 
 /// How an agent is started.
 #[derive(Clone)]
@@ -80,16 +80,17 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String]) -> Result<AgentSpe
         let name = Path::new(program).file_name().unwrap_or(program.as_ref()).to_string_lossy();
         return Ok(AgentSpec::new(&visible(&name), false, from_anywhere(command)?, BTreeMap::new()));
     }
-    if let Some(name) = name {
-        return find(name, &Config::read()?);
-    }
-    if let Some(name) = std::env::var_os("ATTACHE_AGENT").filter(|name| !name.is_empty()) {
-        return find(&name.to_string_lossy(), &Config::read()?).map_err(|failure| from("ATTACHE_AGENT", failure));
-    }
-    let config = Config::read()?;
-    match &config.default {
-        Some(name) => find(name, &config).map_err(|failure| from("the default in agents.toml", failure)),
-        None => Err(none_named(&config)),
+    let variable = std::env::var_os("ATTACHE_AGENT").map(|name| name.to_string_lossy().into_owned());
+    meant(name, variable.as_deref(), &Config::read()?)
+}
+
+fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<AgentSpec, Failure> {
+    let from = |source: &str, failure: Failure| Failure::new(failure.code, format!("{source}: {failure}"));
+    match (name, variable.filter(|name| !name.is_empty()), &config.default) {
+        (Some(name), _, _) => find(name, config),
+        (None, Some(name), _) => find(name, config).map_err(|failure| from("ATTACHE_AGENT", failure)),
+        (None, None, Some(name)) => find(name, config).map_err(|failure| from("the default in agents.toml", failure)),
+        (None, None, None) => Err(none_named(config)),
     }
 }
 
@@ -97,13 +98,10 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String]) -> Result<AgentSpe
 fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
     let mut words = command.to_vec();
     if let Some(program) = words.first_mut().filter(|program| program.contains('/') && !program.starts_with('/')) {
-        *program = here()?.join(program.trim_start_matches("./")).to_string_lossy().into_owned();
+        let path = here()?.join(program.trim_start_matches("./")).into_os_string();
+        *program = path.into_string().map_err(|_| Failure::usage("the path of this directory is not UTF-8"))?;
     }
     Ok(words)
-}
-
-fn from(source: &str, failure: Failure) -> Failure {
-    Failure::new(failure.code, format!("{source}: {failure}"))
 }
 
 /// Finds an agent by its name; an entry of agents.toml comes before the catalog.
@@ -171,6 +169,22 @@ mod tests {
         let failure = code("claud\u{1b}e");
         assert_eq!(failure.code, Code::NotFound);
         assert!(failure.message.starts_with("no agent `claud␛e`\nhint: did you mean `claude`?"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_said_nearest_wins() {
+        let config = Config::parse("default = 'codex'").unwrap();
+        let name = |name, variable, config: &Config| meant(name, variable, config).map(|spec| spec.name);
+        assert_eq!(name(Some("claude"), Some("gemini"), &config).unwrap(), "claude");
+        assert_eq!(name(None, Some("gemini"), &config).unwrap(), "gemini");
+        assert_eq!(name(None, Some(""), &config).unwrap(), "codex");
+        let failure = name(None, Some("gemni"), &config).unwrap_err();
+        assert_eq!(failure.code, Code::NotFound);
+        assert!(failure.message.starts_with("ATTACHE_AGENT: no agent `gemni`"), "{failure}");
+        let config = Config::parse("[agents.mine]\ncommand = ['x']").unwrap();
+        let failure = name(None, None, &config).unwrap_err();
+        assert_eq!(failure.code, Code::Usage);
+        assert!(failure.message.contains("mine") && failure.message.contains("--agent"), "{failure}");
     }
 
     #[test]
