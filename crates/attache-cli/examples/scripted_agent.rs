@@ -1,6 +1,6 @@
 //! For tests: an agent that does as its options say, and answers a prompt with its text.
 //!
-//! `--die start|turn` ends without a word; `--junk` prints what is no message; `--hang` never answers; `--auth
+//! `--die start|session|turn` ends without a word; `--junk` prints what is no message; `--hang` never answers; `--auth
 //! agent|terminal|both` wants a login; `--state FILE` is there while somebody is logged in; `--login FILE` is the login
 //! in a terminal; `--pid FILE` tells the process id; `--show NAME` tells a variable of the environment as its version.
 #![allow(clippy::print_stdout, reason = "what is no message is printed to see what comes of it")]
@@ -20,7 +20,7 @@ use attache::{Error, Prompt, Stop, Turn};
 struct Scripted {
     auth: String,
     state: PathBuf,
-    dies_in_turn: bool,
+    dies: String,
     version: Option<String>,
 }
 
@@ -31,11 +31,7 @@ async fn main() -> Result<(), Error> {
     while let Some(word) = words.next() {
         let mut value = || words.next().expect("an option has a value");
         match &*word {
-            "--die" if value() == "start" => {
-                eprintln!("cannot go on \u{1b}[2J");
-                exit(7);
-            }
-            "--die" => agent.dies_in_turn = true,
+            "--die" => agent.dies = value(),
             "--junk" => println!("Welcome to \u{1b}[31mjunk\u{7}"),
             "--hang" => std::thread::sleep(std::time::Duration::from_secs(60)),
             "--auth" => agent.auth = value(),
@@ -50,9 +46,19 @@ async fn main() -> Result<(), Error> {
             other => panic!("there is no option {other}"),
         }
     }
+    agent.may_die("start");
     let wants_login = !agent.auth.is_empty();
     let server = attache::serve(agent);
     if wants_login { server.authenticates().stdio().await } else { server.stdio().await }
+}
+
+impl Scripted {
+    fn may_die(&self, when: &str) {
+        if self.dies == when {
+            eprintln!("cannot go on \u{1b}[2J");
+            exit(7);
+        }
+    }
 }
 
 impl Agent for Scripted {
@@ -63,13 +69,14 @@ impl Agent for Scripted {
     }
 
     async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Scripted>, Error> {
+        self.may_die("session");
         if !self.auth.is_empty() && !self.state.exists() {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
         let values = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("auto", "Auto")];
         let mode = ConfigKind::Select(ConfigSelect::new("ask", values));
         Ok(Opened {
-            session: Scripted { dies_in_turn: self.dies_in_turn, ..Scripted::default() },
+            session: Scripted { dies: self.dies.clone(), ..Scripted::default() },
             options: vec![ConfigOption {
                 category: Some(ConfigCategory::Mode),
                 ..ConfigOption::new("mode", "Mode", mode)
@@ -81,9 +88,7 @@ impl Agent for Scripted {
 
 impl Session for Scripted {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
-        if self.dies_in_turn {
-            exit(7);
-        }
+        self.may_die("turn");
         turn.text(prompt.text()).await?;
         Ok(Stop::EndTurn)
     }

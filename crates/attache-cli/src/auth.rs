@@ -55,10 +55,8 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
     let spec = opening.spec;
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         let what = format!("to log in to `{}` takes a terminal", spec.name);
-        return Err(Failure::new(
-            Code::Login,
-            format!("{what}\nhint: in a terminal, type `{}`", spec.typed_login(&one_line(method.id.as_str()))),
-        ));
+        let typed = spec.typed_login(method.id.as_str());
+        return Err(Failure::new(Code::Login, format!("{what}\nhint: in a terminal, type `{typed}`")));
     };
     // Streams that lead elsewhere, because they carry a prompt or a result, are none of the login's business.
     let stream = |is_terminal: bool| match is_terminal {
@@ -179,6 +177,6 @@ pub(crate) fn described(method: &AuthMethod) -> String {
         _ => Some("not known here"),
     };
     let description = description.map(one_line).filter(|text| !text.is_empty() && *text != name);
-    let where_ = if matches!(method, AuthMethod::Terminal(_)) { " (in a terminal)" } else { "" };
-    format!("{id}: {name}{where_}{}", description.map(|text| format!(", {text}")).unwrap_or_default())
+    let place = if matches!(method, AuthMethod::Terminal(_)) { " (in a terminal)" } else { "" };
+    format!("{id}: {name}{place}{}", description.map(|text| format!(", {text}")).unwrap_or_default())
 }

@@ -63,7 +63,7 @@ pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Conne
         Ok(Ok(connection)) => Ok(connection),
         Ok(Err(error)) => Err(not_started(spec, error)),
         Err(_) => {
-            let what = format!("`{}` did not answer within {} seconds", spec.command(), patience.as_secs());
+            let what = format!("`{}` did not answer within {patience:?}", spec.command());
             Err(Failure::new(Code::Timeout, format!("{what}\nhint: does it speak the Agent Client Protocol?")))
         }
     }
@@ -98,4 +98,19 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Fa
 /// The current directory.
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_says_nothing_is_not_waited_for_without_end() {
+        let spec = crate::agents::resolve(None, &["sleep".into(), "60".into()]).unwrap();
+        let opening =
+            Opening { patience: Duration::from_millis(50), ..Opening::new(&spec, Path::new("/"), Version::Auto) };
+        let failure = start(client(), &opening).await.unwrap_err();
+        assert_eq!(failure.code, Code::Timeout);
+        assert!(failure.message.starts_with("`sleep 60` did not answer within 50ms"), "{failure}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::agents::print_lines;
 use crate::cli::Doctor;
 use crate::exit::{Code, Failure};
 use crate::paths;
-use crate::visible::one_line;
+use crate::visible::{self, one_line};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,7 +54,7 @@ impl Row {
 pub(crate) fn run(options: &Doctor) -> Result<(), Failure> {
     let rows = look();
     match options.json {
-        true => print_lines(rows.iter().map(|row| serde_json::to_string(row).unwrap_or_default()))?,
+        true => print_lines(rows.iter().map(visible::json))?,
         false => print_lines(rows.iter().map(line))?,
     }
     match rows.iter().filter(|row| row.status == Status::Fail).count() {

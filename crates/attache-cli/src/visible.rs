@@ -1,7 +1,6 @@
 //! Text of others, made harmless for a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 /// The text with everything shown that a terminal would act upon or that a reader would not see: control characters,
 /// escape sequences, characters that turn the direction of text or have no width. Line ends and tabs stay; sequences
@@ -23,7 +22,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
             c if !acts(c) => shown.push(c),
             '\0'..='\u{1f}' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
             '\u{7f}' => shown.push('\u{2421}'),
-            c => drop(write!(shown, "\\u{{{:x}}}", u32::from(c))),
+            c => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
         }
     }
     Cow::Owned(shown)
@@ -32,6 +31,23 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 /// The same on one line, for rows of a table: line ends and tabs become spaces.
 pub(crate) fn one_line(text: &str) -> String {
     visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A value as JSON on one line, in which the same characters are written as escapes: nothing is lost.
+pub(crate) fn json(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    if !text.contains(acts) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    // They can only stand in strings.
+    for c in text.chars() {
+        match acts(c) {
+            true => escaped.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+            false => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 fn acts(c: char) -> bool {
@@ -71,6 +87,9 @@ mod tests {
         for (text, shown) in rows {
             assert_eq!(visible(text), shown, "{text:?}");
         }
+        let value = "a\u{9b}2J\u{202e}\u{e0041}\n";
+        assert_eq!(json(&value), r#""a\u009b2J\u202e\udb40\udc41\n""#);
+        assert_eq!(serde_json::from_str::<String>(&json(&value)).unwrap(), value);
         assert_eq!(one_line(" two\n\tlines "), "two lines");
     }
 }

@@ -295,6 +295,7 @@ fn an_agent_is_probed() {
 fn an_agent_that_does_not_start_is_explained() {
     let home = Home::new();
     home.scripted(&["probe"], &["--die", "start"]).check(9, &[], &["exit code 7", "cannot go on"]);
+    home.scripted(&["probe"], &["--die", "session"]).check(9, &["could not be opened"], &[]);
     home.scripted(&["probe"], &["--junk"]).check(0, &["opened"], &[]);
     home.run(&["agents", "probe", "--", "no-such-program"]).check(9, &[], &["`no-such-program` not found"]);
 }
@@ -371,9 +372,10 @@ fn open_terminal() -> (OwnedFd, OwnedFd) {
         libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut())
     };
     assert_eq!(opened, 0);
-    // SAFETY: both were opened just now, and nobody else has them. Ours is not for the child: it would never end.
+    // SAFETY: both were opened just now, and nobody else has them. No child gets them unless it is given them.
     unsafe {
         libc::fcntl(ours, libc::F_SETFD, libc::FD_CLOEXEC);
+        libc::fcntl(theirs, libc::F_SETFD, libc::FD_CLOEXEC);
         (OwnedFd::from_raw_fd(theirs), OwnedFd::from_raw_fd(ours))
     }
 }

@@ -11,7 +11,7 @@ use super::{find, from_anywhere, probe, resolve};
 use crate::cli::{Agents, NamedAgent};
 use crate::connect::{Opening, here, until_interrupted};
 use crate::exit::{Code, Failure};
-use crate::visible::one_line;
+use crate::visible::{self, one_line};
 use crate::{auth, connect};
 
 /// Does what one of the commands asks for.
@@ -64,7 +64,7 @@ fn list(json: bool) -> Result<(), Failure> {
     let config = Config::read()?;
     let known = known(&config);
     if json {
-        return print_lines(known.iter().map(to_json));
+        return print_lines(known.iter().map(visible::json));
     }
     let rows = known.iter().map(|agent| {
         let mark = if agent.default { "*" } else { "" };
@@ -89,7 +89,7 @@ fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
     }
     if json {
         return print_lines(registry.agents.iter().map(|agent| {
-            to_json(&serde_json::json!({
+            visible::json(&serde_json::json!({
                 "id": agent.id, "name": agent.name, "version": agent.version,
                 "description": agent.description, "ways": agent.ways(),
             }))
@@ -184,7 +184,7 @@ fn show(name: &str, json: bool) -> Result<(), Failure> {
         object["state"] = state.into();
         object["login"] = spec.login_hint.into();
         object["install"] = spec.install_hint.into();
-        return print_lines([object.to_string()].into_iter());
+        return print_lines([visible::json(&object)].into_iter());
     }
     let source = if known.source == "own" { "agents.toml" } else { "built in" };
     let mut rows = vec![
@@ -223,10 +223,6 @@ async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
     done?;
     eprintln!("logged out of `{}`", spec.name);
     Ok(())
-}
-
-fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// Prints lines of data. A reader who has seen enough is no failure.

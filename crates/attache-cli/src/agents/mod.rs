@@ -65,6 +65,8 @@ impl AgentSpec {
 
     /// What to type to log in by the method with this id.
     pub(crate) fn typed_login(&self, id: &str) -> String {
+        // The id is the agent's word, and is not to become more than a word in somebody's shell.
+        let id = Command::new(id);
         match self.named {
             true => format!("attache agents login {} --auth {id}", self.name),
             false => format!("attache agents login --auth {id} -- {}", Command::from(self.words.clone())),
@@ -157,7 +159,7 @@ mod tests {
         let spec = find("claude", &config).unwrap();
         assert_eq!(spec.command().to_string(), "my-claude -x");
         assert_eq!(spec.command(), Command::from(["my-claude", "-x"]).env("K", "v"));
-        assert_eq!(spec.typed_login("x"), "attache agents login claude --auth x");
+        assert_eq!(spec.typed_login("x; y"), "attache agents login claude --auth 'x; y'");
     }
 
     #[test]

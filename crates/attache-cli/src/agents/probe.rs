@@ -18,7 +18,7 @@ use crate::auth;
 use crate::cli::NamedAgent;
 use crate::connect::{Opening, client};
 use crate::exit::{Code, Failure};
-use crate::visible::one_line;
+use crate::visible::{self, one_line};
 
 /// How long an agent may take to open a session.
 const SESSION_PATIENCE: Duration = Duration::from_secs(60);
@@ -36,11 +36,15 @@ pub(crate) async fn probe(agent: &NamedAgent, json: bool) -> Result<(), Failure>
     let tried = try_session(&connection, &cwd.0).await;
     let found = Found { spec: &spec, connection: &connection, session: tried };
     let printed = match json {
-        true => print_lines([found.json().to_string()].into_iter()),
+        true => print_lines([visible::json(&found.json())].into_iter()),
         false => print_pairs(&found.rows()),
     };
+    let failed = match found.session {
+        Tried::Failed(failure) => Err(failure),
+        _ => Ok(()),
+    };
     connection.shutdown().await;
-    printed
+    printed.and(failed)
 }
 
 /// What came of opening a session.
@@ -51,7 +55,7 @@ enum Tried {
     },
     /// It wants a login first.
     Login,
-    Failed(String),
+    Failed(Failure),
 }
 
 async fn try_session(connection: &Connection, cwd: &Path) -> Tried {
@@ -59,8 +63,11 @@ async fn try_session(connection: &Connection, cwd: &Path) -> Tried {
     let session = match opened {
         Ok(Ok(session)) => session,
         Ok(Err(Error::Refused(refusal))) if refusal.code == ErrorObject::AUTH_REQUIRED => return Tried::Login,
-        Ok(Err(error)) => return Tried::Failed(error.to_string()),
-        Err(_) => return Tried::Failed(format!("no answer within {} seconds", SESSION_PATIENCE.as_secs())),
+        Ok(Err(error)) => return Tried::Failed(error.into()),
+        Err(_) => {
+            let what = format!("no session within {} seconds", SESSION_PATIENCE.as_secs());
+            return Tried::Failed(Failure::new(Code::Timeout, what));
+        }
     };
     let mut commands = session.commands().to_vec();
     if commands.is_empty() && connection.dialect() == Dialect::V1 {
@@ -174,7 +181,7 @@ impl Found<'_> {
                 "commands": commands.iter().filter_map(command_name).collect::<Vec<_>>(),
             }),
             Tried::Login => json!({ "status": "auth_required" }),
-            Tried::Failed(why) => json!({ "status": "failed", "error": why }),
+            Tried::Failed(why) => json!({ "status": "failed", "error": why.message }),
         };
         json!({
             "agent": self.spec.name,
@@ -207,7 +214,7 @@ impl Found<'_> {
         rows.extend(self.connection.auth_methods().iter().map(|method| ("login", auth::described(method))));
         match &self.session {
             Tried::Login => rows.push(("session", "wants a login first".into())),
-            Tried::Failed(why) => rows.push(("session", format!("could not be opened: {}", one_line(why)))),
+            Tried::Failed(why) => rows.push(("session", format!("could not be opened: {}", one_line(&why.message)))),
             Tried::Opened { options, commands } => {
                 rows.push(("session", "opened".into()));
                 rows.extend(options.iter().map(|option| (topic(option), option_words(option))));
