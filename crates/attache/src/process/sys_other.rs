@@ -14,19 +14,25 @@ pub(super) struct Child {
 }
 
 /// Starts a child, on Unix in its own process group.
-pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Child, Pipes)> {
+pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, Pipes)> {
     #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt as _;
-        command.process_group(0);
-        if let Some(hook) = hook {
-            // SAFETY: whoever gave us the hook answers for what it does between fork and exec.
-            unsafe { command.pre_exec(move || hook()) };
-        }
-    }
+    let command = with_group_and_hook(command, hook);
+    #[cfg(not(unix))]
+    drop(hook);
     let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
     let pipes = Pipes::take(&mut child);
     Ok((Child { child, exit: None }, pipes))
+}
+
+#[cfg(unix)]
+fn with_group_and_hook(mut command: Command, hook: Option<Hook>) -> Command {
+    use std::os::unix::process::CommandExt as _;
+    command.process_group(0);
+    if let Some(hook) = hook {
+        // SAFETY: whoever gave us the hook answers for what it does between fork and exec.
+        unsafe { command.pre_exec(move || hook()) };
+    }
+    command
 }
 
 impl Child {
