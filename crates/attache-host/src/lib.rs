@@ -6,5 +6,6 @@
 pub mod files;
 pub mod permission;
 pub mod sandbox;
+mod store;
 pub mod terminals;
 pub mod trust;

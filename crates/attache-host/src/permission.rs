@@ -1,1 +1,70 @@
 //! Whether an agent may do what it asks for.
+//!
+//! One engine for every front end. It is given a [`Subject`], made from what the agent sends, and returns a
+//! [`Decision`]: allow, ask or deny, with the reason. To ask is the front end's part; a [`Question`] has all that a person
+//! must see. The answer becomes one of the agent's own choices by [`allow`] or [`reject`].
+//!
+//! # Rules
+//!
+//! Rules stand in `permissions.toml` in the user's configuration. A rule that denies beats one that asks, and that beats
+//! one that allows, wherever they stand. What no rule decides, the [`Policy`] does.
+//!
+//! ```toml
+//! [[rule]]
+//! verdict = "allow"                 # or "ask" or "deny"
+//! command = ["git", "diff"]         # the words that a command begins with
+//! not_args = ["--no-index"]         # it is not allowed by this rule with such an argument
+//! match = ["git diff --stat"]       # examples, checked when the file is read
+//! not_match = ["git diff > file"]
+//!
+//! [[rule]]
+//! verdict = "deny"
+//! kind = ["edit", "delete"]         # read, edit, delete, move, search, execute, think, fetch, switch_mode, other
+//! path = "migrations/**"            # beneath any root; from the top with `/` or `~/`
+//! agent = "claude"                  # for this agent only
+//! ```
+//!
+//! A file with anything wrong in it, an unknown key or an example that fails, is refused whole, and then nothing is
+//! allowed without asking.
+//!
+//! # Commands
+//!
+//! A rule that allows `["git", "diff"]` allows it with any further plain arguments. Each command of a list or a pipeline
+//! needs such a rule, except `cd` to a directory of the session. Anything that is more than its words is asked about:
+//! expansions, redirections, variables, compound commands, functions, background jobs, more than one line, invisible
+//! characters, and whatever cannot be parsed. A program is meant by the name that the rule has: `./git` is not `git`.
+//!
+//! Programs that run others (`sudo`, `env`, `xargs`, `sh`, `python`…) are allowed only as far as a rule names what they
+//! run. The same goes for arguments that make a program run another or write a file (`find -exec`, `git diff --output`…),
+//! as far as they are known here: think of what a program can do before you allow it.
+//!
+//! Rules that deny are read generously: in any directory, inside of any construct, behind any program that runs others.
+//! Where it cannot be told whether one applies, the command is asked about, in every mode.
+//!
+//! # Secrets
+//!
+//! Files such as `.env`, keys, `.ssh`, hooks of git or the files that shells start with are asked about even where a
+//! pattern or a mode allows; only a rule that names the very path allows them, or the mode [`Policy::All`].
+
+mod answer;
+mod engine;
+mod file;
+mod input;
+mod judge;
+mod place;
+mod programs;
+mod question;
+mod rules;
+mod secrets;
+mod shell;
+mod strict;
+mod subject;
+mod visible;
+
+pub use answer::{NoSuchChoice, allow, reject};
+pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
+pub use file::{RulesError, parse_rules};
+pub use question::{Change, Question};
+pub use rules::{Rule, Verdict};
+pub use subject::{Action, Command, Session, Subject};
+pub use visible::{visible, visible_lines};

@@ -1,0 +1,50 @@
+//! Which of the agent's own choices an answer is.
+
+use attache::model::{PermissionOption, PermissionOptionKind, PermissionOutcome};
+
+use super::engine::Scope;
+
+/// The agent offers no choice that says as much as the user does and no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the agent offers no way to allow this only once\nhint: allow it always, or refuse it")]
+pub struct NoSuchChoice;
+
+/// The choice that allows. That the agent itself need not ask again is said only if the user said so and the agent
+/// offers it; otherwise rules that are remembered here do the same, and can be taken back.
+///
+/// ```
+/// use attache::model::{PermissionOption, PermissionOptionKind, PermissionOutcome};
+/// use attache_host::permission::{Scope, allow, reject};
+///
+/// let options = [
+///     PermissionOption::new("yes", "Allow", PermissionOptionKind::AllowOnce),
+///     PermissionOption::new("no", "Reject", PermissionOptionKind::RejectOnce),
+/// ];
+/// assert_eq!(allow(&options, Scope::Always)?, PermissionOutcome::selected("yes"));
+/// assert_eq!(reject(&options), PermissionOutcome::selected("no"));
+/// # Ok::<(), attache_host::permission::NoSuchChoice>(())
+/// ```
+pub fn allow(options: &[PermissionOption], scope: Scope) -> Result<PermissionOutcome, NoSuchChoice> {
+    let kinds: &[PermissionOptionKind] = match scope {
+        Scope::Once | Scope::Session => &[PermissionOptionKind::AllowOnce],
+        Scope::Project | Scope::Always => &[PermissionOptionKind::AllowAlways, PermissionOptionKind::AllowOnce],
+    };
+    select(options, kinds).ok_or(NoSuchChoice)
+}
+
+/// The choice that refuses, or `cancelled` if the agent offers none.
+pub fn reject(options: &[PermissionOption]) -> PermissionOutcome {
+    select(options, &[PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways])
+        .unwrap_or_else(PermissionOutcome::cancelled)
+}
+
+/// The first choice of the first of these kinds. One whose id stands for two choices could be taken for the other.
+fn select(options: &[PermissionOption], kinds: &[PermissionOptionKind]) -> Option<PermissionOutcome> {
+    let is_unique = |option: &&PermissionOption| {
+        options.iter().filter(|other| other.option_id == option.option_id).count() == 1
+    };
+    kinds.iter().find_map(|kind| {
+        let option = options.iter().filter(|option| option.kind == *kind).find(is_unique)?;
+        Some(PermissionOutcome::selected(option.option_id.clone()))
+    })
+}

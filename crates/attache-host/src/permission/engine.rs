@@ -1,0 +1,259 @@
+//! The decision: all rules that there are, and the mode for what no rule decides.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use attache::model::SessionId;
+use sha2::{Digest, Sha256};
+
+use super::file::{self, RulesError, parse_rules};
+use super::judge::{Judge, Opinion};
+use super::place::Ground;
+use super::rules::{Rule, Verdict};
+use super::subject::{Session, Subject};
+
+/// What becomes of that which no rule decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// It is asked about.
+    #[default]
+    Ask,
+    /// Reading and searching beneath the roots is allowed, and thinking. The rest is asked about.
+    Reads,
+    /// So are changing and moving files beneath the roots. Deleting is asked about.
+    Edits,
+    /// Everything is allowed. Where it cannot be told whether a rule denies it, it is asked about.
+    All,
+    /// Everything is refused; what a rule would ask about, too.
+    None,
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        match name {
+            "ask" => Ok(Policy::Ask),
+            "reads" => Ok(Policy::Reads),
+            "edits" => Ok(Policy::Edits),
+            "all" => Ok(Policy::All),
+            "none" => Ok(Policy::None),
+            _ => Err(UnknownPolicy),
+        }
+    }
+}
+
+/// There is no such mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no such mode of permissions\nhint: `ask`, `reads`, `edits`, `all` or `none`")]
+pub struct UnknownPolicy;
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// For this request.
+    Once,
+    /// Until the session ends.
+    Session,
+    /// For every session in this project. Kept in the user's directories, never in the project itself.
+    Project,
+    /// For every session.
+    Always,
+}
+
+/// What was decided, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// What is to become of it.
+    pub verdict: Verdict,
+    /// A sentence for people that names the rule, with its file and line, or what else decided.
+    pub reason: String,
+    /// The rules that would allow it from now on, to be shown before they are remembered. Empty if rules cannot.
+    pub suggestion: Vec<Rule>,
+}
+
+/// Where rules are kept.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The user's configuration; rules for always are in `permissions.toml` there.
+    pub config_dir: PathBuf,
+    /// What the user's programs remember; rules for a project are beneath it.
+    pub state_dir: PathBuf,
+    /// The directory of the project, if there is one.
+    pub project: Option<PathBuf>,
+}
+
+impl Places {
+    /// The file of the rules for always.
+    pub fn user_file(&self) -> PathBuf {
+        self.config_dir.join("permissions.toml")
+    }
+
+    /// The file of the rules for the project.
+    pub fn project_file(&self) -> Option<PathBuf> {
+        let project = self.real_project()?;
+        let name: String =
+            Sha256::digest(project.as_os_str().as_encoded_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(self.state_dir.join("permissions").join(format!("{name}.toml")))
+    }
+
+    fn real_project(&self) -> Option<PathBuf> {
+        let project = self.project.as_ref()?;
+        Some(project.canonicalize().unwrap_or_else(|_| project.clone()))
+    }
+}
+
+/// Decides what agents may do. One for all sessions of a front end.
+///
+/// A file of rules that is wrong or cannot be read takes effect in one way only: nothing is allowed any more without
+/// asking, because a rule that denies may be in it. [`Engine::problems`] tells what is wrong.
+///
+/// ```
+/// use attache::model::CreateTerminalRequest;
+/// use attache_host::permission::{Engine, Places, Policy, Session, Subject, Verdict};
+///
+/// let directory = tempfile::tempdir()?;
+/// let places = Places { config_dir: directory.path().join("config"), state_dir: directory.path().join("state"), project: None };
+/// let engine = Engine::open(places, Policy::Ask);
+/// let session = Session::new("claude", "session-1", directory.path());
+/// let subject = Subject::from_terminal(session, &CreateTerminalRequest::new("session-1", "cargo test"));
+/// assert_eq!(engine.decide(&subject).verdict, Verdict::Ask);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Engine {
+    policy: Policy,
+    places: Places,
+    user: Layer,
+    project: Layer,
+    repository: Layer,
+    sessions: HashMap<SessionId, Vec<Rule>>,
+}
+
+/// The rules of one file.
+type Layer = Result<Vec<Rule>, RulesError>;
+
+impl Engine {
+    /// Reads the user's rules. Never fails: see [`Engine::problems`].
+    pub fn open(places: Places, policy: Policy) -> Self {
+        let mut engine = Engine {
+            policy,
+            places,
+            user: Ok(Vec::new()),
+            project: Ok(Vec::new()),
+            repository: Ok(Vec::new()),
+            sessions: HashMap::new(),
+        };
+        engine.reload();
+        engine
+    }
+
+    /// Reads the user's files again.
+    pub fn reload(&mut self) {
+        self.user = file::load(&self.places.user_file());
+        self.project = self.places.project_file().map_or(Ok(Vec::new()), |path| file::load(&path));
+    }
+
+    /// Takes rules from the repository itself: only what the user trusts, see [`crate::trust`].
+    pub fn set_repository_rules(&mut self, name: &str, text: &[u8]) {
+        self.repository = match std::str::from_utf8(text) {
+            Ok(text) => parse_rules(name, text),
+            Err(_) => Err(RulesError::Wrong { origin: name.into(), problem: "it is not UTF-8".into() }),
+        };
+    }
+
+    /// Which files of rules were refused, and why.
+    pub fn problems(&self) -> impl Iterator<Item = &RulesError> {
+        [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().err())
+    }
+
+    /// What is to become of a request.
+    pub fn decide(&self, subject: &Subject) -> Decision {
+        let mut decision = self.decide_with(subject, &[]);
+        if !decision.suggestion.is_empty() {
+            // Nothing is offered that would not do.
+            let later = self.decide_with(subject, &decision.suggestion);
+            if later.verdict != Verdict::Allow {
+                decision.suggestion.clear();
+            }
+        }
+        decision
+    }
+
+    fn decide_with(&self, subject: &Subject, more: &[Rule]) -> Decision {
+        let session = &subject.session;
+        let layers = [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok());
+        let own_rules = self.sessions.get(&session.id);
+        let rules = layers.flatten().chain(own_rules.into_iter().flatten()).chain(more);
+        let rules: Vec<&Rule> = rules.filter(|rule| rule.is_for_agent(&session.agent)).collect();
+        let own = [self.places.config_dir.clone(), self.places.state_dir.clone()];
+        let ground = Ground::new(&session.roots, &own);
+        let judge = Judge { policy: self.policy, session, rules, ground: &ground };
+
+        let mut decided: Option<Opinion> = None;
+        let mut suggestion = Vec::new();
+        for action in &subject.actions {
+            let mut opinion = judge.judge(action);
+            for rule in std::mem::take(&mut opinion.suggestion) {
+                if !suggestion.contains(&rule) {
+                    suggestion.push(rule);
+                }
+            }
+            if decided.as_ref().is_none_or(|decided| opinion.verdict > decided.verdict) {
+                decided = Some(opinion);
+            }
+        }
+        let mut decided = decided.unwrap_or_else(|| Opinion::ask("it does not say what it wants to do"));
+        if let (Some(problem), Verdict::Allow) = (self.problems().next(), decided.verdict) {
+            decided = Opinion::ask(format!("a file of rules was refused: {problem}"));
+        }
+        if self.policy == Policy::None && decided.verdict == Verdict::Ask {
+            decided = Opinion { verdict: Verdict::Deny, reason: format!("nobody is asked: {}", decided.reason), ..decided };
+        }
+        if decided.verdict != Verdict::Ask {
+            suggestion.clear();
+        }
+        Decision { verdict: decided.verdict, reason: decided.reason, suggestion }
+    }
+
+    /// Remembers rules that the user agreed to, such as those of [`Decision::suggestion`].
+    ///
+    /// What is saved is there for the next process when this returns. Another one that saves at the same time loses
+    /// nothing, and what it saved applies here from then on too.
+    pub fn remember(&mut self, scope: Scope, session: &Session, rules: &[Rule]) -> Result<(), RulesError> {
+        match scope {
+            Scope::Once => {}
+            Scope::Session => {
+                for rule in rules {
+                    rule.check().map_err(|problem| RulesError::Wrong { origin: SESSION.into(), problem })?;
+                }
+                let kept = rules.iter().map(|rule| Rule { origin: SESSION.into(), ..rule.clone() });
+                self.sessions.entry(session.id.clone()).or_default().extend(kept);
+            }
+            Scope::Project => {
+                let (Some(path), Some(project)) = (self.places.project_file(), self.places.real_project()) else {
+                    let problem = "there is no project to save a rule for".into();
+                    return Err(RulesError::Wrong { origin: "project".into(), problem });
+                };
+                self.project = Ok(file::append(&path, rules, &heading(&project))?);
+            }
+            Scope::Always => {
+                self.user = Ok(file::append(&self.places.user_file(), rules, "# What agents may do.\n")?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was remembered for a session.
+    pub fn forget_session(&mut self, session: &SessionId) {
+        self.sessions.remove(session);
+    }
+}
+
+/// What the origin of a rule for a session is called.
+const SESSION: &str = "this session";
+
+fn heading(project: &Path) -> String {
+    format!("# What agents may do in {}\n", super::visible(&project.to_string_lossy()))
+}

@@ -1,0 +1,267 @@
+//! What the rules and the mode say about one action.
+
+use std::path::Path;
+
+use attache::model::{Secret, ToolKind};
+use glob::Pattern;
+
+use super::engine::Policy;
+use super::place::{Execution, Ground, Place};
+use super::programs;
+use super::rules::{Match, Rule, Verdict};
+use super::shell::{self, Line};
+use super::subject::{Action, Command, Session};
+use super::visible::is_plain;
+
+/// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
+const HARMLESS_VARIABLES: &[&str] = &[
+    "CI", "CLAUDECODE", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GIT_TERMINAL_PROMPT", "LINES",
+    "NO_COLOR", "TERM",
+];
+
+/// Everything that a decision rests on.
+pub(super) struct Judge<'a> {
+    pub(super) policy: Policy,
+    pub(super) session: &'a Session,
+    pub(super) rules: Vec<&'a Rule>,
+    pub(super) ground: &'a Ground,
+}
+
+/// What was found about one action.
+pub(super) struct Opinion {
+    pub(super) verdict: Verdict,
+    pub(super) reason: String,
+    pub(super) suggestion: Vec<Rule>,
+}
+
+impl Opinion {
+    pub(super) fn ask(reason: impl Into<String>) -> Self {
+        Opinion { verdict: Verdict::Ask, reason: reason.into(), suggestion: Vec::new() }
+    }
+
+    fn allow(reason: impl Into<String>) -> Self {
+        Opinion { verdict: Verdict::Allow, reason: reason.into(), suggestion: Vec::new() }
+    }
+
+    fn by_rule(rule: &Rule) -> Self {
+        let origin = if rule.origin.is_empty() { "a new rule" } else { &rule.origin };
+        let reason = format!("`{}` says: {rule}", super::visible(origin));
+        Opinion { verdict: rule.verdict, reason, suggestion: Vec::new() }
+    }
+
+    fn by_policy() -> Self {
+        Opinion::allow("the mode of permissions allows it")
+    }
+}
+
+impl Judge<'_> {
+    pub(super) fn judge(&self, action: &Action) -> Opinion {
+        match action {
+            Action::Files { kind, paths } => self.judge_files(kind, paths),
+            Action::Execute { command, cwd, env, paths } => self.judge_command(command, cwd.as_deref(), env, paths),
+            Action::Other { kind, paths } => self.judge_other(kind, paths),
+            Action::Unclear { kind, paths, reason } => self.judge_unclear(kind, paths, reason),
+        }
+    }
+
+    /// The strongest rule that denies or asks. One of which it cannot be told whether it applies asks.
+    fn guard(&self, applies: impl Fn(&Rule) -> Match) -> Option<Opinion> {
+        let rules = self.rules.iter().filter(|rule| rule.verdict > Verdict::Allow);
+        let found = rules.map(|rule| (applies(rule), rule)).filter(|(applies, _)| *applies > Match::No);
+        let (_, _, opinion) = found
+            .map(|(applies, rule)| {
+                let mut opinion = Opinion::by_rule(rule);
+                if applies == Match::Maybe {
+                    opinion.verdict = Verdict::Ask;
+                    opinion.reason = format!("it cannot be told whether this applies: {}", opinion.reason);
+                }
+                (opinion.verdict, applies, opinion)
+            })
+            .reduce(|best, next| if (next.0, next.1) > (best.0, best.1) { next } else { best })?;
+        Some(opinion)
+    }
+
+    fn allowing(&self, allows: impl Fn(&Rule) -> bool) -> Option<&Rule> {
+        self.rules.iter().copied().find(|rule| rule.verdict == Verdict::Allow && allows(rule))
+    }
+
+    fn places(&self, paths: &[String]) -> Vec<Place<'_>> {
+        paths.iter().map(|path| self.ground.place(path, &self.session.cwd)).collect()
+    }
+
+    fn judge_files(&self, kind: &ToolKind, paths: &[String]) -> Opinion {
+        let mut weakest = None;
+        let mut suggestion = Vec::new();
+        for place in self.places(paths) {
+            let mut opinion = self.judge_file(kind, &place);
+            suggestion.append(&mut opinion.suggestion);
+            if weakest.as_ref().is_none_or(|weakest: &Opinion| opinion.verdict > weakest.verdict) {
+                weakest = Some(opinion);
+            }
+        }
+        let opinion = weakest.unwrap_or_else(|| Opinion::ask("there is no file to look at"));
+        Opinion { suggestion, ..opinion }
+    }
+
+    fn judge_file(&self, kind: &ToolKind, place: &Place<'_>) -> Opinion {
+        let applies = |rule: &Rule| if rule.guards_path(kind, place) { Match::Yes } else { Match::No };
+        if let Some(opinion) = self.guard(applies) {
+            return opinion;
+        }
+        if let Some(rule) = self.allowing(|rule| rule.allows_path(kind, place)) {
+            return Opinion::by_rule(rule);
+        }
+        let by_mode = match self.policy {
+            Policy::All => return Opinion::by_policy(),
+            Policy::Ask | Policy::None => false,
+            Policy::Reads => matches!(kind, ToolKind::Read | ToolKind::Search),
+            Policy::Edits => matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Edit | ToolKind::Move),
+        };
+        if place.is_guarded(kind) {
+            return Opinion::ask("the file may hold secrets or decide what other programs run");
+        }
+        if !place.is_beneath_roots() {
+            return Opinion::ask("the file is not beneath the directories of the session");
+        }
+        if by_mode {
+            return Opinion::by_policy();
+        }
+        Opinion { suggestion: self.suggest_path(kind, place), ..Opinion::ask("no rule decides this") }
+    }
+
+    fn suggest_path(&self, kind: &ToolKind, place: &Place<'_>) -> Vec<Rule> {
+        // What is deleted is gone: a rule for it names the one file.
+        let pattern = |path: &Path| {
+            let exact = *kind == ToolKind::Delete;
+            let path = if exact { path } else { path.parent()? };
+            let escaped = Pattern::escape(path.to_str()?);
+            Some(if exact { escaped } else { format!("{}/**", escaped.trim_end_matches('/')) })
+        };
+        let Some(pattern) = place.written().and_then(pattern) else { return Vec::new() };
+        vec![Rule { kinds: vec![kind.clone()], paths: vec![pattern], ..self.new_rule() }]
+    }
+
+    fn new_rule(&self) -> Rule {
+        Rule { agent: Some(self.session.agent.clone()), ..Rule::new(Verdict::Allow) }
+    }
+
+    fn judge_command(
+        &self,
+        command: &Command,
+        cwd: Option<&str>,
+        env: &[(String, Secret)],
+        paths: &[String],
+    ) -> Opinion {
+        let line = match command {
+            Command::Line(text) => shell::read(text),
+            Command::Words(words) => line_of_words(words),
+        };
+        let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);
+        let execution = Execution { cwd, places: self.places(paths) };
+        if let Some(opinion) = self.guard(|rule| rule.guards_execution(&execution, &line)) {
+            return opinion;
+        }
+        if self.policy == Policy::All {
+            return Opinion::by_policy();
+        }
+        let commands = match line.plain() {
+            Ok(commands) => commands,
+            Err(reason) => return Opinion::ask(format!("the command is more than its words: {reason}")),
+        };
+        if !execution.cwd.is_beneath_roots() || execution.places.iter().any(|place| !place.is_beneath_roots()) {
+            return Opinion::ask("the command works outside the directories of the session");
+        }
+        if !env.iter().all(|(name, value)| is_harmless(name, value.expose())) {
+            return Opinion::ask("the command is given variables that may change what it does");
+        }
+        let mut found = None;
+        let mut suggestion: Vec<Rule> = Vec::new();
+        for words in commands {
+            if self.is_change_of_directory(words) {
+                continue;
+            }
+            match self.allowing(|rule| rule.allows_command(words)) {
+                Some(rule) => found = found.or(Some(rule)),
+                None => {
+                    let prefix = words[..programs::suggested_length(words)].to_vec();
+                    suggestion.push(Rule { command: prefix, ..self.new_rule() });
+                }
+            }
+        }
+        match found {
+            Some(rule) if suggestion.is_empty() => Opinion::by_rule(rule),
+            None if suggestion.is_empty() => Opinion::ask("no rule decides this"),
+            _ => Opinion { suggestion, ..Opinion::ask("no rule decides this command, or not all of it") },
+        }
+    }
+
+    /// `cd` to a directory of the session needs no rule: agents write it before commands that do.
+    fn is_change_of_directory(&self, words: &[String]) -> bool {
+        matches!(words, [cd, path] if cd == "cd" && path.starts_with('/')
+            && self.ground.place(path, &self.session.cwd).is_beneath_roots())
+    }
+
+    fn judge_other(&self, kind: &ToolKind, paths: &[String]) -> Opinion {
+        let places = self.places(paths);
+        let applies = |rule: &Rule| {
+            let guards = rule.command.is_empty()
+                && rule.is_for_kind(kind)
+                && (rule.paths.is_empty() || places.iter().any(|place| rule.guards_path(kind, place)));
+            if guards { Match::Yes } else { Match::No }
+        };
+        if let Some(opinion) = self.guard(applies) {
+            return opinion;
+        }
+        let allows = |rule: &Rule| {
+            rule.command.is_empty()
+                && rule.kinds.contains(kind)
+                && (!places.is_empty() || rule.paths.is_empty())
+                && places.iter().all(|place| rule.allows_path(kind, place))
+        };
+        if let Some(rule) = self.allowing(allows) {
+            return Opinion::by_rule(rule);
+        }
+        match self.policy {
+            Policy::All => Opinion::by_policy(),
+            Policy::Reads | Policy::Edits if *kind == ToolKind::Think && places.is_empty() => Opinion::by_policy(),
+            _ if matches!(kind, ToolKind::Other(_)) => Opinion::ask("what it does is of an unknown kind"),
+            _ => {
+                let rule = Rule { kinds: vec![kind.clone()], ..self.new_rule() };
+                Opinion { suggestion: vec![rule], ..Opinion::ask("no rule decides this") }
+            }
+        }
+    }
+
+    fn judge_unclear(&self, kind: &ToolKind, paths: &[String], reason: &str) -> Opinion {
+        let places = self.places(paths);
+        // What is not told may be anything that a rule denies.
+        let applies = |rule: &Rule| match rule.command.is_empty() {
+            true if !rule.is_for_kind(kind) => Match::No,
+            true if rule.paths.is_empty() || places.iter().any(|place| rule.guards_path(kind, place)) => Match::Yes,
+            _ => Match::Maybe,
+        };
+        match self.guard(applies) {
+            Some(opinion) => opinion,
+            None if self.policy == Policy::All => Opinion::by_policy(),
+            None => Opinion::ask(reason),
+        }
+    }
+}
+
+/// Words that no shell reads mean themselves. What cannot be shown as it is, is asked about all the same.
+fn line_of_words(words: &[String]) -> Line {
+    let plain = if words.first().is_none_or(String::is_empty) {
+        Err("the name of the program is missing")
+    } else if words.iter().flat_map(|word| word.chars()).all(is_plain) {
+        Ok(vec![words.to_vec()])
+    } else {
+        Err("it has a line end, a control character or an invisible character")
+    };
+    Line { commands: vec![words.iter().cloned().map(Some).collect()], opaque: false, plain: Some(plain) }
+}
+
+fn is_harmless(name: &str, value: &str) -> bool {
+    let simple = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let pager = matches!(name, "PAGER" | "GIT_PAGER") && value == "cat";
+    pager || (HARMLESS_VARIABLES.contains(&name) && value.chars().all(simple))
+}

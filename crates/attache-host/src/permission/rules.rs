@@ -1,0 +1,301 @@
+//! A rule: what it is about, and whether it is about something.
+
+use attache::model::ToolKind;
+use glob::{MatchOptions, Pattern};
+
+use super::programs;
+use super::shell::{Line, Text};
+use super::place::{Execution, Place};
+use super::{secrets, shell};
+
+/// What is to become of a request. The stronger one is the greater: a refusal beats a question, and that a yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It may be done.
+    Allow,
+    /// A person has to say.
+    Ask,
+    /// It may not be done.
+    Deny,
+}
+
+impl Verdict {
+    /// The word for it in a file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Allow => "allow",
+            Verdict::Ask => "ask",
+            Verdict::Deny => "deny",
+        }
+    }
+}
+
+/// One rule of `permissions.toml`. What it leaves out, it does not care about.
+///
+/// ```
+/// use attache_host::permission::{Rule, Verdict};
+///
+/// let rule = Rule { command: vec!["cargo".into(), "test".into()], ..Rule::new(Verdict::Allow) };
+/// assert_eq!(rule.to_string(), r#"allow the command `cargo test …`"#);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// What it decides.
+    pub verdict: Verdict,
+    /// The name of the agent that it is for.
+    pub agent: Option<String>,
+    /// The kinds of tool calls that it is for.
+    pub kinds: Vec<ToolKind>,
+    /// The files that it is for, as patterns with `*`, `?` and `**`. A relative one is meant beneath every root.
+    pub paths: Vec<String>,
+    /// The words that the command begins with.
+    pub command: Vec<String>,
+    /// Patterns for arguments; a command with one of them is not allowed by this rule.
+    pub not_args: Vec<String>,
+    /// Where it stands, for people: `permissions.toml:12`.
+    pub origin: String,
+}
+
+/// How surely a rule is about something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Match {
+    No,
+    /// It cannot be told: a word is known to the shell only.
+    Maybe,
+    Yes,
+}
+
+impl Rule {
+    /// A rule about everything.
+    pub fn new(verdict: Verdict) -> Self {
+        Rule {
+            verdict,
+            agent: None,
+            kinds: Vec::new(),
+            paths: Vec::new(),
+            command: Vec::new(),
+            not_args: Vec::new(),
+            origin: String::new(),
+        }
+    }
+
+    /// What is wrong with it, if anything: a rule that would not do what it says is no rule.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for pattern in self.paths.iter().chain(&self.not_args) {
+            Pattern::new(pattern).map_err(|error| format!("`{pattern}` is not a pattern: {error}"))?;
+        }
+        if self.command.first().is_some_and(String::is_empty) {
+            return Err("the first word of `command` is empty".into());
+        }
+        if !self.command.is_empty() && !self.paths.is_empty() {
+            return Err("a rule is for commands or for paths, not for both".into());
+        }
+        if !self.command.is_empty() && self.kinds.iter().any(|kind| *kind != ToolKind::Execute) {
+            return Err("a rule with a `command` is for the kind `execute`".into());
+        }
+        if !self.not_args.is_empty() && (self.command.is_empty() || self.verdict != Verdict::Allow) {
+            return Err("`not_args` belongs to a rule that allows a `command`".into());
+        }
+        if self.verdict == Verdict::Allow && self.command.is_empty() {
+            if self.kinds.is_empty() {
+                return Err("a rule that allows names a `command` or a `kind`".into());
+            }
+            if self.kinds.contains(&ToolKind::Execute) {
+                return Err("a rule that allows `execute` names a `command`".into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_for_agent(&self, agent: &str) -> bool {
+        self.agent.as_ref().is_none_or(|name| name == agent)
+    }
+
+    pub(super) fn is_for_kind(&self, kind: &ToolKind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(kind)
+    }
+
+    /// Whether it denies or asks about a file, or about something that the file stands for.
+    pub(super) fn guards_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
+        self.command.is_empty() && self.is_for_kind(kind) && (self.paths.is_empty() || self.names_path(place, false))
+    }
+
+    /// Whether it allows a file. All that is known of the place has to fit: a link that leads out of a pattern does not.
+    pub(super) fn allows_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
+        if !self.command.is_empty() || !self.is_for_kind(kind) {
+            return false;
+        }
+        if place.is_guarded(kind) {
+            return self.paths.iter().any(|pattern| !has_wildcard(pattern) && place.is_literally(pattern));
+        }
+        if self.paths.is_empty() { place.is_beneath_roots() } else { self.names_path(place, true) }
+    }
+
+    fn names_path(&self, place: &Place<'_>, all: bool) -> bool {
+        self.paths.iter().any(|pattern| {
+            let expanded = place.pattern(pattern);
+            let matches = |name: &String| matches_path(&expanded, name);
+            let names = place.names_for(pattern);
+            if all {
+                names.iter().all(|form| form.iter().any(matches)) && !names.is_empty()
+            } else {
+                names.iter().flatten().any(matches)
+            }
+        })
+    }
+
+    /// Whether it allows a command that means only itself.
+    pub(super) fn allows_command(&self, command: &[String]) -> bool {
+        if self.command.is_empty() || !command.starts_with(&self.command) {
+            return false;
+        }
+        let rest = &command[self.command.len()..];
+        let forbidden = |word: &String| self.not_args.iter().any(|pattern| matches_word(pattern, word));
+        programs::prefix_is_enough(&self.command, command)
+            && !rest.iter().any(forbidden)
+            && !rest.iter().any(|word| secrets::is_in_word(word))
+    }
+
+    /// Whether a command that it denies or asks about is in this line. A rule without a command is about every line.
+    pub(super) fn guards_line(&self, line: &Line) -> Match {
+        if !self.is_for_kind(&ToolKind::Execute) || !self.paths.is_empty() {
+            return Match::No;
+        }
+        if self.command.is_empty() {
+            return Match::Yes;
+        }
+        let found = line.commands.iter().map(|command| self.guards_words(command, 0)).max().unwrap_or(Match::No);
+        if line.opaque { found.max(Match::Maybe) } else { found }
+    }
+
+    fn guards_words(&self, words: &[Text], depth: usize) -> Match {
+        let mut found = self.begins(words);
+        let Some(Some(program)) = words.first() else { return found };
+        if found == Match::Yes || !programs::is_runner(program) {
+            return found;
+        }
+        // Whatever follows may be the command that it runs: as words, or as a text for a shell.
+        for (index, word) in words.iter().enumerate().skip(1) {
+            found = found.max(self.begins(&words[index..]));
+            if let Some(text) = word.as_ref().filter(|text| text.contains(|c: char| !c.is_alphanumeric())) {
+                found = found.max(self.guards_text(text, depth + 1));
+            }
+        }
+        found
+    }
+
+    fn guards_text(&self, text: &str, depth: usize) -> Match {
+        const MAX_DEPTH: usize = 3;
+        if depth > MAX_DEPTH {
+            return Match::Maybe;
+        }
+        let mut line = Line::default();
+        line.read_text(text, 0);
+        let found = line.commands.iter().map(|command| self.guards_words(command, depth)).max();
+        // Many arguments are no text for a shell at all; that they cannot be read says nothing.
+        found.unwrap_or(Match::No)
+    }
+
+    /// Whether words begin with those of the rule, seen generously: in any directory, with options in between.
+    fn begins(&self, words: &[Text]) -> Match {
+        let Some((program, rest)) = self.command.split_first() else { return Match::Yes };
+        let first = match words.first() {
+            None => return Match::No,
+            Some(None) => Match::Maybe,
+            Some(Some(word)) if word == program || programs::name(word) == programs::name(program) => Match::Yes,
+            Some(Some(_)) => return Match::No,
+        };
+        first.min(follows(rest, &words[1..]))
+    }
+
+    /// Whether it denies or asks about a command.
+    pub(super) fn guards_execution(&self, execution: &Execution<'_>, line: &Line) -> Match {
+        let named = self.guards_line(line);
+        if self.paths.is_empty() {
+            return named;
+        }
+        // A rule about paths is also about the commands that work on them, as far as that can be seen.
+        if execution.places.iter().any(|place| self.guards_path(&ToolKind::Execute, place)) {
+            return Match::Yes;
+        }
+        let touches = |word: &String| {
+            let path = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
+            self.kinds.iter().all(|kind| *kind != ToolKind::Fetch)
+                && self.names_path(&execution.cwd.join_lexically(path), false)
+        };
+        if line.commands.iter().flatten().flatten().any(touches) { Match::Maybe } else { named }
+    }
+
+    /// Whether an example of the file is one: a shell line, a path or a kind, whatever the rule is about.
+    pub(super) fn fits_example(&self, example: &str) -> bool {
+        if !self.command.is_empty() {
+            let line = shell::read(example);
+            return match self.verdict {
+                Verdict::Allow => {
+                    line.plain().is_ok_and(|commands| commands.iter().all(|command| self.allows_command(command)))
+                }
+                Verdict::Ask | Verdict::Deny => self.guards_line(&line) == Match::Yes,
+            };
+        }
+        if !self.paths.is_empty() {
+            return self.paths.iter().any(|pattern| matches_path(pattern, example));
+        }
+        self.is_for_kind(&ToolKind::from(example))
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.verdict.as_str())?;
+        if !self.command.is_empty() {
+            write!(f, " the command `{} …`", super::question::shell_text(&self.command))?;
+        } else if self.kinds.is_empty() {
+            write!(f, " everything")?;
+        } else {
+            let kinds: Vec<_> = self.kinds.iter().map(|kind| super::visible(kind.as_str())).collect();
+            write!(f, " {}", kinds.join(", "))?;
+        }
+        for (index, path) in self.paths.iter().enumerate() {
+            write!(f, "{} `{}`", if index == 0 { " of" } else { "," }, super::visible(path))?;
+        }
+        match &self.agent {
+            Some(agent) => write!(f, " for the agent `{}`", super::visible(agent)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether the words of a rule follow, with options in between. An option may have the next word for its value.
+fn follows(rule: &[String], words: &[Text]) -> Match {
+    let Some((wanted, rest)) = rule.split_first() else { return Match::Yes };
+    let Some((word, others)) = words.split_first() else { return Match::No };
+    let here = match word {
+        None => Match::Maybe,
+        Some(word) if word == wanted => Match::Yes,
+        Some(_) => Match::No,
+    };
+    let found = here.min(follows(rest, others));
+    if found == Match::Yes || word.as_ref().is_some_and(|word| !word.starts_with('-')) {
+        return found;
+    }
+    // Each option can be read in two ways; so many of them are nobody's honest command.
+    if words.len() > 24 {
+        return Match::Maybe;
+    }
+    let after_value = others.split_first().map_or(Match::No, |(_, others)| follows(rule, others));
+    found.max(follows(rule, others)).max(after_value)
+}
+
+pub(super) fn has_wildcard(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '['])
+}
+
+pub(super) fn matches_path(pattern: &str, path: &str) -> bool {
+    let options =
+        MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: false };
+    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(path, options))
+}
+
+fn matches_word(pattern: &str, word: &str) -> bool {
+    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(word))
+}

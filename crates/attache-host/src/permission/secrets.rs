@@ -1,0 +1,64 @@
+//! Files that are asked about even where rules with patterns and modes allow: those that hold secrets, and those that
+//! decide what other programs run.
+
+use attache::model::ToolKind;
+
+/// Names that are asked about wherever they stand in a path. `*` stands at one end.
+const SECRET: &[&str] = &[
+    ".attache", ".aws", ".azure", ".bash_history", ".boto", ".cargo/credentials", ".cargo/credentials.toml",
+    ".config/attache", ".config/gcloud", ".config/gh", ".config/op", ".docker/config.json", ".env", ".env.*", ".envrc",
+    ".git-credentials", ".git/config", ".git/credentials", ".gnupg", ".htpasswd", ".kube", ".local/share/keyrings",
+    ".my.cnf", ".netrc", ".npmrc", ".password-store", ".pgpass", ".pypirc", ".s3cfg", ".ssh", ".terraformrc",
+    ".vault-token", ".zsh_history", "_netrc", "credentials.json", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
+    "id_ed25519_sk", "id_rsa", "secrets.json", "secrets.yaml", "secrets.yml", "*.jks", "*.kdbx", "*.key", "*.keystore",
+    "*.p12", "*.pem", "*.pfx", "*.ppk",
+];
+
+/// Names that are asked about only where something is changed: what is in them is run, sooner or later.
+const RUN: &[&str] = &[
+    ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cargo/config", ".cargo/config.toml",
+    ".claude", ".codex", ".config/autostart", ".config/fish", ".config/git", ".config/nvim", ".config/systemd", ".cursor",
+    ".emacs", ".emacs.d", ".gdbinit", ".gemini", ".git", ".gitattributes", ".gitconfig", ".gitmodules", ".github", ".husky",
+    ".idea", ".inputrc", ".kshrc", ".local/bin", ".login", ".mcp.json", ".npmrc", ".pre-commit-config.yaml", ".profile",
+    ".pythonrc", ".screenrc", ".tmux.conf", ".vim", ".vimrc", ".vscode", ".xinitrc", ".xprofile", ".zlogin", ".zprofile",
+    ".zsh", ".zshenv", ".zshrc", "authorized_keys", "crontab",
+];
+
+/// Whether a path is asked about when it is used in this way.
+pub(super) fn is_guarded(path: &str, kind: &ToolKind) -> bool {
+    // Some file systems do not tell capitals from small letters.
+    let path = path.to_lowercase();
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    let reads = matches!(kind, ToolKind::Read | ToolKind::Search);
+    holds(&parts, SECRET) || is_hook(&parts) || (!reads && holds(&parts, RUN))
+}
+
+/// Whether an argument of a command names such a file.
+pub(super) fn is_in_word(word: &str) -> bool {
+    let read = |part: &str| is_guarded(part, &ToolKind::Read);
+    // As in `--file=.env`, `HEAD:.env`, `@.env` and `-f.env`.
+    read(word) || word.split(['=', ':', ',', '@']).any(read) || word.get(2..).is_some_and(|v| word.starts_with('-') && read(v))
+}
+
+/// Hooks of git run by themselves.
+fn is_hook(parts: &[&str]) -> bool {
+    parts.windows(2).any(|pair| pair == [".git", "hooks"])
+}
+
+fn holds(parts: &[&str], names: &[&str]) -> bool {
+    names.iter().any(|name| {
+        let wanted: Vec<&str> = name.split('/').collect();
+        parts.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(part, name)| is_named(part, name)))
+    })
+}
+
+fn is_named(part: &str, name: &str) -> bool {
+    if let Some(end) = name.strip_prefix('*') {
+        part.ends_with(end)
+    } else if let Some(start) = name.strip_suffix('*') {
+        part.starts_with(start)
+    } else {
+        // `.env~` and `id_rsa.bak` hold the same.
+        part == name || part.strip_prefix(name).is_some_and(|rest| matches!(rest, "~" | ".bak" | ".old" | ".orig" | ".swp"))
+    }
+}

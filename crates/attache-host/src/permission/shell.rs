@@ -1,0 +1,302 @@
+//! What a shell line would run, read by the grammar of the shell.
+
+use brush_parser::ast::{
+    AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
+    IoFileRedirectTarget, IoRedirect, Program, SimpleCommand, Word,
+};
+use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
+use brush_parser::{ParserOptions, parse_tokens, uncached_tokenize_str};
+
+use super::strict;
+
+/// Longer lines are not read. Nothing that a rule is written for is as long.
+const MAX_LENGTH: usize = 16 * 1024;
+
+/// More words and characters that may open something are not read: the parser recurses on them.
+const MAX_OPENERS: usize = 60;
+
+/// How deep substitutions inside of substitutions are read.
+const MAX_DEPTH: usize = 4;
+
+/// One word of a command; `None` when only the shell can tell what it will be.
+pub(super) type Text = Option<String>;
+
+/// What is known about a line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// Every command that was found, at any depth.
+    pub(super) commands: Vec<Vec<Text>>,
+    /// Whether there may be commands that were not found.
+    pub(super) opaque: bool,
+    /// The commands, if they are all there is and mean only themselves; otherwise what is in the way.
+    pub(super) plain: Option<Result<Vec<Vec<String>>, &'static str>>,
+}
+
+/// Reads a line.
+pub(super) fn read(text: &str) -> Line {
+    let mut line = Line::default();
+    let flat = line.read_text(text, 0);
+    let plain = match strict::read(text) {
+        Err(reason) => Err(reason),
+        Ok(_) if !flat => Err("it is not a plain list of commands"),
+        Ok(commands) => {
+            let same = commands.len() == line.commands.len()
+                && commands.iter().zip(&line.commands).all(|(strict, words)| {
+                    strict.len() == words.len()
+                        && strict.iter().zip(words).all(|(strict, word)| word.as_ref() == Some(strict))
+                });
+            if same { Ok(commands) } else { Err("it can be read in two ways") }
+        }
+    };
+    line.plain = Some(plain);
+    line
+}
+
+impl Line {
+    /// What is in the way of allowing it by rules, or its commands.
+    pub(super) fn plain(&self) -> Result<&[Vec<String>], &'static str> {
+        match &self.plain {
+            Some(Ok(commands)) => Ok(commands),
+            Some(Err(reason)) => Err(reason),
+            None => Err("it was not read"),
+        }
+    }
+
+    /// Reads a text that the shell would run. Returns whether it is a flat list of simple commands.
+    pub(super) fn read_text(&mut self, text: &str, depth: usize) -> bool {
+        if depth > MAX_DEPTH || text.len() > MAX_LENGTH || openers(text) > MAX_OPENERS {
+            self.opaque = true;
+            return false;
+        }
+        // The parser is not ours: if it panics, the line is one that nobody understood.
+        let parsed = std::panic::catch_unwind(|| {
+            let options = options();
+            let tokens = uncached_tokenize_str(text, &options.tokenizer_options()).ok()?;
+            parse_tokens(&tokens, &options).ok()
+        });
+        let Ok(Some(Program { complete_commands })) = parsed else {
+            self.opaque = true;
+            return false;
+        };
+        complete_commands.iter().fold(true, |flat, list| self.read_list(list, depth) && flat)
+    }
+
+    fn read_list(&mut self, list: &CompoundList, depth: usize) -> bool {
+        list.0.iter().fold(true, |flat, item| {
+            let background = matches!(item.1, brush_parser::ast::SeparatorOperator::Async);
+            self.read_and_or(&item.0, depth) && flat && !background
+        })
+    }
+
+    fn read_and_or(&mut self, list: &AndOrList, depth: usize) -> bool {
+        let mut flat = true;
+        for (_, pipeline) in list {
+            flat &= pipeline.timed.is_none() && !pipeline.bang;
+            for command in &pipeline.seq {
+                flat &= self.read_command(command, depth);
+            }
+        }
+        flat
+    }
+
+    fn read_command(&mut self, command: &Command, depth: usize) -> bool {
+        match command {
+            Command::Simple(simple) => return self.read_simple(simple, depth),
+            Command::Compound(compound, redirects) => {
+                self.read_compound(compound, depth);
+                self.read_redirects(redirects.as_ref().map(|list| list.0.as_slice()), depth);
+            }
+            Command::Function(function) => {
+                self.read_compound(&function.body.0, depth);
+                self.read_redirects(function.body.1.as_ref().map(|list| list.0.as_slice()), depth);
+            }
+            // A test may evaluate arithmetic, and that may run anything.
+            Command::ExtendedTest(..) => self.opaque = true,
+        }
+        false
+    }
+
+    fn read_compound(&mut self, compound: &CompoundCommand, depth: usize) {
+        match compound {
+            CompoundCommand::Arithmetic(_) => self.opaque = true,
+            CompoundCommand::ArithmeticForClause(clause) => {
+                self.opaque = true;
+                self.read_list(&clause.body.list, depth);
+            }
+            CompoundCommand::BraceGroup(group) => _ = self.read_list(&group.list, depth),
+            CompoundCommand::Subshell(subshell) => _ = self.read_list(&subshell.list, depth),
+            CompoundCommand::ForClause(clause) => {
+                for value in clause.values.iter().flatten() {
+                    self.read_word(value, depth);
+                }
+                self.read_list(&clause.body.list, depth);
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.read_word(&clause.value, depth);
+                for case in &clause.cases {
+                    for pattern in &case.patterns {
+                        self.read_word(pattern, depth);
+                    }
+                    if let Some(list) = &case.cmd {
+                        self.read_list(list, depth);
+                    }
+                }
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.read_list(&clause.condition, depth);
+                self.read_list(&clause.then, depth);
+                for other in clause.elses.iter().flatten() {
+                    if let Some(condition) = &other.condition {
+                        self.read_list(condition, depth);
+                    }
+                    self.read_list(&other.body, depth);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.read_list(&clause.0, depth);
+                self.read_list(&clause.1.list, depth);
+            }
+            CompoundCommand::Coprocess(coprocess) => _ = self.read_command(&coprocess.body, depth),
+        }
+    }
+
+    fn read_simple(&mut self, simple: &SimpleCommand, depth: usize) -> bool {
+        let mut flat = simple.prefix.is_none();
+        let mut words = Vec::new();
+        for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
+            self.read_item(item, depth);
+        }
+        if let Some(name) = &simple.word_or_name {
+            words.push(self.read_word(name, depth));
+        }
+        for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
+            match item {
+                // What looks like an assignment after the name of a command is an argument.
+                CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                    words.push(self.read_word(word, depth));
+                }
+                other => {
+                    flat = false;
+                    words.push(None);
+                    self.read_item(other, depth);
+                }
+            }
+        }
+        if !words.is_empty() {
+            self.commands.push(words);
+        }
+        flat
+    }
+
+    fn read_item(&mut self, item: &CommandPrefixOrSuffixItem, depth: usize) {
+        match item {
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => self.read_redirect(redirect, depth),
+            CommandPrefixOrSuffixItem::Word(word) => _ = self.read_word(word, depth),
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => match &assignment.value {
+                AssignmentValue::Scalar(word) => _ = self.read_word(word, depth),
+                AssignmentValue::Array(_) => self.opaque = true,
+            },
+            CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => _ = self.read_list(&subshell.list, depth),
+        }
+    }
+
+    fn read_redirects(&mut self, redirects: Option<&[IoRedirect]>, depth: usize) {
+        for redirect in redirects.unwrap_or_default() {
+            self.read_redirect(redirect, depth);
+        }
+    }
+
+    fn read_redirect(&mut self, redirect: &IoRedirect, depth: usize) {
+        match redirect {
+            IoRedirect::File(_, _, IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word))
+            | IoRedirect::HereString(_, word)
+            | IoRedirect::OutputAndError(word, _) => _ = self.read_word(word, depth),
+            IoRedirect::File(_, _, IoFileRedirectTarget::Fd(_)) => {}
+            IoRedirect::File(_, _, IoFileRedirectTarget::ProcessSubstitution(_, subshell)) => {
+                self.read_list(&subshell.list, depth);
+            }
+            IoRedirect::HereDocument(_, document) => self.opaque |= document.requires_expansion,
+        }
+    }
+
+    /// The text of a word, if it means itself. Commands inside of it are noted.
+    fn read_word(&mut self, word: &Word, depth: usize) -> Text {
+        let value = word.value.as_str();
+        let parsed = std::panic::catch_unwind(|| brush_parser::word::parse(value, &options()).ok());
+        let Ok(Some(pieces)) = parsed else {
+            self.opaque = true;
+            return None;
+        };
+        let mut text = Some(String::new());
+        self.read_pieces(&pieces, false, depth, &mut text);
+        text
+    }
+
+    fn read_pieces(&mut self, pieces: &[WordPieceWithSource], quoted: bool, depth: usize, text: &mut Text) {
+        for piece in pieces {
+            match &piece.piece {
+                WordPiece::Text(literal) if quoted || !literal.contains(['*', '?', '[', '{', '~']) => {
+                    push(text, literal);
+                }
+                // As in `HEAD~1`: a tilde in the middle is one.
+                WordPiece::Text(literal) if !literal.contains(['*', '?', '[', '{']) && !literal.starts_with('~') => {
+                    push(text, literal);
+                }
+                WordPiece::SingleQuotedText(literal) => push(text, literal),
+                WordPiece::EscapeSequence(escape) => match escape.strip_prefix('\\') {
+                    Some(escaped) => push(text, escaped),
+                    None => *text = None,
+                },
+                WordPiece::DoubleQuotedSequence(inner) => self.read_pieces(inner, true, depth, text),
+                WordPiece::CommandSubstitution(command) | WordPiece::BackquotedCommandSubstitution(command) => {
+                    *text = None;
+                    self.read_text(command, depth + 1);
+                }
+                WordPiece::ParameterExpansion(expansion) => {
+                    *text = None;
+                    // `${name:-$(command)}` and `${array[$(command)]}` keep their commands as text.
+                    self.opaque |= !is_variable(expansion);
+                }
+                WordPiece::ArithmeticExpression(_) => {
+                    *text = None;
+                    self.opaque = true;
+                }
+                WordPiece::GettextDoubleQuotedSequence(inner) => {
+                    self.read_pieces(inner, true, depth, text);
+                    *text = None;
+                }
+                WordPiece::Text(_) | WordPiece::AnsiCQuotedText(_) | WordPiece::TildeExpansion(_) => *text = None,
+            }
+        }
+    }
+}
+
+fn push(text: &mut Text, literal: &str) {
+    if let Some(text) = text {
+        text.push_str(literal);
+    }
+}
+
+/// Whether an expansion is the value of a variable and nothing else.
+fn is_variable(expansion: &ParameterExpr) -> bool {
+    matches!(
+        expansion,
+        ParameterExpr::Parameter {
+            parameter: Parameter::Named(_) | Parameter::Positional(_) | Parameter::Special(_),
+            indirect: false
+        }
+    )
+}
+
+/// How many things may nest in a text.
+fn openers(text: &str) -> usize {
+    let characters = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`' | b'$' | b'!')).count();
+    let words = text.split(|c: char| !c.is_ascii_alphabetic());
+    let keywords = ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time"];
+    characters + words.filter(|word| keywords.contains(word)).count()
+}
+
+fn options() -> ParserOptions {
+    // Extended patterns are left out: with them parentheses could hide in words.
+    ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
+}

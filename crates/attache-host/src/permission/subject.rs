@@ -1,0 +1,264 @@
+//! What is to be decided: who wants to do what, and where.
+
+use std::path::PathBuf;
+
+use attache::model::{
+    CreateTerminalRequest, Diff, DiffChange, PermissionRequest, PermissionSubject, ReadTextFileRequest, Secret, SessionId,
+    ToolCallContent, ToolKind, WriteTextFileRequest,
+};
+use attache::proto::view::ToolCall;
+
+use super::input::Input;
+
+/// Who asks, from where: the same for every request of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// The name of the agent, as the user has it in the configuration. Not what the agent calls itself.
+    pub agent: String,
+    /// The session.
+    pub id: SessionId,
+    /// The directory of the session.
+    pub cwd: PathBuf,
+    /// The directories that belong to the session; `cwd` is usually one of them.
+    pub roots: Vec<PathBuf>,
+}
+
+impl Session {
+    /// A session in a directory, which is its only root.
+    pub fn new(agent: impl Into<String>, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        Session { agent: agent.into(), id: id.into(), roots: vec![cwd.clone()], cwd }
+    }
+}
+
+/// What is to be decided. Made from what an agent sends; titles are for people and decide nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Who asks.
+    pub session: Session,
+    /// All that would be done. All of it has to be allowed.
+    pub actions: Vec<Action>,
+    /// The changes of files that the agent shows.
+    pub diffs: Vec<Diff>,
+    /// What the agent calls it.
+    pub title: Option<String>,
+    /// What else the agent says about it.
+    pub description: Option<String>,
+    /// The input of the tool, as JSON.
+    pub input: Option<String>,
+}
+
+/// Something that would be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Files are read, searched, changed, moved or deleted.
+    Files {
+        /// Which of them.
+        kind: ToolKind,
+        /// The files.
+        paths: Vec<String>,
+    },
+    /// A command is run.
+    Execute {
+        /// The command.
+        command: Command,
+        /// The directory that it runs in, if it is another than the session's.
+        cwd: Option<String>,
+        /// The variables that are set for it.
+        env: Vec<(String, Secret)>,
+        /// Files that the agent says it works on.
+        paths: Vec<String>,
+    },
+    /// Anything else: fetching, thinking, a change of mode, a tool of some kind.
+    Other {
+        /// What sort of thing it is.
+        kind: ToolKind,
+        /// Files that the agent says it works on.
+        paths: Vec<String>,
+    },
+    /// What would be done cannot be told.
+    Unclear {
+        /// What sort of thing the agent says it is.
+        kind: ToolKind,
+        /// Files that the agent says it works on.
+        paths: Vec<String>,
+        /// What is missing.
+        reason: &'static str,
+    },
+}
+
+/// A command, as a line for a shell or as the words of a program's start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A line that a shell reads.
+    Line(String),
+    /// A program and its arguments, which no shell reads.
+    Words(Vec<String>),
+}
+
+impl Command {
+    /// A command from the words of a program's start. A shell that is given a line is that line.
+    pub fn from_words(words: Vec<String>) -> Self {
+        const SHELLS: &[&str] = &["bash", "dash", "sh", "zsh"];
+        const DIRECTORIES: &[&str] = &["", "/bin/", "/usr/bin/"];
+        match words.as_slice() {
+            [shell, flag, line]
+                if matches!(flag.as_str(), "-c" | "-lc")
+                    && DIRECTORIES.iter().any(|directory| {
+                        shell.strip_prefix(directory).is_some_and(|name| SHELLS.contains(&name))
+                    }) =>
+            {
+                Command::Line(line.clone())
+            }
+            _ => Command::Words(words),
+        }
+    }
+}
+
+impl Subject {
+    fn new(session: Session, actions: Vec<Action>) -> Self {
+        Subject { session, actions, diffs: Vec::new(), title: None, description: None, input: None }
+    }
+
+    /// From `session/request_permission`, with what is known of the tool call from before.
+    ///
+    /// The most dangerous reading counts: whatever its kind, a tool call with a command runs it, and one with a diff
+    /// changes files.
+    pub fn from_request(session: Session, request: &PermissionRequest, known: Option<&ToolCall>) -> Self {
+        let mut subject = Subject::new(session, Vec::new());
+        subject.title = request.title.clone();
+        subject.description = request.description.clone();
+        match &request.subject {
+            Some(PermissionSubject::Command(command)) => subject.actions.push(Action::Execute {
+                command: Command::Line(command.command.clone()),
+                cwd: Some(command.cwd.clone()),
+                env: Vec::new(),
+                paths: Vec::new(),
+            }),
+            Some(PermissionSubject::ToolCall(_)) => subject.read_tool_call(request, known),
+            _ => subject.actions.push(Action::Unclear {
+                kind: ToolKind::Generic,
+                paths: Vec::new(),
+                reason: "the agent does not say what it wants to do",
+            }),
+        }
+        subject
+    }
+
+    /// From `fs/read_text_file`.
+    pub fn from_read(session: Session, request: &ReadTextFileRequest) -> Self {
+        Subject::new(session, vec![Action::Files { kind: ToolKind::Read, paths: vec![request.path.clone()] }])
+    }
+
+    /// From `fs/write_text_file`. The text before is not known here; whoever can read it may put it into `diffs`.
+    pub fn from_write(session: Session, request: &WriteTextFileRequest) -> Self {
+        let mut subject =
+            Subject::new(session, vec![Action::Files { kind: ToolKind::Edit, paths: vec![request.path.clone()] }]);
+        subject.diffs.push(Diff::text(request.path.as_str(), None, request.content.as_str()));
+        subject
+    }
+
+    /// From `terminal/create`. Without arguments the command is a line for a shell.
+    pub fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Self {
+        let command = if request.args.is_empty() {
+            Command::Line(request.command.clone())
+        } else {
+            Command::from_words([&request.command].into_iter().chain(&request.args).cloned().collect())
+        };
+        let env = request.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect();
+        Subject::new(session, vec![Action::Execute { command, cwd: request.cwd.clone(), env, paths: Vec::new() }])
+    }
+
+    fn read_tool_call(&mut self, request: &PermissionRequest, known: Option<&ToolCall>) {
+        let Some(update) = request.tool_call() else { return };
+        let known = known.filter(|known| known.id == update.tool_call_id);
+        let mut kind = known.map(|known| known.kind.clone());
+        update.kind.clone().apply(&mut kind);
+        let kind = kind.unwrap_or_default();
+        let mut raw_input = known.and_then(|known| known.raw_input.clone());
+        update.raw_input.clone().apply(&mut raw_input);
+        let mut content = known.map(|known| known.content.clone());
+        update.content.clone().apply(&mut content);
+        let mut locations = known.map(|known| known.locations.clone());
+        update.locations.clone().apply(&mut locations);
+        let mut title = known.map(|known| known.title.clone());
+        update.title.clone().apply(&mut title);
+        self.title = self.title.take().or(title).filter(|title| !title.is_empty());
+
+        let input = raw_input.as_ref().map(Input::read).unwrap_or_default();
+        self.input = raw_input.map(|raw| raw.as_str().to_owned());
+        let mut paths: Vec<String> = locations.into_iter().flatten().map(|location| location.path).collect();
+        paths.extend(input.paths);
+        dedup(&mut paths);
+        for part in content.into_iter().flatten() {
+            match part {
+                ToolCallContent::Diff(diff) => {
+                    self.actions.extend(changes(&diff));
+                    self.diffs.push(*diff);
+                }
+                ToolCallContent::Content(_) | ToolCallContent::Terminal(_) => {}
+                _ => self.unclear(&kind, "it shows something of an unknown kind"),
+            }
+        }
+        match input.command {
+            Ok(Some(command)) => {
+                return self.actions.push(Action::Execute { command, cwd: input.cwd, env: input.env, paths });
+            }
+            Ok(None) => {}
+            Err(reason) => return self.actions.push(Action::Unclear { kind: ToolKind::Execute, paths, reason }),
+        }
+        let action = match kind {
+            ToolKind::Execute => Action::Unclear { kind, paths, reason: "there is no command to look at" },
+            ToolKind::Read | ToolKind::Search | ToolKind::Edit | ToolKind::Move | ToolKind::Delete => {
+                if paths.is_empty() {
+                    // A change is seen from its diffs; anything else says nothing about its files.
+                    if !self.diffs.is_empty() && kind == ToolKind::Edit {
+                        return;
+                    }
+                    Action::Unclear { kind, paths, reason: "there is no file to look at" }
+                } else {
+                    Action::Files { kind, paths }
+                }
+            }
+            // Diffs say all that a tool of no particular kind does.
+            ToolKind::Generic if !self.diffs.is_empty() => Action::Files { kind: ToolKind::Edit, paths },
+            kind => Action::Other { kind, paths },
+        };
+        self.actions.push(action);
+    }
+
+    fn unclear(&mut self, kind: &ToolKind, reason: &'static str) {
+        self.actions.push(Action::Unclear { kind: kind.clone(), paths: Vec::new(), reason });
+    }
+}
+
+/// What a diff does to which files.
+fn changes(diff: &Diff) -> Vec<Action> {
+    let files = |kind: ToolKind, paths: Vec<&String>| Action::Files { kind, paths: paths.into_iter().cloned().collect() };
+    let diff = match diff {
+        Diff::Text(diff) => return vec![files(ToolKind::Edit, vec![&diff.path])],
+        Diff::Patch(diff) => diff,
+    };
+    let mut actions: Vec<Action> = diff
+        .changes
+        .iter()
+        .map(|change| match change {
+            DiffChange::Add(change) | DiffChange::Modify(change) => files(ToolKind::Edit, vec![&change.path]),
+            DiffChange::Delete(change) => files(ToolKind::Delete, vec![&change.path]),
+            DiffChange::Move(change) => files(ToolKind::Move, vec![&change.old_path, &change.path]),
+            DiffChange::Copy(change) => files(ToolKind::Edit, vec![&change.old_path, &change.path]),
+            _ => {
+                Action::Unclear { kind: ToolKind::Edit, paths: Vec::new(), reason: "a change is of an unknown kind" }
+            }
+        })
+        .collect();
+    if actions.is_empty() {
+        actions.push(Action::Unclear { kind: ToolKind::Edit, paths: Vec::new(), reason: "a change names no file" });
+    }
+    actions
+}
+
+fn dedup(paths: &mut Vec<String>) {
+    let mut seen = std::collections::HashSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
+}
