@@ -46,8 +46,8 @@ fn nothing_outside_is_read_or_written_while_directories_are_swapped_for_links() 
                 renameat_with(CWD, at("proj/one"), CWD, at("proj/link"), RenameFlags::EXCHANGE).unwrap();
                 swaps.fetch_add(1, Ordering::Relaxed);
                 // Both states last long enough for a walk to begin in one and to end in the other.
-                for _ in 0..swaps.load(Ordering::Relaxed) % 64 {
-                    std::thread::yield_now();
+                for _ in 0..swaps.load(Ordering::Relaxed) % 64 * 100 {
+                    std::hint::spin_loop();
                 }
             }
         });
