@@ -26,6 +26,11 @@ impl ExitStatus {
     pub fn success(self) -> bool {
         self.code == Some(0)
     }
+
+    /// The name of the signal that ended it, like `SIGKILL`, if it is one that has a name everywhere.
+    pub fn signal_name(self) -> Option<&'static str> {
+        self.signal.and_then(signal_name)
+    }
 }
 
 impl From<std::process::ExitStatus> for ExitStatus {
