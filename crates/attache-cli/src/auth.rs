@@ -1,17 +1,16 @@
 //! Logging in to agents and out of them.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, IsTerminal};
 use std::process::Stdio;
 
 use attache::model::{AuthMethod, ErrorObject, TerminalAuthMethod};
 use attache::{Client, Connection, Error};
-use tokio::io::unix::AsyncFd;
 
 use crate::agents::AgentSpec;
 use crate::connect::{self, Opening};
 use crate::exit::{Code, Failure};
+use crate::tty::Tty;
 use crate::visible::{one_line, visible};
 
 /// Starts an agent, and authenticates by the method with this id if one is given.
@@ -41,6 +40,10 @@ pub(crate) async fn authenticate(
             }
             Err(error) => Err(error.into()),
         },
+        // The program of the login would run outside, with arguments that the agent chose.
+        AuthMethod::Terminal(_) if opening.sandbox.is_some() => Err(Failure::usage(
+            "a login in the terminal cannot be confined\nhint: log in first, without --sandbox: `attache agents login`",
+        )),
         AuthMethod::Terminal(method) => {
             connection.shutdown().await;
             in_terminal(opening, method).await?;
@@ -104,32 +107,17 @@ fn find(connection: &Connection, spec: &AgentSpec, id: &str) -> Result<AuthMetho
 
 /// Has the person choose by number. An error is one that stands in the way of asking.
 async fn ask<'m>(spec: &AgentSpec, methods: &'m [AuthMethod]) -> io::Result<&'m AuthMethod> {
-    let terminal = File::options().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty")?;
-    // SAFETY: a `File` keeps to the one descriptor that it owns.
-    let terminal = unsafe { AsyncFd::register(terminal) }?;
-    eprintln!("How to log in to `{}`?", spec.name);
+    let terminal = Tty::open()?;
+    let mut text = format!("How to log in to `{}`?\n", spec.name);
     for (number, method) in methods.iter().enumerate() {
-        eprintln!("  {}  {}", number + 1, described(method));
+        text.push_str(&format!("  {}  {}\n", number + 1, described(method)));
     }
     loop {
-        eprint!("Number: ");
-        let line = read_line(&terminal).await?;
-        match line.trim().parse::<usize>().ok().and_then(|number| methods.get(number.checked_sub(1)?)) {
+        text.push_str("Number: ");
+        let line = terminal.ask(&text).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        match line.parse::<usize>().ok().and_then(|number| methods.get(number.checked_sub(1)?)) {
             Some(method) => return Ok(method),
-            None => eprintln!("A number from 1 to {}, please.", methods.len()),
-        }
-    }
-}
-
-/// Reads what a terminal gives at once, which is a line.
-async fn read_line(terminal: &AsyncFd<File>) -> io::Result<String> {
-    let mut buffer = [0; 256];
-    loop {
-        let mut ready = terminal.readable().await?;
-        match ready.try_io(|terminal| terminal.get_ref().read(&mut buffer)) {
-            Ok(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(length) => return Ok(String::from_utf8_lossy(&buffer[..length?]).into_owned()),
-            Err(_would_block) => {}
+            None => text = format!("A number from 1 to {}, please.\n", methods.len()),
         }
     }
 }

@@ -7,6 +7,7 @@ use attache::model::Capability;
 use attache::process::LaunchError;
 use attache::trace::Tap;
 use attache::{Client, Connection, Error, Protocol};
+use attache_host::sandbox::Sandbox;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agents::AgentSpec;
@@ -27,6 +28,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) protocol: Version,
     /// Where every message is written down.
     pub(crate) trace: Option<Tap>,
+    /// What confines it.
+    pub(crate) sandbox: Option<Sandbox>,
     /// How long it may take to answer.
     pub(crate) patience: Duration,
 }
@@ -35,7 +38,7 @@ impl<'a> Opening<'a> {
     /// An opening without a trace, with the usual patience.
     pub(crate) fn new(spec: &'a AgentSpec, cwd: &'a Path, protocol: Version) -> Self {
         let patience = if spec.is_fetched() { FETCH_PATIENCE } else { PATIENCE };
-        Opening { spec, cwd, protocol, trace: None, patience }
+        Opening { spec, cwd, protocol, trace: None, sandbox: None, patience }
     }
 }
 
@@ -46,7 +49,7 @@ pub(crate) fn client() -> Client {
 
 /// Starts an agent and greets it. Dropping the future ends the agent.
 pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Connection, Failure> {
-    let Opening { spec, cwd, protocol, trace, patience } = opening;
+    let Opening { spec, cwd, protocol, trace, sandbox, patience } = opening;
     let protocol = match protocol {
         Version::Auto => Protocol::Auto,
         Version::V1 => Protocol::V1,
@@ -59,7 +62,11 @@ pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Conne
     if let Some(tap) = trace {
         client = client.trace(tap.clone());
     }
-    match tokio::time::timeout(*patience, client.launch(spec.command().cwd(*cwd))).await {
+    let mut command = spec.command().cwd(*cwd);
+    if let Some(sandbox) = sandbox {
+        command = sandbox.confine(command);
+    }
+    match tokio::time::timeout(*patience, client.launch(command)).await {
         Ok(Ok(connection)) => Ok(connection),
         Ok(Err(error)) => Err(not_started(spec, error)),
         Err(_) => {
@@ -93,6 +100,14 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Fa
         _ = interrupt.recv() => Err(Failure::new(Code::Interrupted, "interrupted")),
         _ = terminate.recv() => Err(Failure::new(Code::Terminated, "terminated")),
     }
+}
+
+/// The directory to work in: this one, or the current one. Absolute, without links.
+pub(crate) fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = path.unwrap_or(Path::new("."));
+    let unusable = |what: &str| Failure::usage(format!("`{}` {what}", path.display()));
+    let found = path.canonicalize().map_err(|error| unusable(&format!("cannot be used: {error}")))?;
+    if found.is_dir() { Ok(found) } else { Err(unusable("is not a directory")) }
 }
 
 /// The current directory.

@@ -2,16 +2,19 @@
 
 use std::fmt;
 
+use attache::model::ErrorObject;
+
 /// What is shown under `--help`.
 pub(crate) const HELP: &str = "\
 Settings are in $XDG_CONFIG_HOME/attache (agents.toml, permissions.toml), records of runs in $XDG_STATE_HOME/attache.
 `attache run --help` has examples and the exit codes.";
 
 /// An exit code with a meaning that scripts can rely on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum Code {
     /// Done.
+    #[default]
     Done = 0,
     /// The agent answered with an error, or broke the protocol.
     Agent = 1,
@@ -63,11 +66,20 @@ impl std::error::Error for Failure {}
 impl From<attache::Error> for Failure {
     fn from(error: attache::Error) -> Self {
         use attache::Error;
-        let code = match &error {
-            Error::Launch(_) | Error::Closed(_) => Code::Died,
-            Error::Refused(refusal) if refusal.code == attache::model::ErrorObject::AUTH_REQUIRED => Code::Login,
-            _ => Code::Agent,
-        };
-        Failure::new(code, error.to_string())
+        match &error {
+            Error::Launch(_) => Failure::new(Code::Died, error.to_string()),
+            Error::Closed(closed) => Failure::new(Code::Died, format!("the agent is gone: {closed}")),
+            Error::NotOffered(what) => Failure::usage(format!("the agent does not offer {what}")),
+            Error::Invalid(what) => Failure::usage(what.as_str()),
+            Error::Refused(refusal) => {
+                let code = match refusal.code {
+                    ErrorObject::AUTH_REQUIRED => Code::Login,
+                    ErrorObject::NOT_FOUND => Code::NotFound,
+                    _ => Code::Agent,
+                };
+                Failure::new(code, format!("the agent answered: {refusal}"))
+            }
+            _ => Failure::new(Code::Agent, error.to_string()),
+        }
     }
 }

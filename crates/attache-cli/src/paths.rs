@@ -24,8 +24,9 @@ fn home(variable: &str, otherwise: &str) -> Result<PathBuf, Failure> {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         Some(home?.join(otherwise))
     });
-    base.map(|base| base.join("attache"))
-        .ok_or_else(|| Failure::usage(format!("no place for settings\nhint: set HOME or {variable} to an absolute path")))
+    base.map(|base| base.join("attache")).ok_or_else(|| {
+        Failure::usage(format!("no place for settings\nhint: set HOME or {variable} to an absolute path"))
+    })
 }
 
 /// Makes a directory that only its owner can enter.

@@ -15,8 +15,17 @@ use super::visible::is_plain;
 
 /// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
 const HARMLESS_VARIABLES: &[&str] = &[
-    "CI", "CLAUDECODE", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "GIT_TERMINAL_PROMPT", "LINES",
-    "NO_COLOR", "TERM",
+    "CI",
+    "CLAUDECODE",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GIT_TERMINAL_PROMPT",
+    "LINES",
+    "NO_COLOR",
+    "TERM",
 ];
 
 /// Everything that a decision rests on.

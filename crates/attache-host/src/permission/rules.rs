@@ -3,9 +3,9 @@
 use attache::model::ToolKind;
 use glob::{MatchOptions, Pattern};
 
+use super::place::{Execution, Place};
 use super::programs;
 use super::shell::{Line, Text};
-use super::place::{Execution, Place};
 use super::{secrets, shell};
 
 /// What is to become of a request. The stronger one is the greater: a refusal beats a question, and that a yes.
