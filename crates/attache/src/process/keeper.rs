@@ -22,8 +22,23 @@ use libc::{c_int, c_long, c_ulong, pid_t};
 use super::keeper_proc::{close_all_but, for_each_child, for_each_process, forget_memory, is_descendant};
 
 /// How the program ended, as `waitpid` tells it, and whether any descendant was left then.
-pub(super) type Report = [c_int; 2];
-pub(super) const REPORT: usize = size_of::<Report>();
+pub(super) struct Report {
+    pub(super) status: c_int,
+    pub(super) is_anything_left: bool,
+}
+
+impl Report {
+    pub(super) const LENGTH: usize = 5;
+
+    fn to_bytes(&self) -> [u8; Self::LENGTH] {
+        let [a, b, c, d] = self.status.to_ne_bytes();
+        [a, b, c, d, self.is_anything_left.into()]
+    }
+
+    pub(super) fn from_bytes([a, b, c, d, left]: [u8; Self::LENGTH]) -> Self {
+        Self { status: c_int::from_ne_bytes([a, b, c, d]), is_anything_left: left != 0 }
+    }
+}
 
 /// Space for one control message with one file descriptor in it, aligned as the kernel wants it.
 type ControlBuffer = [u64; 4];
@@ -191,7 +206,7 @@ impl Keeper {
             // SAFETY: `status` is valid for writing.
             match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
                 0 => break true,
-                // Without SA_RESTART and with all signals blocked, only "no children" remains.
+                // No signal interrupts it, because all are blocked: there is no child.
                 -1 => break false,
                 // A descendant may get the program's id once that has been reaped.
                 pid if pid == self.program && !self.reported => {
@@ -202,9 +217,11 @@ impl Keeper {
             }
         };
         if let Some(status) = end {
-            let report: Report = [status, is_anything_left.into()];
+            let report = Report { status, is_anything_left }.to_bytes();
             // SAFETY: sends from a local variable. If nobody listens any more, nobody wants to know.
-            unsafe { libc::send(self.link, report.as_ptr().cast(), REPORT, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) };
+            unsafe {
+                libc::send(self.link, report.as_ptr().cast(), report.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            };
         }
         if !is_anything_left {
             // SAFETY: ends this process, without running anything of the program that it is a copy of.
@@ -217,6 +234,10 @@ impl Keeper {
     fn end_all(&mut self) -> ! {
         let mut round = 0u32;
         loop {
+            // All that can be found where `/proc` is not mounted.
+            if !self.reported {
+                kill_child(self.program);
+            }
             // What a child leaves behind becomes a child, so that a few rounds go through an ordinary tree. One that
             // grows at its far end is ended by rounds that look at every process of the machine.
             if round % 8 == 7 || !for_each_child(kill_child) {
@@ -232,10 +253,16 @@ impl Keeper {
     }
 }
 
-/// Kills a child, which has not been reaped, so its id is its own, and so is its group's if it leads one.
+/// Kills a child. It has not been reaped, so its id is its own, and so is its group's if it leads one.
 fn kill_child(child: pid_t) {
-    // SAFETY: sends signals, touches no memory. The child is listed, so it is neither 0 nor negative.
+    // SAFETY: asks about a child and sends signals. All zeroes are a valid siginfo_t.
     unsafe {
+        // `/proc` may be that of another namespace, with other ids. The kernel knows best whether it is a child.
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        if child <= 0 || libc::waitid(libc::P_PID, child as libc::id_t, &mut info, look) == -1 {
+            return;
+        }
         if libc::getpgid(child) == child {
             libc::kill(-child, libc::SIGKILL);
         }

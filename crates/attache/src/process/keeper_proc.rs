@@ -18,8 +18,21 @@ pub(super) fn for_each_child(mut child: impl FnMut(pid_t)) -> bool {
 }
 
 /// Calls with every process that we can see.
-pub(super) fn for_each_process(mut process: impl FnMut(c_int)) {
+pub(super) fn for_each_process(mut process: impl FnMut(pid_t)) {
+    // In that of another namespace we have another id, and so has everybody else.
+    if !is_proc_ours() {
+        return;
+    }
     for_each_number(c"/proc", |number, _| process(number));
+}
+
+fn is_proc_ours() -> bool {
+    let mut target = [0u8; 16];
+    // SAFETY: writes to a local buffer.
+    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    let digits = target.iter().take(length.max(0) as usize);
+    // SAFETY: asks for a number.
+    digits.fold(0, |number, digit| push_digit(number, *digit)) == unsafe { libc::getpid() }
 }
 
 /// How many generations a process is away from us, its ancestor; `None` if we are not.

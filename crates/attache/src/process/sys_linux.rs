@@ -10,13 +10,17 @@ use std::{
     process::Command,
 };
 
-use libc::{c_int, pid_t};
+use libc::pid_t;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
 };
 
-use super::{ExitStatus, Hook, Pipes, keeper, tree};
+use super::{
+    ExitStatus, Hook, Pipes,
+    keeper::{self, Report},
+    tree,
+};
 
 /// To send a signal to a process group, in kernels since 6.9.
 const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
@@ -88,13 +92,13 @@ impl Child {
 
     /// Takes one message from the keeper. If it is cancelled, nothing is lost.
     async fn listen(&mut self) {
-        let mut report = [0; keeper::REPORT];
+        let mut report = [0; Report::LENGTH];
         match self.link.read(&mut report).await {
-            Ok(keeper::REPORT) => {
-                // SAFETY: both are numbers side by side.
-                let [status, left]: keeper::Report = unsafe { std::mem::transmute(report) };
-                self.exit = Some(std::process::ExitStatus::from_raw(status).into());
-                self.is_gone = left == 0;
+            // A message this short comes as a whole.
+            Ok(Report::LENGTH) => {
+                let report = Report::from_bytes(report);
+                self.exit = Some(std::process::ExitStatus::from_raw(report.status).into());
+                self.is_gone = !report.is_anything_left;
             }
             // The keeper has ended; without a report only if it was killed.
             _ => {
@@ -123,7 +127,7 @@ impl Child {
         let was_group_asked = self.pidfd.as_ref().is_some_and(ask_group);
         for descendant in descendants {
             if !(was_group_asked && descendant.group() == self.program) {
-                descendant.signal(libc::SIGTERM as c_int);
+                descendant.signal(libc::SIGTERM);
             }
         }
     }

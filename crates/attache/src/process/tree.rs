@@ -89,8 +89,11 @@ struct Entry {
     start_time: u64,
 }
 
-/// All processes that we can see; none where `/proc` is not mounted.
+/// All processes that we can see; none where `/proc` is not mounted, or is that of a namespace with other ids.
 fn process_table() -> Vec<Entry> {
+    if fs::read_link("/proc/self").ok() != Some(std::process::id().to_string().into()) {
+        return Vec::new();
+    }
     let Ok(directory) = fs::read_dir("/proc") else { return Vec::new() };
     directory.flatten().filter_map(|entry| read_entry(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
