@@ -19,6 +19,8 @@ pub enum FileError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// The path is longer than any that the system takes; too long to be told here.
+    TooLong,
     /// The path leads outside of the roots: ask the user.
     Outside {
         /// Where it leads.
@@ -97,6 +99,7 @@ impl FileError {
     pub fn to_peer(&self) -> ErrorObject {
         match self {
             Self::Relative { .. } => ErrorObject::wrong_params("the path must be absolute"),
+            Self::TooLong => ErrorObject::wrong_params("the path is too long"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
             Self::NotFound { .. } => ErrorObject::not_found("File not found"),
@@ -135,6 +138,7 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relative { path } => write!(f, "`{}` is not an absolute path", shown(path)),
+            Self::TooLong => f.write_str("the path is too long"),
             Self::Outside { path } => write!(
                 f,
                 "`{}` is outside of the session's directories\nhint: allow it, or add its directory to the session",
