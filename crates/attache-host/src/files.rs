@@ -9,6 +9,9 @@
 //! A file with several names (hard links) may be one from outside, and nothing in it tells. So it is asked for too:
 //! [`FileError::HardLink`]. FIFOs, sockets, devices and directories are never opened.
 //!
+//! A kernel without `openat2` (Linux before 5.6) is an error when the roots are opened, never a weaker check. Other Unix
+//! systems have no such call: each name on a path is opened on its own there, and links are refused at every step.
+//!
 //! ```
 //! use attache::model::{ReadTextFileRequest, WriteTextFileRequest};
 //! use attache_host::files::{FileError, Files};
@@ -48,6 +51,7 @@ use std::{
 use attache::model::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
 
 pub use error::FileError;
+pub(crate) use error::shown;
 use resolve::{Roots, Spot};
 
 /// How many bytes a read returns unless told otherwise. JSON may need six bytes for one, and the answer still has to fit
@@ -185,8 +189,8 @@ impl Files {
             check_links(&file, &spot, allowed)?;
             Ok((file, spot.path))
         })?;
-        let content =
-            read::lines(file, request.line, request.limit, self.read_limit).map_err(|error| error.at(path))?;
+        let content = read::lines(file, request.line, request.limit, self.read_limit, read::FARTHEST)
+            .map_err(|error| error.at(path))?;
         Ok(ReadTextFileResponse::new(content))
     }
 

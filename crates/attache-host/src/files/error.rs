@@ -19,6 +19,8 @@ pub enum FileError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// The path is longer than any that the system takes; too long to be told here.
+    TooLong,
     /// The path leads outside of the roots: ask the user.
     Outside {
         /// Where it leads.
@@ -56,6 +58,11 @@ pub enum FileError {
         /// How many bytes a read returns at most.
         limit: usize,
     },
+    /// The lines are more than 4 GiB away from the beginning of the file.
+    TooFar {
+        /// The file.
+        path: PathBuf,
+    },
     /// The path goes through too many links; most likely they lead in a circle.
     TooManyLinks {
         /// The path.
@@ -92,6 +99,7 @@ impl FileError {
     pub fn to_peer(&self) -> ErrorObject {
         match self {
             Self::Relative { .. } => ErrorObject::wrong_params("the path must be absolute"),
+            Self::TooLong => ErrorObject::wrong_params("the path is too long"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
             Self::NotFound { .. } => ErrorObject::not_found("File not found"),
@@ -101,6 +109,7 @@ impl FileError {
                 ErrorObject::INVALID_PARAMS,
                 format!("more than {limit} bytes: read fewer lines at a time with `line` and `limit`"),
             ),
+            Self::TooFar { .. } => ErrorObject::wrong_params("the lines are too far from the beginning of the file"),
             Self::TooManyLinks { .. } => ErrorObject::wrong_params("too many symbolic links"),
             Self::Denied { .. } => ErrorObject::permission_denied("the file system"),
             Self::NoSpace { .. } => ErrorObject::internal("no space left for the file; nothing was changed"),
@@ -129,6 +138,7 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relative { path } => write!(f, "`{}` is not an absolute path", shown(path)),
+            Self::TooLong => f.write_str("the path is too long"),
             Self::Outside { path } => write!(
                 f,
                 "`{}` is outside of the session's directories\nhint: allow it, or add its directory to the session",
@@ -149,6 +159,9 @@ impl fmt::Display for FileError {
                 "`{}` has more than the {limit} bytes that are read at once\nhint: use `line` and `limit`",
                 shown(path)
             ),
+            Self::TooFar { path } => {
+                write!(f, "the lines are too far from the beginning of `{}`\nhint: split it", shown(path))
+            }
             Self::TooManyLinks { path } => write!(f, "`{}` goes through too many symbolic links", shown(path)),
             Self::Denied { path } => write!(f, "no permission for `{}`\nhint: check its mode and owner", shown(path)),
             Self::NoSpace { path } => {
@@ -167,7 +180,7 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 /// A path for a terminal or a dialog: an agent chose it, so it may contain escape sequences or turn text around.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     let is_harmful = |c: char| {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };

@@ -11,10 +11,15 @@ use super::FileError;
 /// How much is read at once. Larger brings nothing, as the kernel reads ahead.
 const BUFFER: usize = 64 << 10;
 
+/// How far into a file lines are looked for. A sparse file may claim any size, and a thread that reads cannot be called
+/// off.
+pub(super) const FARTHEST: u64 = 4 << 30;
+
 /// Why the lines could not be read.
 #[derive(Debug)]
 pub(super) enum ReadError {
     TooLarge { limit: usize },
+    TooFar,
     NotText,
     Io(io::Error),
 }
@@ -23,25 +28,30 @@ impl ReadError {
     pub(super) fn at(self, path: PathBuf) -> FileError {
         match self {
             Self::TooLarge { limit } => FileError::TooLarge { path, limit },
+            Self::TooFar => FileError::TooFar { path },
             Self::NotText => FileError::NotText { path },
             Self::Io(error) => FileError::io(error, &path),
         }
     }
 }
 
-/// Reads `limit` lines from line `line` on, at most `most` bytes.
-pub(super) fn lines(file: File, line: Option<u32>, limit: Option<u32>, most: usize) -> Result<String, ReadError> {
+/// Reads `limit` lines from line `line` on: at most `most` bytes, and none after `farthest`.
+pub(super) fn lines(
+    file: File,
+    line: Option<u32>,
+    limit: Option<u32>,
+    most: usize,
+    farthest: u64,
+) -> Result<String, ReadError> {
     let size = file.metadata().map_err(ReadError::Io)?.len();
     if line.is_none() && limit.is_none() && size > most as u64 {
         return Err(ReadError::TooLarge { limit: most });
     }
-    // A file that grows as fast as it is read would have no end. Some have no size but content (`/proc`), so a part
-    // that is not there yet is allowed for.
-    let mut input = BufReader::with_capacity(BUFFER, file.take(size.saturating_add(most as u64).saturating_add(1)));
+    let mut input = BufReader::with_capacity(BUFFER, file.take(farthest));
     for _ in 1..line.unwrap_or(1) {
         // Each line is counted only, however long it is.
         if input.skip_until(b'\n').map_err(ReadError::Io)? == 0 {
-            return Ok(String::new());
+            break;
         }
     }
     let mut text = Vec::new();
@@ -49,6 +59,10 @@ pub(super) fn lines(file: File, line: Option<u32>, limit: Option<u32>, most: usi
     while lines_left > 0 {
         let buffer = input.fill_buf().map_err(ReadError::Io)?;
         if buffer.is_empty() {
+            // The end of the file, or of what we may read.
+            if input.get_ref().limit() == 0 {
+                return Err(ReadError::TooFar);
+            }
             break;
         }
         let taken = match limit {
@@ -79,7 +93,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         io::Seek::rewind(&mut file).unwrap();
-        let result = lines(file, line, limit, 8).map_err(|error| format!("{error:?}"));
+        let result = lines(file, line, limit, 8, 20).map_err(|error| format!("{error:?}"));
         assert_eq!(result.as_deref().map_err(String::as_str), expected, "{content:?} {line:?} {limit:?}");
     }
 
@@ -101,6 +115,10 @@ mod tests {
         check(b"123456789", None, None, Err("TooLarge { limit: 8 }"));
         check(b"123456789", Some(1), None, Err("TooLarge { limit: 8 }"));
         check(b"123456789\n1234567\n", Some(2), Some(1), Ok("1234567\n"));
+        check(b"123456789\n12345678\n\nx\n", Some(2), Some(1), Err("TooLarge { limit: 8 }"));
+        check(b"123456789\n12345678\n\nx\n", Some(3), Some(1), Ok("\n"));
+        check(b"123456789\n12345678\n\nx\n", Some(3), Some(2), Err("TooFar"));
+        check(b"123456789\n12345678\n\nx\n", Some(9), Some(2), Err("TooFar"));
         check(b"\xff\nb\n", None, None, Err("NotText"));
         check(b"\xff\nb\n", Some(2), None, Ok("b\n"));
     }

@@ -19,6 +19,9 @@ use super::{
 /// As many as Linux follows.
 const MOST_LINKS: usize = 40;
 
+/// As long as Linux takes. An agent may send a path of many megabytes, and a walk costs memory for each name.
+const LONGEST_PATH: usize = 4096;
+
 /// The directories that paths may lead into without a question.
 #[derive(Debug)]
 pub(super) struct Roots {
@@ -101,6 +104,9 @@ impl Roots {
 
     /// Follows a path to its end, which need not exist.
     pub(super) fn resolve(&self, path: &Path) -> Result<Spot, FileError> {
+        if path.as_os_str().len() > LONGEST_PATH {
+            return Err(FileError::TooLong);
+        }
         if !path.is_absolute() {
             return Err(FileError::Relative { path: path.to_owned() });
         }

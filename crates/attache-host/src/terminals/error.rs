@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf};
 
 use attache::{model::ErrorObject, process::LaunchError};
 
+use crate::files::shown;
+
 /// Why something could not be done with a terminal.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -66,7 +68,7 @@ impl fmt::Display for TerminalError {
             Self::TooManyKept { limit } => {
                 write!(f, "the agent has {limit} terminals that it did not release\nhint: end the session")
             }
-            Self::RelativeDirectory { path } => write!(f, "`{}` is not an absolute path", path.display()),
+            Self::RelativeDirectory { path } => write!(f, "`{}` is not an absolute path", shown(path)),
             Self::BadVariable => f.write_str("an environment variable has a name or value that none can have"),
             Self::Launch(error) => error.fmt(f),
         }

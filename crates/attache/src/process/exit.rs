@@ -27,7 +27,13 @@ impl ExitStatus {
         self.code == Some(0)
     }
 
-    /// The name of the signal that ended it, like `SIGKILL`, if it is one that has a name everywhere.
+    /// The name of the signal that ended it, if it is one of the common ones.
+    ///
+    /// ```
+    /// use attache::process::ExitStatus;
+    ///
+    /// assert_eq!(ExitStatus { code: None, signal: Some(9) }.signal_name(), Some("SIGKILL"));
+    /// ```
     pub fn signal_name(self) -> Option<&'static str> {
         self.signal.and_then(signal_name)
     }
