@@ -373,8 +373,10 @@ impl TurnLoop<'_> {
                 if let SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) = &update {
                     self.services.note_tool(call);
                 }
-                if let Some(event) = event::from_update(&update) {
-                    self.record.add(event).await?;
+                match event::from_update(&update) {
+                    // The prompt itself, which some agents say back.
+                    None | Some(event::Event::User(_)) => {}
+                    Some(event) => self.record.add(event).await?,
                 }
             }
             other => {
