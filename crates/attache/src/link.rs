@@ -4,11 +4,12 @@
 //! that differs between agent and client. What is sent is encoded straight into the outbox by whoever sends it.
 
 mod driver;
+mod outlet;
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Waker};
 
 use attache_proto::frame::{Framing, Splitter};
 use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
@@ -20,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
 
 use self::driver::Driver;
+use self::outlet::Outlet;
 use crate::{Closed, Error, Limits, Report};
 
 /// The parts of a connection's set-up that both sides share.
@@ -207,7 +209,9 @@ impl<R: Router> Clone for Link<R> {
 
 struct Shared<R: Router> {
     state: Mutex<State<R>>,
-    /// The outbox has room again, or the connection ended.
+    /// The writing end, until the connection's task is gone. Never locked while the state is.
+    outlet: Mutex<Option<Outlet>>,
+    /// The outbox has room again, or the connection ended. One waiter is told, and tells the next one.
     room: Notify,
     /// The outbox is empty, or the connection ended.
     flushed: Notify,
@@ -225,6 +229,8 @@ pub(crate) struct State<R: Router> {
     out: Vec<u8>,
     /// With the writer, and not yet written.
     writing: usize,
+    /// Somebody waits for room.
+    is_crowded: bool,
     /// The connection's task, when it has nothing to do.
     driver: Option<Waker>,
     /// Reading has paused because too much is unread.
@@ -279,6 +285,7 @@ impl<R: Router> Link<R> {
             peer,
             out: Vec::new(),
             writing: 0,
+            is_crowded: false,
             driver: None,
             paused: false,
             closing: false,
@@ -290,6 +297,7 @@ impl<R: Router> Link<R> {
         };
         let link = Link(Arc::new(Shared {
             state: Mutex::new(state),
+            outlet: Mutex::new(Some(Outlet::new(writer))),
             room: Notify::new(),
             flushed: Notify::new(),
             settled: Notify::new(),
@@ -299,11 +307,7 @@ impl<R: Router> Link<R> {
         let mut driver = Driver {
             link: link.clone(),
             reader,
-            writer,
             splitter,
-            writing: Vec::new(),
-            written: 0,
-            needs_flush: false,
             read_done: false,
             knows_framing,
         };
@@ -356,11 +360,37 @@ impl<R: Router> Link<R> {
         loop {
             let room = self.0.room.notified();
             // Room may have come before we listened for it.
-            match self.try_send(expects, send)? {
-                Ok(sent) => return Ok(sent),
-                Err(again) => send = again,
+            match self.try_send(expects, send) {
+                Ok(Err(again)) => send = again,
+                Ok(Ok(sent)) => {
+                    self.pass_room_on();
+                    return Ok(sent);
+                }
+                Err(error) => {
+                    self.pass_room_on();
+                    return Err(error);
+                }
             }
             room.await;
+        }
+    }
+
+    /// Tells the first who waits for room, if there is enough to make it worth while.
+    fn give_room(&self, mut state: MutexGuard<'_, State<R>>) {
+        if state.is_crowded && state.unwritten() <= self.limits().outbox / 2 {
+            state.is_crowded = false;
+            drop(state);
+            self.0.room.notify_one();
+        }
+    }
+
+    /// Somebody has waited for room and goes on: there may be others behind, and room for them.
+    fn pass_room_on(&self) {
+        let mut state = self.lock();
+        state.is_crowded = state.unwritten() >= self.limits().outbox;
+        if !state.is_crowded {
+            drop(state);
+            self.0.room.notify_one();
         }
     }
 
@@ -379,6 +409,7 @@ impl<R: Router> Link<R> {
             return Err(Error::Closed(closed.clone()));
         }
         if state.unwritten() >= self.limits().outbox {
+            state.is_crowded = true;
             return Ok(Err(send));
         }
         let before = state.out.len();
@@ -434,8 +465,13 @@ impl<R: Router> Link<R> {
         answer
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything is written. If nobody else writes, this task does, and spares waking the driver.
     pub(crate) async fn flush(&self) -> Result<(), Error> {
+        // However fast the wire is, others get their turn.
+        tokio::task::consume_budget().await;
+        if self.write_now() {
+            return Ok(());
+        }
         loop {
             let flushed = self.0.flushed.notified();
             {
@@ -449,6 +485,21 @@ impl<R: Router> Link<R> {
             }
             flushed.await;
         }
+    }
+
+    /// Writes what can be written without waiting, unless somebody else writes. True when all of it is written.
+    fn write_now(&self) -> bool {
+        let Ok(mut outlet) = self.0.outlet.try_lock() else { return false };
+        let is_written = match &mut *outlet {
+            Some(outlet) => outlet.write_now(self, &mut Context::from_waker(Waker::noop())),
+            None => false,
+        };
+        drop(outlet);
+        if !is_written {
+            // The driver goes on where we stopped, and hears from the writer when it can.
+            self.lock().wake();
+        }
+        is_written
     }
 
     /// Sends a request whose answer nobody waits for, at once: for guards that are dropped.
@@ -481,6 +532,10 @@ impl<R: Router> Link<R> {
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         // A panic while the state was locked is a bug here, but it must not take every other session with it.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
+        self.0.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the driver if there is something to write or room to read, and hands out reports.
