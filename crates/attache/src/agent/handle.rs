@@ -81,20 +81,36 @@ impl SessionHandle {
     }
 
     /// Says a piece of the agent's answer, as Markdown. Pieces join until something else is said.
-    pub async fn text(&self, text: impl Into<String>) -> Result<(), Error> {
-        self.content(ContentBlock::text(text)).await
+    pub fn text(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Text, ContentBlock::text(text))
     }
 
     /// Says a piece of the agent's answer that need not be text.
-    pub async fn content(&self, content: impl Into<ContentBlock>) -> Result<(), Error> {
-        let chunk = self.chunk(Stream::Text, content.into());
-        self.update(SessionUpdate::AgentMessageChunk(chunk)).await
+    pub fn content(&self, content: impl Into<ContentBlock>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Text, content.into())
     }
 
     /// Says a piece of the agent's reasoning.
-    pub async fn thought(&self, text: impl Into<String>) -> Result<(), Error> {
-        let chunk = self.chunk(Stream::Thought, ContentBlock::text(text));
-        self.update(SessionUpdate::AgentThoughtChunk(chunk)).await
+    pub fn thought(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Thought, ContentBlock::text(text))
+    }
+
+    fn say(&self, stream: Stream, content: ContentBlock) -> impl Future<Output = Result<(), Error>> + Send {
+        // Taken out where it is written: every future on the way would have room for a copy of its own.
+        let mut content = Some(content);
+        async move {
+            let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+                let Some(content) = content.take() else { return };
+                let mut voice = self.voice();
+                let chunk = voice.chunk(stream, content);
+                let update = match stream {
+                    Stream::Text => SessionUpdate::AgentMessageChunk(chunk),
+                    Stream::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+                };
+                self.write(port, &mut voice, |speaker, emit| speaker.say(&update, emit));
+            };
+            self.0.link.send(write).await
+        }
     }
 
     /// Starts a tool call, and shows it as pending. The guard that comes back ends it.
@@ -141,8 +157,15 @@ impl SessionHandle {
     }
 
     /// Sends any update. What the agreed version cannot say is said as well as it can be, and reported.
-    pub async fn update(&self, update: SessionUpdate) -> Result<(), Error> {
-        self.0.link.send(|_, port| self.write(port, |speaker, emit| speaker.say_owned(update, emit))).await
+    pub fn update(&self, update: SessionUpdate) -> impl Future<Output = Result<(), Error>> + Send {
+        let mut update = Some(update);
+        async move {
+            let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+                let Some(update) = update.take() else { return };
+                self.write(port, &mut self.voice(), |speaker, emit| speaker.say_owned(update, emit));
+            };
+            self.0.link.send(write).await
+        }
     }
 
     /// The same at once, for those who cannot wait: guards that are dropped.
@@ -151,16 +174,16 @@ impl SessionHandle {
     }
 
     pub(super) fn write_update(&self, port: &mut Port<'_, AgentRouter>, update: &SessionUpdate) {
-        self.write(port, |speaker, emit| speaker.say(update, emit));
+        self.write(port, &mut self.voice(), |speaker, emit| speaker.say(update, emit));
     }
 
     fn write(
         &self,
         port: &mut Port<'_, AgentRouter>,
+        voice: &mut Voice,
         say: impl FnOnce(&mut Speaker, &mut dyn FnMut(&SessionUpdate)) -> Vec<&'static str>,
     ) {
-        let mut voice = self.voice();
-        let Voice { speaker, message, .. } = &mut *voice;
+        let Voice { speaker, message, .. } = voice;
         let lost = say(speaker, &mut |update| {
             if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
                 *message = None;
@@ -245,19 +268,6 @@ impl SessionHandle {
         voice.next_message_id()
     }
 
-    fn chunk(&self, stream: Stream, content: ContentBlock) -> MessageChunk {
-        let mut voice = self.voice();
-        let id = match &voice.message {
-            Some((current, id)) if *current == stream => id.clone(),
-            _ => {
-                let id = voice.next_message_id();
-                voice.message = Some((stream, id.clone()));
-                id
-            }
-        };
-        MessageChunk { message_id: Some(id), ..MessageChunk::new(content) }
-    }
-
     fn voice(&self) -> MutexGuard<'_, Voice> {
         self.0.voice.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -267,6 +277,18 @@ impl Voice {
     fn next_message_id(&mut self) -> MessageId {
         self.messages += 1;
         MessageId::from(format!("msg_{}_{}", self.prefix, self.messages))
+    }
+
+    fn chunk(&mut self, stream: Stream, content: ContentBlock) -> MessageChunk {
+        let id = match &self.message {
+            Some((current, id)) if *current == stream => id.clone(),
+            _ => {
+                let id = self.next_message_id();
+                self.message = Some((stream, id.clone()));
+                id
+            }
+        };
+        MessageChunk { message_id: Some(id), ..MessageChunk::new(content) }
     }
 }
 

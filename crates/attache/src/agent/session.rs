@@ -1,9 +1,10 @@
 //! The task of one session: takes its commands in order, and runs one turn at a time.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::model::{
@@ -29,7 +30,7 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
                 handle.link().with(|router, _| router.turn_done(handle.id()));
             }
             Command::SetOption(change) => {
-                let work = session.set_option(change.id.clone(), change.value.clone());
+                let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
                 let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
                 let _ = answer_option_change(&handle, change, options).await;
             }
@@ -105,8 +106,11 @@ async fn run_turn<S: Session>(
     }
     let prompt = Prompt { blocks: request.prompt };
     let turn = Turn::new(handle.clone(), cancelled.clone());
-    let work = catch_panic(session.prompt(turn, prompt));
-    let result = until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await;
+    let result = {
+        let work = pin!(session.prompt(turn, prompt));
+        let work = pin!(catch_panic(work));
+        until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await
+    };
     let result = match result {
         _ if cancelled.is_raised() => Ok(Stop::Cancelled),
         Some(Some(result)) => result,
@@ -117,8 +121,11 @@ async fn run_turn<S: Session>(
 }
 
 /// Runs `work` to its end; once cancelled, for the grace at most. `None` when it was given up.
-async fn until_cancelled<T>(work: impl Future<Output = T>, cancelled: &Flag, grace: std::time::Duration) -> Option<T> {
-    let mut work = pin!(work);
+async fn until_cancelled<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+    cancelled: &Flag,
+    grace: Duration,
+) -> Option<T> {
     let mut deadline = pin!(async {
         cancelled.raised().await;
         tokio::time::sleep(grace).await;
@@ -132,9 +139,9 @@ async fn until_cancelled<T>(work: impl Future<Output = T>, cancelled: &Flag, gra
     .await
 }
 
-/// Runs user code; `None` when it panicked. The panic message is on stderr already.
-pub(super) async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
+/// Runs user code; `None` when it panicked. The panic message is on stderr already. The code stays where it is: a future
+/// that is moved into another takes its room twice.
+pub(super) async fn catch_panic<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     std::future::poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
         Ok(Poll::Pending) => Poll::Pending,
