@@ -3,6 +3,7 @@
 //! The task never runs user code and never waits for it. What arrives is put into an inbox by a [`Router`], the only part
 //! that differs between agent and client. What is sent is encoded straight into the outbox by whoever sends it.
 
+pub(crate) mod answer;
 mod driver;
 mod outlet;
 
@@ -18,8 +19,9 @@ use attache_proto::model::ErrorObject;
 use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
 use attache_proto::{Decode, Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
+use self::answer::{Answer, Asked};
 use self::driver::Driver;
 use self::outlet::Outlet;
 use crate::{Closed, Error, Limits, Report};
@@ -140,7 +142,7 @@ pub(crate) trait Router: Send + Sized + 'static {
 /// Who waits for an answer.
 pub(crate) enum Waiter<T> {
     /// A call, somewhere in user code.
-    Call(oneshot::Sender<Result<RawJson, Error>>),
+    Call(Asked),
     /// The router.
     Ticket(T),
 }
@@ -434,8 +436,7 @@ impl<R: Router> Link<R> {
         let Some(method) = Q::METHOD.name(dialect) else {
             return Err(Error::NotOffered("this method in the agreed version"));
         };
-        let answer = self.call_raw(method, |writer| params.encode(writer)).await?;
-        self.read_answer(method, &answer)
+        self.ask(method, |writer| params.encode(writer), answer::channel(method)).await
     }
 
     /// Reads the text of an answer.
@@ -455,12 +456,20 @@ impl<R: Router> Link<R> {
 
     /// Sends a request of any name and waits for the text of its answer.
     pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
-        let (sender, receiver) = oneshot::channel();
+        self.ask(method, params, answer::raw()).await
+    }
+
+    async fn ask<T>(
+        &self,
+        method: &str,
+        params: impl FnOnce(&mut Writer<'_>),
+        (asked, answer): (Asked, Answer<T>),
+    ) -> Result<T, Error> {
         let request =
-            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
+            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(asked), port.out);
         let key = self.send_to(Expects::Answer, request).await?;
         let mut guard = Abandon { link: self, key: Some(key) };
-        let answer = receiver.await.unwrap_or(Err(Error::Closed(Closed::ByUs)));
+        let answer = answer.await;
         guard.key = None;
         answer
     }
@@ -504,8 +513,7 @@ impl<R: Router> Link<R> {
 
     /// Sends a request whose answer nobody waits for, at once: for guards that are dropped.
     pub(crate) fn request_now(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
-        let (sender, _) = oneshot::channel();
-        self.with(|_, port| port.peer.request(method, params, Waiter::Call(sender), port.out));
+        self.with(|_, port| port.peer.request(method, params, Waiter::Call(Asked::nobody()), port.out));
     }
 
     /// Waits until the peer is owed no answer, or the connection has ended.
@@ -579,8 +587,8 @@ impl<R: Router> Link<R> {
         }
         let calls = state.peer.abandon_all(|waiter| matches!(waiter, Waiter::Call(_)), &mut state.out);
         for waiter in calls {
-            if let Waiter::Call(sender) = waiter {
-                let _ = sender.send(Err(Error::InboxFull));
+            if let Waiter::Call(asked) = waiter {
+                asked.fail(Error::InboxFull);
             }
         }
         true

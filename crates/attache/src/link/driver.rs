@@ -5,9 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use attache_proto::frame::{Frame, Splitter};
-use attache_proto::json::RawJson;
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Event, Outcome, Side, Violation};
+use attache_proto::rpc::{Event, Side, Violation};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::outlet::Stays;
@@ -156,8 +155,8 @@ impl<R: Router> Driver<R> {
         state.router.closed(reason);
         drop(state);
         for waiter in waiting {
-            if let Waiter::Call(sender) = waiter {
-                let _ = sender.send(Err(Error::Closed(reason.clone())));
+            if let Waiter::Call(asked) = waiter {
+                asked.fail(Error::Closed(reason.clone()));
             }
         }
     }
@@ -204,8 +203,11 @@ impl<R: Router> State<R> {
                 Event::Notification { method, params } => {
                     router.notification(&mut port, &method, params, text.len());
                 }
-                Event::Answer { waiter: Waiter::Call(sender), outcome } => {
-                    let _ = sender.send(own(outcome));
+                Event::Answer { waiter: Waiter::Call(asked), outcome } => {
+                    let (method, tolerated) = asked.answer(outcome, port.dialect());
+                    for error in tolerated {
+                        port.violation(Violation::Tolerated { method, error });
+                    }
                 }
                 Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
                     router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
@@ -238,11 +240,4 @@ fn poll_append(
     // SAFETY: `ReadBuf` counts as filled only bytes that were written, and these lie behind the buffer's own.
     unsafe { buffer.set_len(buffer.len() + count) };
     Poll::Ready(Ok(count))
-}
-
-fn own(outcome: Outcome<'_>) -> Result<RawJson, Error> {
-    match outcome {
-        Ok(text) => Ok(RawJson::of_outcome(text)),
-        Err(error) => Err(Error::Refused(error)),
-    }
 }
