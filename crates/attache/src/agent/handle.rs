@@ -4,18 +4,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_proto::Dialect;
-use attache_proto::dialect::Speaker;
-use attache_proto::json::Writer;
 use attache_proto::model::{
     AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigId, ConfigOption, ConfigOptionsUpdate, ConfigSetting,
     ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationMode, ErrorObject, Implementation,
-    MessageChunk, MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate,
-    ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
+    MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate, ReadTextFileRequest,
+    SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
 };
 
 use super::flag::Flag;
 use super::router::{AgentRouter, OptionChange};
 use super::session::answer_option_change;
+use super::voice::{Stream, Voice};
 use super::{Ask, Decision, Terminal, ToolCall};
 use crate::Error;
 use crate::link::{Link, Port};
@@ -39,35 +38,13 @@ struct Inner {
     link: Link<AgentRouter>,
     id: SessionId,
     client: Arc<ClientInfo>,
-    /// What every update begins with.
-    update_start: Vec<u8>,
     voice: Mutex<Voice>,
-}
-
-/// What has to be remembered from one update to the next.
-struct Voice {
-    speaker: Speaker,
-    /// The message that is being spoken.
-    message: Option<(Stream, MessageId)>,
-    prefix: String,
-    messages: u64,
-    tools: u64,
-}
-
-/// Which message a piece of text belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stream {
-    Text,
-    Thought,
 }
 
 impl SessionHandle {
     pub(super) fn new(link: Link<AgentRouter>, id: SessionId, client: Arc<ClientInfo>) -> Self {
-        let speaker = Speaker::new(client.dialect, &client.capabilities);
-        // Message ids must not repeat when the session is loaded again by a later process.
-        let voice = Voice { speaker, message: None, prefix: crate::random::hex(), messages: 0, tools: 0 };
-        let update_start = update_start(&id);
-        SessionHandle(Arc::new(Inner { link, id, client, update_start, voice: Mutex::new(voice) }))
+        let voice = Mutex::new(Voice::new(&id, client.dialect, &client.capabilities));
+        SessionHandle(Arc::new(Inner { link, id, client, voice }))
     }
 
     /// The session's id.
@@ -101,13 +78,7 @@ impl SessionHandle {
         async move {
             let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
                 let Some(content) = content.take() else { return };
-                let mut voice = self.voice();
-                let chunk = voice.chunk(stream, content);
-                let update = match stream {
-                    Stream::Text => SessionUpdate::AgentMessageChunk(chunk),
-                    Stream::Thought => SessionUpdate::AgentThoughtChunk(chunk),
-                };
-                self.write(port, &mut voice, |speaker, emit| speaker.say(&update, emit));
+                self.voice().write_piece(port, stream, content);
             };
             self.0.link.send(write).await
         }
@@ -162,7 +133,7 @@ impl SessionHandle {
         async move {
             let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
                 let Some(update) = update.take() else { return };
-                self.write(port, &mut self.voice(), |speaker, emit| speaker.say_owned(update, emit));
+                self.voice().write(port, update);
             };
             self.0.link.send(write).await
         }
@@ -174,25 +145,7 @@ impl SessionHandle {
     }
 
     pub(super) fn write_update(&self, port: &mut Port<'_, AgentRouter>, update: &SessionUpdate) {
-        self.write(port, &mut self.voice(), |speaker, emit| speaker.say(update, emit));
-    }
-
-    fn write(
-        &self,
-        port: &mut Port<'_, AgentRouter>,
-        voice: &mut Voice,
-        say: impl FnOnce(&mut Speaker, &mut dyn FnMut(&SessionUpdate)) -> Vec<&'static str>,
-    ) {
-        let Voice { speaker, message, .. } = voice;
-        let lost = say(speaker, &mut |update| {
-            if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
-                *message = None;
-            }
-            port.peer.notify_prepared(&self.0.update_start, |writer| writer.value(update), "}}", port.out);
-        });
-        for what in lost {
-            port.lost(what);
-        }
+        self.voice().write_ref(port, update);
     }
 
     /// Waits until everything said so far is written.
@@ -257,47 +210,16 @@ impl SessionHandle {
     }
 
     pub(super) fn next_tool_id(&self) -> String {
-        let mut voice = self.voice();
-        voice.tools += 1;
-        format!("call_{}_{}", voice.prefix, voice.tools)
+        self.voice().next_tool_id()
     }
 
     pub(super) fn next_message_id(&self) -> MessageId {
-        let mut voice = self.voice();
-        voice.message = None;
-        voice.next_message_id()
+        self.voice().separate_message_id()
     }
 
     fn voice(&self) -> MutexGuard<'_, Voice> {
         self.0.voice.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Voice {
-    fn next_message_id(&mut self) -> MessageId {
-        self.messages += 1;
-        MessageId::from(format!("msg_{}_{}", self.prefix, self.messages))
-    }
-
-    fn chunk(&mut self, stream: Stream, content: ContentBlock) -> MessageChunk {
-        let id = match &self.message {
-            Some((current, id)) if *current == stream => id.clone(),
-            _ => {
-                let id = self.next_message_id();
-                self.message = Some((stream, id.clone()));
-                id
-            }
-        };
-        MessageChunk { message_id: Some(id), ..MessageChunk::new(content) }
-    }
-}
-
-/// Every update of a session begins with the same bytes; they are made once.
-fn update_start(session: &SessionId) -> Vec<u8> {
-    let mut start = br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#.to_vec();
-    Writer::new(&mut start, Dialect::V1).value(session);
-    start.extend_from_slice(br#","update":"#);
-    start
 }
 
 impl std::fmt::Debug for SessionHandle {

@@ -33,11 +33,7 @@ impl Outlet {
     }
 
     /// Writes all there is; then tells whether there may be more.
-    pub(super) fn poll_write<R: Router>(
-        &mut self,
-        link: &Link<R>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<Stays>> {
+    pub(super) fn poll_write<R: Router>(&mut self, link: &Link<R>, cx: &mut Context<'_>) -> Poll<io::Result<Stays>> {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Err(error));
         }
