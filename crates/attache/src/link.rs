@@ -306,13 +306,7 @@ impl<R: Router> Link<R> {
             dialect: AtomicU8::new(0),
             options,
         }));
-        let mut driver = Driver {
-            link: link.clone(),
-            reader,
-            splitter,
-            read_done: false,
-            knows_framing,
-        };
+        let mut driver = Driver { link: link.clone(), reader, splitter, read_done: false, knows_framing };
         (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
     }
 
@@ -375,6 +369,27 @@ impl<R: Router> Link<R> {
             }
             room.await;
         }
+    }
+
+    /// Waits for room in the outbox, or for the end of the connection.
+    pub(crate) async fn room(&self) {
+        if self.has_room() {
+            return;
+        }
+        loop {
+            let room = self.0.room.notified();
+            if self.has_room() {
+                return self.pass_room_on();
+            }
+            room.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let mut state = self.lock();
+        let has_room = state.unwritten() < self.limits().outbox || state.closed.is_some();
+        state.is_crowded |= !has_room;
+        has_room
     }
 
     /// Tells the first who waits for room, if there is enough to make it worth while.

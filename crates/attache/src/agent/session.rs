@@ -25,15 +25,12 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
     while let Some(command) = next_command(&handle).await {
         match command {
             Command::Prompt { call, request, cancelled } => {
+                // A turn that could say nothing yet would only take up memory.
+                handle.link().room().await;
                 // Boxed, so that a session at rest takes no room for the turn that it may have some day.
                 Box::pin(run_turn(&mut session, &handle, call, request, cancelled)).await;
-                handle.link().with(|router, _| router.turn_done(handle.id()));
             }
-            Command::SetOption(change) => {
-                let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
-                let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
-                let _ = answer_option_change(&handle, change, options).await;
-            }
+            Command::SetOption(change) => Box::pin(set_option(&mut session, &handle, change)).await,
             Command::Leave(left) => {
                 session.close().await;
                 drop(released);
@@ -58,6 +55,12 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
     }
     session.close().await;
     drop(released);
+}
+
+async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change: OptionChange) {
+    let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
+    let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
+    let _ = answer_option_change(handle, change, options).await;
 }
 
 /// When the task ends, however it ends, its session is gone and nobody waits for it.
