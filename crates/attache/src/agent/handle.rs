@@ -217,6 +217,10 @@ impl SessionHandle {
         self.voice().separate_message_id()
     }
 
+    pub(super) fn rest(&self) {
+        self.voice().rest();
+    }
+
     fn voice(&self) -> MutexGuard<'_, Voice> {
         self.0.voice.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -276,6 +276,10 @@ impl AgentRouter {
             port.violation(Violation::UnknownSession);
             return port.refuse(call, &ErrorObject::session_not_found(session));
         };
+        if slot.commands.capacity() == 0 {
+            // Few sessions ever have two to do.
+            slot.commands.reserve_exact(1);
+        }
         slot.commands.push_back(command);
         if let Some(waker) = slot.waker.take() {
             waker.wake();

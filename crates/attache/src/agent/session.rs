@@ -188,6 +188,7 @@ impl TurnAnswer {
     }
 
     fn write_end(&self, port: &mut crate::link::Port<'_, AgentRouter>, result: Result<Stop, Error>) {
+        self.handle.rest();
         match (self.dialect, result) {
             (Dialect::V2, Ok(stop)) => {
                 self.handle.write_update(port, &SessionUpdate::State(StateUpdate::idle(stop)));

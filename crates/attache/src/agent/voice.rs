@@ -107,6 +107,11 @@ impl Voice {
         }
     }
 
+    /// Between turns nothing is kept that is only there for speed.
+    pub(super) fn rest(&mut self) {
+        self.phrase = None;
+    }
+
     /// The id of a message that stands by itself.
     pub(super) fn separate_message_id(&mut self) -> MessageId {
         self.message = None;
@@ -146,13 +151,15 @@ struct Phrase {
 impl Phrase {
     /// What is around the text of an update whose text is empty.
     fn of(update_start: &[u8], empty: &SessionUpdate, dialect: Dialect) -> Option<Self> {
-        let mut bytes = update_start.to_vec();
+        let mut bytes = Vec::with_capacity(update_start.len() + 160);
+        bytes.extend_from_slice(update_start);
         let mut writer = Writer::new(&mut bytes, dialect);
         writer.value(empty);
         writer.raw(UPDATE_END);
-        let mut around = String::from_utf8(bytes).ok()?;
-        let gap = around.rfind(r#""text":"""#)? + r#""text":"#.len();
-        around.replace_range(gap..gap + 2, "");
+        let empty_text = br#""text":"""#;
+        let gap = bytes.windows(empty_text.len()).rposition(|part| part == empty_text)? + empty_text.len() - 2;
+        bytes.drain(gap..gap + 2);
+        let around = String::from_utf8(bytes).ok()?;
         Some(Phrase { around, gap })
     }
 
