@@ -21,7 +21,6 @@ pub(super) struct Outlet {
 }
 
 /// Whether a connection whose outbox is empty goes on.
-#[derive(PartialEq)]
 pub(super) enum Stays {
     Open,
     Closing,
