@@ -5,6 +5,8 @@ use std::io::IsTerminal;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use attache_host::permission::{Engine, Places, Policy};
+use attache_host::sandbox::Sandbox;
 use serde::Serialize;
 
 use crate::agents::catalog::{self, Installed};
@@ -78,9 +80,11 @@ fn look() -> Vec<Row> {
     rows.push(directory("settings", paths::config()));
     rows.push(directory("records", paths::state()));
     rows.push(agents_file());
+    rows.push(permissions());
     rows.push(agents());
     rows.push(runners());
     rows.extend(kernel());
+    rows.push(sandbox());
     rows.push(terminal());
     rows.push(shell());
     rows
@@ -249,5 +253,25 @@ fn shell() -> Row {
             Row::ok("shell", format!("{}{own}", path.display()))
         }
         None => Row::fail("shell", "there is no `sh` on PATH", "check PATH"),
+    }
+}
+
+/// The rules that the user has, as far as this directory is concerned.
+fn permissions() -> Row {
+    const CHECK: &str = "permissions";
+    let (Ok(config_dir), Ok(state_dir)) = (paths::config(), paths::state()) else {
+        return Row::warn(CHECK, "no place for rules", "set HOME");
+    };
+    let engine = Engine::open(Places { config_dir, state_dir, project: std::env::current_dir().ok() }, Policy::Ask);
+    match engine.problems().next() {
+        Some(problem) => Row::fail(CHECK, problem.to_string(), "mend it: until then everything is asked about"),
+        None => Row::ok(CHECK, "the files of rules are in order"),
+    }
+}
+
+fn sandbox() -> Row {
+    match Sandbox::check() {
+        Ok(support) => Row::ok("sandbox", support.to_string()),
+        Err(error) => Row::warn("sandbox", error.to_string(), "without it, `--sandbox` refuses to run"),
     }
 }

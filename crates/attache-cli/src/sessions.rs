@@ -12,6 +12,7 @@ use crate::event::{Answer, Event, FileOperation, Line, Tool};
 use crate::exit::{Code, Failure};
 use crate::journal::{self, Summary};
 use crate::output::Screen;
+use crate::project::Project;
 use crate::visible::visible;
 
 /// How many pages of an agent's sessions are asked for: a bound for an agent that never comes to an end.
@@ -104,7 +105,8 @@ fn status_word(status: crate::event::Status) -> String {
 /// What the agent offers by `session/list`.
 async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, json: bool) -> Result<String, Failure> {
     let directory: PathBuf = connect::directory(cwd)?;
-    let spec = crate::agents::resolve(agent.name.as_deref(), &agent.command)?;
+    let project = Project::find(&directory)?;
+    let spec = crate::agents::resolve(agent.name.as_deref(), &agent.command, &project)?;
     let opening = Opening::new(&spec, &directory, agent.protocol);
     let connection = crate::auth::start(connect::client(), &opening, agent.auth.as_deref()).await?;
     let (mut cursor, mut text, mut shown) = (None, String::new(), 0);

@@ -10,6 +10,7 @@ use super::registry::Registry;
 use super::{find, from_anywhere, probe, resolve};
 use crate::cli::{Agents, NamedAgent};
 use crate::connect::{Opening, here, until_interrupted};
+use crate::project::Project;
 use crate::exit::{Code, Failure};
 use crate::visible::{self, one_line};
 use crate::{auth, connect};
@@ -202,7 +203,7 @@ fn show(name: &str, json: bool) -> Result<(), Failure> {
 }
 
 async fn login(agent: &NamedAgent) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command)?;
+    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     let cwd = here()?;
     let opening = Opening::new(&spec, &cwd, agent.protocol);
     let connection = connect::start(connect::client(), &opening).await?;
@@ -215,7 +216,7 @@ async fn login(agent: &NamedAgent) -> Result<(), Failure> {
 }
 
 async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command)?;
+    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     let cwd = here()?;
     let connection = connect::start(connect::client(), &Opening::new(&spec, &cwd, agent.protocol)).await?;
     let done = auth::logout(&connection, &spec).await;

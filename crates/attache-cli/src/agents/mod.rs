@@ -13,6 +13,7 @@ use attache::process::Command;
 
 use crate::connect::here;
 use crate::exit::{Code, Failure};
+use crate::project::Project;
 use crate::visible::visible;
 use catalog::{Installed, ROWS};
 use config::Config;
@@ -77,13 +78,19 @@ impl AgentSpec {
 /// Finds the agent that is meant: a command, else a name, else `ATTACHE_AGENT`, else the default of agents.toml.
 ///
 /// A name is never taken for a command: what a script puts there is not to become a program.
-pub(crate) fn resolve(name: Option<&str>, command: &[String]) -> Result<AgentSpec, Failure> {
+pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project) -> Result<AgentSpec, Failure> {
     if let Some(program) = command.first() {
         let name = Path::new(program).file_name().unwrap_or(program.as_ref()).to_string_lossy();
         return Ok(AgentSpec::new(&visible(&name), false, from_anywhere(command)?, BTreeMap::new()));
     }
     let variable = std::env::var_os("ATTACHE_AGENT").map(|name| name.to_string_lossy().into_owned());
-    meant(name, variable.as_deref(), &Config::read()?)
+    let mut config = Config::read()?;
+    let theirs = project.agents()?;
+    for (name, entry) in theirs.agents {
+        config.agents.entry(name).or_insert(entry);
+    }
+    config.default = config.default.or(theirs.default);
+    meant(name, variable.as_deref(), &config)
 }
 
 fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<AgentSpec, Failure> {
@@ -191,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_command_is_named_by_its_program() {
-        let spec = resolve(Some("ignored"), &["/opt/my agent".into(), "--acp".into()]).unwrap();
+        let spec = resolve(Some("ignored"), &["/opt/my agent".into(), "--acp".into()], &Project::none()).unwrap();
         assert_eq!(spec.name, "my agent");
         assert_eq!(spec.typed_login("x"), "attache agents login --auth x -- '/opt/my agent' --acp");
     }

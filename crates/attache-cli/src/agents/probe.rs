@@ -17,6 +17,7 @@ use super::{AgentSpec, resolve};
 use crate::auth;
 use crate::cli::NamedAgent;
 use crate::connect::{Opening, client};
+use crate::project::Project;
 use crate::exit::{Code, Failure};
 use crate::visible::{self, one_line};
 
@@ -29,7 +30,7 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Starts an agent, opens a session in an empty directory, and prints what there is to see.
 pub(crate) async fn probe(agent: &NamedAgent, json: bool) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command)?;
+    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     let cwd = EmptyDirectory::make()?;
     let opening = Opening::new(&spec, &cwd.0, agent.protocol);
     let connection = auth::start(client(), &opening, agent.auth.as_deref()).await?;

@@ -104,19 +104,12 @@ impl TextPrinter {
             }
             Event::Tool(tool) => self.tool(tool),
             Event::Command(command) => self.command(command),
-            Event::File(file) => {
-                let verb = match file.operation {
-                    FileOperation::Read => "read",
-                    FileOperation::Write => "wrote",
-                };
-                match &file.error {
-                    Some(error) => {
-                        let line = one_line(&format!("{} not {verb}: {error}", file.path));
-                        format!("  {}\n", paint(Paint::Yellow, &line))
-                    }
-                    None => format!("  {}\n", paint(Paint::Dim, &one_line(&format!("{verb} {}", file.path)))),
-                }
-            }
+            // What is read is said by the tool call, and what is not there is no news.
+            Event::File(file) if file.operation == FileOperation::Read => String::new(),
+            Event::File(file) => match &file.error {
+                Some(error) => format!("  {}\n", paint(Paint::Yellow, &one_line(&format!("not written: {error}")))),
+                None => format!("  {}\n", paint(Paint::Dim, &one_line(&format!("wrote {}", file.path)))),
+            },
             Event::Plan(plan) => {
                 let mut text = paint(Paint::Bold, "plan") + "\n";
                 for entry in &plan.entries {

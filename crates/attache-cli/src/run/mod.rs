@@ -7,6 +7,8 @@ mod record;
 mod services;
 mod settings;
 
+pub(crate) use mcp::parse as parse_mcp;
+
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -51,19 +53,22 @@ pub(crate) async fn run(args: Run) -> Code {
     };
     let printer = Printer::new(args.output, Screen::here());
     let cwd = connect::directory(args.start.cwd.as_deref());
-    let spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command);
-    let name = match &spec {
-        Ok(spec) => spec.name.clone(),
-        Err(_) => args.start.agent.clone().unwrap_or_else(|| "none".into()),
+    let found = cwd.and_then(|cwd| {
+        let project = Project::find(&cwd)?;
+        let spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        Ok((cwd, project, spec))
+    });
+    let (name, shown_cwd) = match &found {
+        Ok((cwd, _, spec)) => (spec.name.clone(), cwd.clone()),
+        Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), PathBuf::from(".")),
     };
-    let shown_cwd = cwd.as_deref().unwrap_or(Path::new(".")).to_owned();
     let (mut record, first) = Record::new(&name, &shown_cwd, printer, pen);
     let end = async {
         for event in first {
             record.add(event).await?;
         }
-        let (spec, cwd) = (spec?, cwd?);
-        Conversation { args: &args, spec: &spec, cwd: &cwd, record: &mut record, signals: &mut signals }.hold().await
+        let (cwd, project, spec) = &found?;
+        Conversation { args: &args, spec, cwd, project, record: &mut record, signals: &mut signals }.hold().await
     };
     let end = end.await;
     let end = match end {
@@ -112,6 +117,7 @@ struct Conversation<'a> {
     args: &'a Run,
     spec: &'a AgentSpec,
     cwd: &'a Path,
+    project: &'a Project,
     record: &'a mut Record,
     signals: &'a mut Signals,
 }
@@ -126,14 +132,13 @@ impl Conversation<'_> {
         }
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
-        let project = Project::find(self.cwd)?;
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
         let name = &self.spec.name;
-        let mut services = Services::new(self.args, name, self.cwd, &directories, &project, sandbox.as_ref())?;
-        for event in project.notices().into_iter().chain(services.problems()) {
+        let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
+        for event in self.project.notices().into_iter().chain(services.problems()) {
             self.record.add(event).await?;
         }
-        let place = Place { cwd: self.cwd, directories: &directories, project: &project, sandbox };
+        let place = Place { cwd: self.cwd, directories: &directories, project: self.project, sandbox };
         let opening = open(self.args, self.spec, &place, self.record);
         let (connection, session) = tokio::select! {
             opened = opening => opened?,

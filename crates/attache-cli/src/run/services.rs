@@ -275,7 +275,7 @@ impl Services {
 
     fn settle(&mut self, mut asked: Asked) -> Vec<event::Event> {
         match asked.decision.verdict {
-            Verdict::Allow => self.perform(asked, Scope::Once),
+            Verdict::Allow => self.perform(asked, Scope::Once, false),
             Verdict::Deny => self.refuse(asked),
             Verdict::Ask if self.tty.is_none() => {
                 self.unasked += 1;
@@ -306,35 +306,30 @@ impl Services {
         self.asking = Some(asking);
     }
 
-    /// Does what was asked for.
-    fn perform(&mut self, asked: Asked, scope: Scope) -> Vec<event::Event> {
-        let told = permission_event(&asked, Answer::Allowed);
+    /// Does what was asked for. What the agent did not ask about, and no person was, is not told as a permission.
+    fn perform(&mut self, asked: Asked, scope: Scope, by_person: bool) -> Vec<event::Event> {
+        let is_told = by_person || matches!(asked.what, What::Permission(_));
+        let mut events: Vec<_> = is_told.then(|| permission_event(&asked, Answer::Allowed)).into_iter().collect();
         match asked.what {
             What::Permission(ask) => match permission::allow(&ask.options, scope) {
                 Ok(outcome) => {
                     self.granted.extend(asked.subject.actions);
                     self.answer(ask, outcome);
-                    vec![told]
                 }
                 Err(error) => {
                     let decision = Decision { reason: error.to_string(), ..asked.decision };
-                    self.refuse(Asked { subject: asked.subject, decision, what: What::Permission(ask) })
+                    return self.refuse(Asked { subject: asked.subject, decision, what: What::Permission(ask) });
                 }
             },
             What::Read(call, elsewhere) => {
                 self.tasks.spawn(read(self.files.clone(), call, elsewhere));
-                Vec::new()
             }
             What::Write(call, elsewhere) => {
                 self.tasks.spawn(write(self.files.clone(), call, elsewhere));
-                vec![told]
             }
-            What::Run(call) => {
-                let mut events = vec![told];
-                events.extend(self.run(call));
-                events
-            }
+            What::Run(call) => events.extend(self.run(call)),
         }
+        events
     }
 
     fn run(&mut self, call: Pending<CreateTerminalRequest>) -> Option<event::Event> {
@@ -442,7 +437,7 @@ impl Services {
                     events.push(event::Event::notice(Level::Warning, format!("this is allowed once only: {error}")));
                 }
                 asked.decision.reason = "the person said yes".into();
-                events.extend(self.perform(asked, scope));
+                events.extend(self.perform(asked, scope, true));
                 events
             }
         }

@@ -102,7 +102,8 @@ impl FileError {
             Self::TooLong => ErrorObject::wrong_params("the path is too long"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
-            Self::NotFound { .. } => ErrorObject::not_found("File not found"),
+            // Gemini looks for these words to tell a missing file from a failure.
+            Self::NotFound { .. } => ErrorObject::not_found("Resource not found: No such file"),
             Self::NotAFile { .. } | Self::NotADirectory { .. } => ErrorObject::wrong_params("not a regular file"),
             Self::NotText { .. } => ErrorObject::wrong_params("the file is not UTF-8 text"),
             Self::TooLarge { limit, .. } => ErrorObject::new(
