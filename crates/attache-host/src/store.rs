@@ -9,10 +9,7 @@ const MAX_SIZE: u64 = 4 << 20;
 
 /// Changes a file while no other process does: `change` gets its text, empty if there is none, and returns the new one.
 /// Readers see the text before or after, never something in between.
-pub(crate) fn change<E: From<io::Error>>(
-    path: &Path,
-    change: impl FnOnce(&str) -> Result<String, E>,
-) -> Result<(), E> {
+pub(crate) fn change<E: From<io::Error>>(path: &Path, change: impl FnOnce(&str) -> Result<String, E>) -> Result<(), E> {
     // A file that is a link, as those who keep their configuration elsewhere have it, stays one.
     let path = match path.canonicalize() {
         Ok(real) => real,

@@ -40,9 +40,8 @@ pub fn reject(options: &[PermissionOption]) -> PermissionOutcome {
 
 /// The first choice of the first of these kinds. One whose id stands for two choices could be taken for the other.
 fn select(options: &[PermissionOption], kinds: &[PermissionOptionKind]) -> Option<PermissionOutcome> {
-    let is_unique = |option: &&PermissionOption| {
-        options.iter().filter(|other| other.option_id == option.option_id).count() == 1
-    };
+    let is_unique =
+        |option: &&PermissionOption| options.iter().filter(|other| other.option_id == option.option_id).count() == 1;
     kinds.iter().find_map(|kind| {
         let option = options.iter().filter(|option| option.kind == *kind).find(is_unique)?;
         Some(PermissionOutcome::selected(option.option_id.clone()))

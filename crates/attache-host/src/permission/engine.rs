@@ -209,7 +209,8 @@ impl Engine {
             decided = Opinion::ask(format!("a file of rules was refused: {problem}"));
         }
         if self.policy == Policy::None && decided.verdict == Verdict::Ask {
-            decided = Opinion { verdict: Verdict::Deny, reason: format!("nobody is asked: {}", decided.reason), ..decided };
+            decided =
+                Opinion { verdict: Verdict::Deny, reason: format!("nobody is asked: {}", decided.reason), ..decided };
         }
         if decided.verdict != Verdict::Ask {
             suggestion.clear();

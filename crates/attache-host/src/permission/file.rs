@@ -171,7 +171,9 @@ pub(super) fn append(path: &Path, rules: &[Rule], heading: &str) -> Result<Vec<R
         let tables = item.as_array_of_tables_mut().ok_or(Failure::Io(io::ErrorKind::InvalidData.into()))?;
         for rule in rules {
             rule.check().map_err(|problem| Failure::Rules(RulesError::Wrong { origin: name.to_string(), problem }))?;
-            let same = |other: &Rule| Rule { origin: String::new(), ..other.clone() } == Rule { origin: String::new(), ..rule.clone() };
+            let same = |other: &Rule| {
+                Rule { origin: String::new(), ..other.clone() } == Rule { origin: String::new(), ..rule.clone() }
+            };
             // Two who are asked the same at once save it once.
             if !all.iter().any(same) {
                 tables.push(write_rule(rule));

@@ -17,10 +17,38 @@ const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDi
 
 /// Keys with files.
 const PATHS: &[&str] = &[
-    "path", "paths", "file", "files", "file_path", "filePath", "file_paths", "filePaths", "abs_path", "absPath",
-    "absolute_path", "absolutePath", "filename", "fileName", "directory", "dir", "dir_path", "dirPath", "notebook_path",
-    "notebookPath", "old_path", "oldPath", "new_path", "newPath", "source_path", "sourcePath", "destination_path",
-    "destinationPath", "target_file", "targetFile", "uri", "abspath",
+    "path",
+    "paths",
+    "file",
+    "files",
+    "file_path",
+    "filePath",
+    "file_paths",
+    "filePaths",
+    "abs_path",
+    "absPath",
+    "absolute_path",
+    "absolutePath",
+    "filename",
+    "fileName",
+    "directory",
+    "dir",
+    "dir_path",
+    "dirPath",
+    "notebook_path",
+    "notebookPath",
+    "old_path",
+    "oldPath",
+    "new_path",
+    "newPath",
+    "source_path",
+    "sourcePath",
+    "destination_path",
+    "destinationPath",
+    "target_file",
+    "targetFile",
+    "uri",
+    "abspath",
 ];
 
 /// Deeper objects are not looked into, and longer lists not to their end: then something may have been missed.
@@ -83,9 +111,7 @@ impl Input {
                     Command::from_words(arguments)
                 }),
                 (Value::String(line), None) => Some(Command::Line(line.clone())),
-                (Value::Array(_), None) => {
-                    strings(value).filter(|words| !words.is_empty()).map(Command::from_words)
-                }
+                (Value::Array(_), None) => strings(value).filter(|words| !words.is_empty()).map(Command::from_words),
                 _ => None,
             };
             match command {

@@ -72,7 +72,9 @@ impl<'a> Place<'a> {
 
     /// Whether a path without wildcards is this one.
     pub(super) fn is_literally(&self, path: &str) -> bool {
-        self.names_for(path).iter().all(|form| form.iter().any(|name| *name == *self.ground.expand(path).to_string_lossy()))
+        self.names_for(path)
+            .iter()
+            .all(|form| form.iter().any(|name| *name == *self.ground.expand(path).to_string_lossy()))
     }
 
     /// The names that a pattern is compared with, for each form: from the top, or from each root that it is beneath.

@@ -5,23 +5,111 @@ use attache::model::ToolKind;
 
 /// Names that are asked about wherever they stand in a path. `*` stands at one end.
 const SECRET: &[&str] = &[
-    ".attache", ".aws", ".azure", ".bash_history", ".boto", ".cargo/credentials", ".cargo/credentials.toml",
-    ".config/attache", ".config/gcloud", ".config/gh", ".config/op", ".docker/config.json", ".env", ".env.*", ".envrc",
-    ".git-credentials", ".git/config", ".git/credentials", ".gnupg", ".htpasswd", ".kube", ".local/share/keyrings",
-    ".my.cnf", ".netrc", ".npmrc", ".password-store", ".pgpass", ".pypirc", ".s3cfg", ".ssh", ".terraformrc",
-    ".vault-token", ".zsh_history", "_netrc", "credentials.json", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519",
-    "id_ed25519_sk", "id_rsa", "secrets.json", "secrets.yaml", "secrets.yml", "*.jks", "*.kdbx", "*.key", "*.keystore",
-    "*.p12", "*.pem", "*.pfx", "*.ppk",
+    ".attache",
+    ".aws",
+    ".azure",
+    ".bash_history",
+    ".boto",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/attache",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/op",
+    ".docker/config.json",
+    ".env",
+    ".env.*",
+    ".envrc",
+    ".git-credentials",
+    ".git/config",
+    ".git/credentials",
+    ".gnupg",
+    ".htpasswd",
+    ".kube",
+    ".local/share/keyrings",
+    ".my.cnf",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".s3cfg",
+    ".ssh",
+    ".terraformrc",
+    ".vault-token",
+    ".zsh_history",
+    "_netrc",
+    "credentials.json",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "id_rsa",
+    "secrets.json",
+    "secrets.yaml",
+    "secrets.yml",
+    "*.jks",
+    "*.kdbx",
+    "*.key",
+    "*.keystore",
+    "*.p12",
+    "*.pem",
+    "*.pfx",
+    "*.ppk",
 ];
 
 /// Names that are asked about only where something is changed: what is in them is run, sooner or later.
 const RUN: &[&str] = &[
-    ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cargo/config", ".cargo/config.toml",
-    ".claude", ".codex", ".config/autostart", ".config/fish", ".config/git", ".config/nvim", ".config/systemd", ".cursor",
-    ".emacs", ".emacs.d", ".gdbinit", ".gemini", ".git", ".gitattributes", ".gitconfig", ".gitmodules", ".github", ".husky",
-    ".idea", ".inputrc", ".kshrc", ".local/bin", ".login", ".mcp.json", ".npmrc", ".pre-commit-config.yaml", ".profile",
-    ".pythonrc", ".screenrc", ".tmux.conf", ".vim", ".vimrc", ".vscode", ".xinitrc", ".xprofile", ".zlogin", ".zprofile",
-    ".zsh", ".zshenv", ".zshrc", "authorized_keys", "crontab",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".claude",
+    ".codex",
+    ".config/autostart",
+    ".config/fish",
+    ".config/git",
+    ".config/nvim",
+    ".config/systemd",
+    ".cursor",
+    ".emacs",
+    ".emacs.d",
+    ".gdbinit",
+    ".gemini",
+    ".git",
+    ".gitattributes",
+    ".gitconfig",
+    ".gitmodules",
+    ".github",
+    ".husky",
+    ".idea",
+    ".inputrc",
+    ".kshrc",
+    ".local/bin",
+    ".login",
+    ".mcp.json",
+    ".npmrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".pythonrc",
+    ".screenrc",
+    ".tmux.conf",
+    ".vim",
+    ".vimrc",
+    ".vscode",
+    ".xinitrc",
+    ".xprofile",
+    ".zlogin",
+    ".zprofile",
+    ".zsh",
+    ".zshenv",
+    ".zshrc",
+    "authorized_keys",
+    "crontab",
 ];
 
 /// Whether a path is asked about when it is used in this way.
@@ -37,7 +125,9 @@ pub(super) fn is_guarded(path: &str, kind: &ToolKind) -> bool {
 pub(super) fn is_in_word(word: &str) -> bool {
     let read = |part: &str| is_guarded(part, &ToolKind::Read);
     // As in `--file=.env`, `HEAD:.env`, `@.env` and `-f.env`.
-    read(word) || word.split(['=', ':', ',', '@']).any(read) || word.get(2..).is_some_and(|v| word.starts_with('-') && read(v))
+    read(word)
+        || word.split(['=', ':', ',', '@']).any(read)
+        || word.get(2..).is_some_and(|v| word.starts_with('-') && read(v))
 }
 
 /// Hooks of git run by themselves.
@@ -59,6 +149,7 @@ fn is_named(part: &str, name: &str) -> bool {
         part.starts_with(start)
     } else {
         // `.env~` and `id_rsa.bak` hold the same.
-        part == name || part.strip_prefix(name).is_some_and(|rest| matches!(rest, "~" | ".bak" | ".old" | ".orig" | ".swp"))
+        part == name
+            || part.strip_prefix(name).is_some_and(|rest| matches!(rest, "~" | ".bak" | ".old" | ".orig" | ".swp"))
     }
 }

@@ -7,8 +7,28 @@ use super::visible::is_plain;
 
 /// Words that begin or end something other than a simple command.
 const RESERVED: &[&str] = &[
-    "case", "coproc", "do", "done", "elif", "else", "end", "esac", "fi", "for", "foreach", "function", "if", "in",
-    "nocorrect", "noglob", "repeat", "select", "then", "time", "until", "while",
+    "case",
+    "coproc",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "fi",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "nocorrect",
+    "noglob",
+    "repeat",
+    "select",
+    "then",
+    "time",
+    "until",
+    "while",
 ];
 
 /// The commands of a line, each as its words.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use attache::model::{
-    CreateTerminalRequest, Diff, DiffChange, PermissionRequest, PermissionSubject, ReadTextFileRequest, Secret, SessionId,
-    ToolCallContent, ToolKind, WriteTextFileRequest,
+    CreateTerminalRequest, Diff, DiffChange, PermissionRequest, PermissionSubject, ReadTextFileRequest, Secret,
+    SessionId, ToolCallContent, ToolKind, WriteTextFileRequest,
 };
 use attache::proto::view::ToolCall;
 
@@ -104,9 +104,9 @@ impl Command {
         match words.as_slice() {
             [shell, flag, line]
                 if matches!(flag.as_str(), "-c" | "-lc")
-                    && DIRECTORIES.iter().any(|directory| {
-                        shell.strip_prefix(directory).is_some_and(|name| SHELLS.contains(&name))
-                    }) =>
+                    && DIRECTORIES
+                        .iter()
+                        .any(|directory| shell.strip_prefix(directory).is_some_and(|name| SHELLS.contains(&name))) =>
             {
                 Command::Line(line.clone())
             }
@@ -234,7 +234,8 @@ impl Subject {
 
 /// What a diff does to which files.
 fn changes(diff: &Diff) -> Vec<Action> {
-    let files = |kind: ToolKind, paths: Vec<&String>| Action::Files { kind, paths: paths.into_iter().cloned().collect() };
+    let files =
+        |kind: ToolKind, paths: Vec<&String>| Action::Files { kind, paths: paths.into_iter().cloned().collect() };
     let diff = match diff {
         Diff::Text(diff) => return vec![files(ToolKind::Edit, vec![&diff.path])],
         Diff::Patch(diff) => diff,
@@ -247,9 +248,7 @@ fn changes(diff: &Diff) -> Vec<Action> {
             DiffChange::Delete(change) => files(ToolKind::Delete, vec![&change.path]),
             DiffChange::Move(change) => files(ToolKind::Move, vec![&change.old_path, &change.path]),
             DiffChange::Copy(change) => files(ToolKind::Edit, vec![&change.old_path, &change.path]),
-            _ => {
-                Action::Unclear { kind: ToolKind::Edit, paths: Vec::new(), reason: "a change is of an unknown kind" }
-            }
+            _ => Action::Unclear { kind: ToolKind::Edit, paths: Vec::new(), reason: "a change is of an unknown kind" },
         })
         .collect();
     if actions.is_empty() {

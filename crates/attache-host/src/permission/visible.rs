@@ -53,5 +53,5 @@ pub(crate) fn is_plain(c: char) -> bool {
             | 0xFFF0..=0xFFFB                       // annotations
             | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A // format controls
             | 0xE000..=0xF8FF                       // private use
-            | 0xE0000..=0x10FFFF)                   // tags, variation selectors, private use
+            | 0xE0000..=0x10FFFF) // tags, variation selectors, private use
 }
