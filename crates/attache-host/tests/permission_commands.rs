@@ -395,7 +395,7 @@ fn long_and_deep_lines_are_asked_about_at_once() {
         "sh '$(' ",
         "sudo '$((' ",
     ] {
-        for count in [3, 20, 60, 1000, 200_000] {
+        for count in [3, 20, 60, 1000, 20_000] {
             assert_eq!(desk.verdict(&opener.repeat(count)), Verdict::Ask, "{opener} {count}");
             desk.verdict(&format!("git status {}", opener.repeat(count)));
             desk.verdict(&format!("sh -c '{}'", opener.repeat(count)));

@@ -189,20 +189,18 @@ impl Rule {
 
     /// Whether it denies or asks about a command.
     pub(super) fn guards_execution(&self, execution: &Execution<'_>, line: &Line) -> Match {
-        let named = self.guards_line(line);
         if self.paths.is_empty() {
-            return named;
+            return self.guards_line(line);
         }
         // A rule about paths is also about the commands that work on them, as far as that can be seen.
-        if execution.places.iter().any(|place| self.guards_path(&ToolKind::Execute, place)) {
-            return Match::Yes;
+        if execution.places.iter().any(|place| self.names_path(place, false)) {
+            return if self.is_for_kind(&ToolKind::Execute) { Match::Yes } else { Match::Maybe };
         }
         let touches = |word: &String| {
             let path = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-            self.kinds.iter().all(|kind| *kind != ToolKind::Fetch)
-                && self.names_path(&execution.cwd.join_lexically(path), false)
+            self.names_path(&execution.cwd.join_lexically(path), false)
         };
-        if line.all().flatten().flatten().any(touches) { Match::Maybe } else { named }
+        if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }
 
     /// Whether an example of the file is one: a shell line, a path or a kind, whatever the rule is about.

@@ -1,8 +1,8 @@
 //! What a shell line would run, read by the grammar of the shell.
 
 use brush_parser::ast::{
-    AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
-    IoFileRedirectTarget, IoRedirect, Program, SimpleCommand, Word,
+    AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, CompoundListItem,
+    IoFileRedirectTarget, IoRedirect, Program, SeparatorOperator, SimpleCommand, Word,
 };
 use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
 use brush_parser::{ParserOptions, parse_tokens, uncached_tokenize_str};
@@ -42,6 +42,9 @@ pub(super) struct Line {
 /// Reads a line.
 pub(super) fn read(text: &str) -> Line {
     let mut line = Line::default();
+    if text.len() > MAX_LENGTH {
+        return Line { opaque: true, plain: Some(Err("it is too long")), ..line };
+    }
     let strict = strict::read(text);
     // What the strict reading takes has nothing that nests outside of quotes.
     let nests = strict.is_err() && openers(text) > MAX_OPENERS;
@@ -109,7 +112,8 @@ impl Line {
                 }
                 left -= 1;
                 let mut line = Line::default();
-                line.read_text(&text, if openers(&text) > MAX_OPENERS { MAX_DEPTH + 1 } else { 0 });
+                let nests = text.len() > MAX_LENGTH || openers(&text) > MAX_OPENERS;
+                line.read_text(&text, if nests { MAX_DEPTH + 1 } else { 0 });
                 self.opaque |= line.opaque;
                 self.inner.append(&mut line.commands);
             }
@@ -132,14 +136,19 @@ impl Line {
             self.opaque = true;
             return false;
         };
-        complete_commands.iter().fold(true, |flat, list| self.read_list(list, depth) && flat)
+        let mut flat = true;
+        for list in &complete_commands {
+            flat &= self.read_list(list, depth);
+        }
+        flat
     }
 
     fn read_list(&mut self, list: &CompoundList, depth: usize) -> bool {
-        list.0.iter().fold(true, |flat, item| {
-            let background = matches!(item.1, brush_parser::ast::SeparatorOperator::Async);
-            self.read_and_or(&item.0, depth) && flat && !background
-        })
+        let mut flat = true;
+        for CompoundListItem(list, separator) in &list.0 {
+            flat &= self.read_and_or(list, depth) && matches!(separator, SeparatorOperator::Sequence);
+        }
+        flat
     }
 
     fn read_and_or(&mut self, list: &AndOrList, depth: usize) -> bool {
