@@ -574,3 +574,54 @@ fn examples_are_checked_when_rules_are_read() {
     let denied = "[[rule]]\nverdict = 'deny'\ncommand = ['rm']\nmatch = ['ls; sudo rm x']\nnot_match = ['echo rm']\n";
     assert!(parse_rules("r.toml", denied).is_ok());
 }
+
+/// The shells that there are run a line that is allowed, with recorders for programs.
+#[cfg(unix)]
+#[test]
+fn real_shells_run_nothing_else_either() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let desk = Desk::new(Policy::Ask, "[[rule]]\nverdict = 'allow'\ncommand = ['ls']\n");
+    let (programs, log) = (desk.directory.path().join("programs"), desk.directory.path().join("log"));
+    std::fs::create_dir(&programs).unwrap();
+    for name in ["ls", "rm", "x", "git"] {
+        let path = programs.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\necho {name} >> '{}'\n", log.display())).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let pieces = [
+        "ls", " ", "'", "\"", "\\", ";", "&&", "|", "||", "#", "=", "~", "^", "%", "!", "rm", "x", "{", "(", "$", "`",
+        "\n", "<", ">", "&", "*", "[", "@", "+", "-", "é", ",", ":", "a~b", "\\\\", "\\'", "\\\"", "'\"'", "\"'\"",
+    ];
+    let mut ran = 0;
+    for seed in 0.. {
+        let mut dice = Dice::new(seed);
+        let mut line = String::from("ls ");
+        for _ in 0..dice.below(12) {
+            line.push_str(dice.pick(&pieces));
+        }
+        let is_plain = !line.contains(['\'', '"', '\\', ';', '|', '&']);
+        if is_plain || desk.verdict(&line) != Verdict::Allow {
+            continue;
+        }
+        for shell in
+            ["/bin/sh", "/bin/bash", "/bin/dash", "/bin/zsh"].iter().filter(|path| PathBuf::from(path).exists())
+        {
+            let _ = std::fs::remove_file(&log);
+            let output = std::process::Command::new(shell)
+                .args(["-c", &line])
+                .env_clear()
+                .env("PATH", &programs)
+                .current_dir(desk.project())
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{shell}: {line:?}");
+            let run = std::fs::read_to_string(&log).unwrap_or_default();
+            assert!(run.lines().all(|name| name == "ls"), "{shell}: {line:?} ran {run:?}");
+        }
+        ran += 1;
+        if ran == 100 {
+            break;
+        }
+    }
+}
