@@ -1,3 +1,94 @@
 //! The command `attache`.
 
-fn main() {}
+mod agents;
+mod auth;
+mod cli;
+mod connect;
+mod doctor;
+mod event;
+mod exit;
+mod journal;
+mod output;
+mod paths;
+mod pen;
+mod project;
+mod run;
+mod sessions;
+mod signals;
+mod tty;
+mod visible;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use cli::{Cli, Command, Format, SchemaOf};
+use exit::{Code, Failure};
+use visible::visible;
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    // Printing messages where they pass may block on a slow reader, which must not keep us from a signal.
+    let is_busy = matches!(&command, Command::Run(run) if run.output == Format::Acp);
+    let runtime = match is_busy {
+        true => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+        false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
+    let code = match runtime {
+        Ok(runtime) => runtime.block_on(run(command)),
+        Err(error) => fail(&Failure::new(Code::Usage, format!("cannot start: {error}"))),
+    };
+    // Not by returning: a thread that waits for stdin would be waited for.
+    std::process::exit(i32::from(code as u8))
+}
+
+async fn run(command: Command) -> Code {
+    let done = match command {
+        Command::Run(args) => return run::run(*args).await,
+        Command::Agents(command) => agents::run(command).await,
+        Command::Sessions(command) => {
+            connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
+        }
+        Command::Trust(args) => project::trust(&args),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "attache", &mut script);
+            print_bytes(&script)
+        }
+        Command::Man => man(),
+    };
+    match done {
+        Ok(()) => Code::Done,
+        Err(failure) => fail(&failure),
+    }
+}
+
+fn fail(failure: &Failure) -> Code {
+    eprintln!("error: {}", visible(&failure.message));
+    failure.code
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes to stdout. A closed pipe is a quiet goodbye.
+fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Code::Usage, format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The manual page, with a section for every command.
+fn man() -> Result<(), Failure> {
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    rendered.map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
+    print_bytes(&page)
+}

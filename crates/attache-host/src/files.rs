@@ -1,1 +1,243 @@
 //! Text files beneath the roots of a session.
+//!
+//! The roots are the session's directory and its additional directories, opened once. Reading and writing beneath them
+//! needs no question; anything else is [`FileError::Outside`], which a front end turns into one. Whether a path is
+//! beneath a root is not decided by its text: links are followed first, and what they lead to is then opened by the
+//! kernel from the root's handle, with links forbidden (`openat2`). A directory that is swapped for a link in between
+//! makes that fail, and the path is looked at again.
+//!
+//! A file with several names (hard links) may be one from outside, and nothing in it tells. So it is asked for too:
+//! [`FileError::HardLink`]. FIFOs, sockets, devices and directories are never opened.
+//!
+//! A kernel without `openat2` (Linux before 5.6) is an error when the roots are opened, never a weaker check. Other Unix
+//! systems have no such call: each name on a path is opened on its own there, and links are refused at every step.
+//!
+//! ```
+//! use attache::model::{ReadTextFileRequest, WriteTextFileRequest};
+//! use attache_host::files::{FileError, Files};
+//!
+//! # let project = tempfile::tempdir().unwrap();
+//! # let project = project.path().to_str().unwrap();
+//! let files = Files::open(project.as_ref(), &[])?;
+//! let path = format!("{project}/src/main.rs");
+//! files.write(&WriteTextFileRequest::new("s1", path.as_str(), "fn main() {\n}\n"))?;
+//!
+//! let second_line = ReadTextFileRequest { line: Some(2), limit: Some(1), ..ReadTextFileRequest::new("s1", path) };
+//! assert_eq!(files.read(&second_line)?.content, "}\n");
+//!
+//! let passwd = ReadTextFileRequest::new("s1", "/etc/passwd");
+//! match files.read(&passwd) {
+//!     // Ask the user about `path`; after a yes: `files.read_outside(&passwd, &path)`.
+//!     Err(FileError::Outside { path }) => assert_eq!(path, std::path::Path::new("/etc/passwd")),
+//!     other => panic!("{other:?}"),
+//! }
+//! # Ok::<(), FileError>(())
+//! ```
+//!
+//! Everything here blocks for as long as the disk takes. A front end on tokio clones the [`Files`] into
+//! `spawn_blocking`.
+
+mod error;
+mod read;
+mod resolve;
+mod sys;
+mod write;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use attache::model::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
+
+pub use error::FileError;
+pub(crate) use error::shown;
+use resolve::{Roots, Spot};
+
+/// How many bytes a read returns unless told otherwise. JSON may need six bytes for one, and the answer still has to fit
+/// into a message that peers read, which is 64 MiB for ours.
+const READ_LIMIT: usize = 8 << 20;
+
+/// How often a path is looked at again when it changed between the look and the opening. Nothing that is meant well
+/// changes this often.
+const ATTEMPTS: usize = 16;
+
+/// The files of a session. Cloning is cheap and gives the same roots.
+///
+/// The example is in the [module documentation](self).
+#[derive(Debug, Clone)]
+pub struct Files {
+    roots: Arc<Roots>,
+    read_limit: usize,
+}
+
+/// Where a path leads: links followed, `..` gone. The file may not exist yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Beneath a root.
+    Inside {
+        /// The root, as an index into [`Files::roots`].
+        root: usize,
+        /// The path from that root; empty for the root itself.
+        relative: PathBuf,
+        /// The whole path.
+        path: PathBuf,
+    },
+    /// Beneath none of the roots.
+    Outside {
+        /// The whole path.
+        path: PathBuf,
+    },
+}
+
+impl Place {
+    /// The whole path, absolute and without links.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Inside { path, .. } | Self::Outside { path } => path,
+        }
+    }
+
+    /// Whether it is beneath a root.
+    pub fn is_inside(&self) -> bool {
+        matches!(self, Self::Inside { .. })
+    }
+}
+
+impl Files {
+    /// Opens the session's directory and its additional directories as roots.
+    ///
+    /// They have to be absolute and exist. Paths may begin with a root as it is given here or with what it leads to.
+    pub fn open(cwd: &Path, additional: &[PathBuf]) -> Result<Self, FileError> {
+        let paths = std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path));
+        Ok(Self { roots: Arc::new(Roots::open(paths)?), read_limit: READ_LIMIT })
+    }
+
+    /// Sets how many bytes a read returns at most; 8 MiB unless told otherwise.
+    #[must_use]
+    pub fn read_limit(mut self, bytes: usize) -> Self {
+        self.read_limit = bytes;
+        self
+    }
+
+    /// The roots, links followed: the session's directory first.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.roots.paths()
+    }
+
+    /// Where a path leads, and whether that is beneath a root.
+    ///
+    /// It is what was there at this moment: [`read`](Files::read) and [`write`](Files::write) look for themselves.
+    pub fn place(&self, path: &Path) -> Result<Place, FileError> {
+        let spot = retry(|| self.roots.resolve(path))?;
+        Ok(match spot.root {
+            Some(root) => Place::Inside { root, relative: spot.relative, path: spot.path },
+            None => Place::Outside { path: spot.path },
+        })
+    }
+
+    /// Reads a file beneath a root, or some of its lines.
+    ///
+    /// Line ends are kept as they are. `line` counts from 1, and 0 is taken for 1; lines past the end are no lines, so
+    /// the content is empty then. The file is streamed: what comes before the first line costs time, not memory.
+    pub fn read(&self, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse, FileError> {
+        self.read_checked(request, None)
+    }
+
+    /// Reads a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
+    ///
+    /// `allowed` is the path from that error, which the user has seen. If the request leads somewhere else by now, it
+    /// is the same error again, with the new path.
+    pub fn read_outside(
+        &self,
+        request: &ReadTextFileRequest,
+        allowed: &Path,
+    ) -> Result<ReadTextFileResponse, FileError> {
+        self.read_checked(request, Some(allowed))
+    }
+
+    /// Writes a file beneath a root, and the directories it needs.
+    ///
+    /// The new file takes the place of the old one in one step, so that nobody sees half of it and a full disk harms
+    /// nothing. It has the old one's permissions (set-id bits aside, as with any write) and, where the system lets us,
+    /// its owner; access lists and extended attributes are not carried over. A link is written through, not replaced.
+    /// What may not be written is not replaced either.
+    pub fn write(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, FileError> {
+        self.write_checked(request, None)
+    }
+
+    /// Writes a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
+    ///
+    /// As with [`read_outside`](Files::read_outside), `allowed` is the path that the user has seen. Other names of a
+    /// file with several keep the old content.
+    pub fn write_outside(
+        &self,
+        request: &WriteTextFileRequest,
+        allowed: &Path,
+    ) -> Result<WriteTextFileResponse, FileError> {
+        self.write_checked(request, Some(allowed))
+    }
+
+    fn read_checked(
+        &self,
+        request: &ReadTextFileRequest,
+        allowed: Option<&Path>,
+    ) -> Result<ReadTextFileResponse, FileError> {
+        let (file, path) = retry(|| {
+            let spot = self.spot(request.path.as_ref(), allowed)?;
+            let file = self.roots.open_file(&spot, sys::Access::Read)?;
+            check_links(&file, &spot, allowed)?;
+            Ok((file, spot.path))
+        })?;
+        let content = read::lines(file, request.line, request.limit, self.read_limit, read::FARTHEST)
+            .map_err(|error| error.at(path))?;
+        Ok(ReadTextFileResponse::new(content))
+    }
+
+    fn write_checked(
+        &self,
+        request: &WriteTextFileRequest,
+        allowed: Option<&Path>,
+    ) -> Result<WriteTextFileResponse, FileError> {
+        retry(|| {
+            let spot = self.spot(request.path.as_ref(), allowed)?;
+            let old = match spot.found {
+                resolve::Found::Nothing => None,
+                // Opened for writing, though never written to: what we may not write we do not replace.
+                _ => Some(self.roots.open_file(&spot, sys::Access::Write)?),
+            };
+            if let Some(old) = &old {
+                check_links(old, &spot, allowed)?;
+            }
+            write::replace(self.roots.base(&spot), &spot, old.as_ref(), request.content.as_bytes())
+        })?;
+        Ok(WriteTextFileResponse::new())
+    }
+
+    /// Where the path leads, if that is beneath a root or was allowed.
+    fn spot(&self, path: &Path, allowed: Option<&Path>) -> Result<Spot, FileError> {
+        let spot = self.roots.resolve(path)?;
+        if spot.root.is_none() && allowed != Some(&spot.path) {
+            return Err(FileError::Outside { path: spot.path });
+        }
+        Ok(spot)
+    }
+}
+
+fn check_links(file: &std::fs::File, spot: &Spot, allowed: Option<&Path>) -> Result<(), FileError> {
+    let links = sys::links(file).map_err(|error| FileError::io(error, &spot.path))?;
+    if links > 1 && allowed != Some(&spot.path) {
+        return Err(FileError::HardLink { path: spot.path.clone() });
+    }
+    Ok(())
+}
+
+fn retry<T>(attempt: impl Fn() -> Result<T, FileError>) -> Result<T, FileError> {
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(FileError::Changed { .. }) => {}
+            result => return result,
+        }
+    }
+    attempt()
+}

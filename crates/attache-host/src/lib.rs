@@ -3,9 +3,11 @@
 //! One implementation for every front end. Nothing here talks to a person or to the wire: a front end asks, shows the
 //! answer to its user, and replies to the agent.
 
+#[cfg(unix)]
 pub mod files;
 pub mod permission;
 pub mod sandbox;
 mod store;
+#[cfg(unix)]
 pub mod terminals;
 pub mod trust;

@@ -12,7 +12,7 @@ pub trait Request: Encode + Decode {
     /// The method.
     const METHOD: Method;
     /// The result.
-    type Response: Encode + Decode;
+    type Response: Encode + Decode + Send + 'static;
 }
 
 /// Parameters of a method that is not answered.

@@ -1,16 +1,15 @@
 //! Several messages in one array, for peers that speak the draft of version 2.
 
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use attache_proto::json::{RawJson, Reader};
+use attache_proto::json::RawJson;
 use attache_proto::method::{Notification, Request};
-use attache_proto::{Decode, Dialect, Encode};
-use tokio::sync::oneshot;
+use attache_proto::{Dialect, Encode};
 
+use crate::Error;
+use crate::link::answer::{self, Asked};
 use crate::link::{Link, Router, Waiter};
-use crate::{Closed, Error};
 
 /// Requests and notifications that are to be sent together. The peer answers them together too.
 ///
@@ -35,7 +34,7 @@ pub struct Batch {
 struct Entry {
     method: &'static str,
     params: RawJson,
-    sender: Option<oneshot::Sender<Result<RawJson, Error>>>,
+    asked: Option<Asked>,
 }
 
 impl Batch {
@@ -46,16 +45,16 @@ impl Batch {
 
     /// Adds a request; its answer comes from what is returned.
     pub fn call<Q: Request>(&mut self, request: &Q) -> Answer<Q::Response> {
-        let (sender, receiver) = oneshot::channel();
         let method = Q::METHOD.name(Dialect::V2Draft).unwrap_or(Q::METHOD.any_name());
-        self.entries.push(Entry { method, params: encoded(request), sender: Some(sender) });
-        Answer { method, receiver, response: PhantomData }
+        let (asked, answer) = answer::channel(method);
+        self.entries.push(Entry { method, params: encoded(request), asked: Some(asked) });
+        Answer(answer)
     }
 
     /// Adds a notification.
     pub fn notify<N: Notification>(&mut self, notification: &N) {
         let method = N::METHOD.name(Dialect::V2Draft).unwrap_or(N::METHOD.any_name());
-        self.entries.push(Entry { method, params: encoded(notification), sender: None });
+        self.entries.push(Entry { method, params: encoded(notification), asked: None });
     }
 
     /// Sends the batch, if the dialect has batches.
@@ -67,9 +66,9 @@ impl Batch {
             port.peer.batch(
                 |batch| {
                     for entry in self.entries {
-                        match entry.sender {
-                            Some(sender) => {
-                                let waiter = Waiter::Call(sender);
+                        match entry.asked {
+                            Some(asked) => {
+                                let waiter = Waiter::Call(asked);
                                 batch.request(entry.method, |writer| writer.value(&entry.params), waiter);
                             }
                             None => batch.notify(entry.method, |writer| writer.value(&entry.params)),
@@ -90,21 +89,12 @@ fn encoded(params: &impl Encode) -> RawJson {
 /// The answer to one request of a batch: a future.
 #[derive(Debug)]
 #[must_use = "the answer comes when this is awaited"]
-pub struct Answer<T> {
-    method: &'static str,
-    receiver: oneshot::Receiver<Result<RawJson, Error>>,
-    response: PhantomData<fn() -> T>,
-}
+pub struct Answer<T>(answer::Answer<T>);
 
-impl<T: Decode> Future for Answer<T> {
+impl<T> Future for Answer<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let method = self.method;
-        Pin::new(&mut self.receiver).poll(cx).map(|answer| {
-            let text = answer.unwrap_or(Err(Error::Closed(Closed::ByUs)))?;
-            let mut reader = Reader::new(text.as_str(), Dialect::V2Draft);
-            reader.decode().map_err(|error| Error::BadAnswer { method, error })
-        })
+        Pin::new(&mut self.0).poll(cx)
     }
 }

@@ -3,12 +3,14 @@
 //! The task never runs user code and never waits for it. What arrives is put into an inbox by a [`Router`], the only part
 //! that differs between agent and client. What is sent is encoded straight into the outbox by whoever sends it.
 
+pub(crate) mod answer;
 mod driver;
+mod outlet;
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Waker};
 
 use attache_proto::frame::{Framing, Splitter};
 use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
@@ -17,9 +19,11 @@ use attache_proto::model::ErrorObject;
 use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
 use attache_proto::{Decode, Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
+use self::answer::{Answer, Asked};
 use self::driver::Driver;
+use self::outlet::Outlet;
 use crate::{Closed, Error, Limits, Report};
 
 /// The parts of a connection's set-up that both sides share.
@@ -138,7 +142,7 @@ pub(crate) trait Router: Send + Sized + 'static {
 /// Who waits for an answer.
 pub(crate) enum Waiter<T> {
     /// A call, somewhere in user code.
-    Call(oneshot::Sender<Result<RawJson, Error>>),
+    Call(Asked),
     /// The router.
     Ticket(T),
 }
@@ -207,7 +211,9 @@ impl<R: Router> Clone for Link<R> {
 
 struct Shared<R: Router> {
     state: Mutex<State<R>>,
-    /// The outbox has room again, or the connection ended.
+    /// The writing end, until the connection's task is gone. Never locked while the state is.
+    outlet: Mutex<Option<Outlet>>,
+    /// The outbox has room again, or the connection ended. One waiter is told, and tells the next one.
     room: Notify,
     /// The outbox is empty, or the connection ended.
     flushed: Notify,
@@ -225,6 +231,8 @@ pub(crate) struct State<R: Router> {
     out: Vec<u8>,
     /// With the writer, and not yet written.
     writing: usize,
+    /// Somebody waits for room.
+    is_crowded: bool,
     /// The connection's task, when it has nothing to do.
     driver: Option<Waker>,
     /// Reading has paused because too much is unread.
@@ -279,6 +287,7 @@ impl<R: Router> Link<R> {
             peer,
             out: Vec::new(),
             writing: 0,
+            is_crowded: false,
             driver: None,
             paused: false,
             closing: false,
@@ -290,23 +299,14 @@ impl<R: Router> Link<R> {
         };
         let link = Link(Arc::new(Shared {
             state: Mutex::new(state),
+            outlet: Mutex::new(Some(Outlet::new(writer))),
             room: Notify::new(),
             flushed: Notify::new(),
             settled: Notify::new(),
             dialect: AtomicU8::new(0),
             options,
         }));
-        let mut driver = Driver {
-            link: link.clone(),
-            reader,
-            writer,
-            splitter,
-            writing: Vec::new(),
-            written: 0,
-            needs_flush: false,
-            read_done: false,
-            knows_framing,
-        };
+        let mut driver = Driver { link: link.clone(), reader, splitter, read_done: false, knows_framing };
         (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
     }
 
@@ -356,11 +356,58 @@ impl<R: Router> Link<R> {
         loop {
             let room = self.0.room.notified();
             // Room may have come before we listened for it.
-            match self.try_send(expects, send)? {
-                Ok(sent) => return Ok(sent),
-                Err(again) => send = again,
+            match self.try_send(expects, send) {
+                Ok(Err(again)) => send = again,
+                Ok(Ok(sent)) => {
+                    self.pass_room_on();
+                    return Ok(sent);
+                }
+                Err(error) => {
+                    self.pass_room_on();
+                    return Err(error);
+                }
             }
             room.await;
+        }
+    }
+
+    /// Waits for room in the outbox, or for the end of the connection.
+    pub(crate) async fn room(&self) {
+        if self.has_room() {
+            return;
+        }
+        loop {
+            let room = self.0.room.notified();
+            if self.has_room() {
+                return self.pass_room_on();
+            }
+            room.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let mut state = self.lock();
+        let has_room = state.unwritten() < self.limits().outbox || state.closed.is_some();
+        state.is_crowded |= !has_room;
+        has_room
+    }
+
+    /// Tells the first who waits for room, if there is enough to make it worth while.
+    fn give_room(&self, mut state: MutexGuard<'_, State<R>>) {
+        if state.is_crowded && state.unwritten() <= self.limits().outbox / 2 {
+            state.is_crowded = false;
+            drop(state);
+            self.0.room.notify_one();
+        }
+    }
+
+    /// Somebody has waited for room and goes on: there may be others behind, and room for them.
+    fn pass_room_on(&self) {
+        let mut state = self.lock();
+        state.is_crowded = state.unwritten() >= self.limits().outbox;
+        if !state.is_crowded {
+            drop(state);
+            self.0.room.notify_one();
         }
     }
 
@@ -379,6 +426,7 @@ impl<R: Router> Link<R> {
             return Err(Error::Closed(closed.clone()));
         }
         if state.unwritten() >= self.limits().outbox {
+            state.is_crowded = true;
             return Ok(Err(send));
         }
         let before = state.out.len();
@@ -403,8 +451,7 @@ impl<R: Router> Link<R> {
         let Some(method) = Q::METHOD.name(dialect) else {
             return Err(Error::NotOffered("this method in the agreed version"));
         };
-        let answer = self.call_raw(method, |writer| params.encode(writer)).await?;
-        self.read_answer(method, &answer)
+        self.ask(method, |writer| params.encode(writer), answer::channel(method)).await
     }
 
     /// Reads the text of an answer.
@@ -424,18 +471,31 @@ impl<R: Router> Link<R> {
 
     /// Sends a request of any name and waits for the text of its answer.
     pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
-        let (sender, receiver) = oneshot::channel();
+        self.ask(method, params, answer::raw()).await
+    }
+
+    async fn ask<T>(
+        &self,
+        method: &str,
+        params: impl FnOnce(&mut Writer<'_>),
+        (asked, answer): (Asked, Answer<T>),
+    ) -> Result<T, Error> {
         let request =
-            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
+            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(asked), port.out);
         let key = self.send_to(Expects::Answer, request).await?;
         let mut guard = Abandon { link: self, key: Some(key) };
-        let answer = receiver.await.unwrap_or(Err(Error::Closed(Closed::ByUs)));
+        let answer = answer.await;
         guard.key = None;
         answer
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything is written. If nobody else writes, this task does, and spares waking the driver.
     pub(crate) async fn flush(&self) -> Result<(), Error> {
+        // However fast the wire is, others get their turn.
+        tokio::task::consume_budget().await;
+        if self.write_now() {
+            return Ok(());
+        }
         loop {
             let flushed = self.0.flushed.notified();
             {
@@ -451,10 +511,24 @@ impl<R: Router> Link<R> {
         }
     }
 
+    /// Writes what can be written without waiting, unless somebody else writes. True when all of it is written.
+    fn write_now(&self) -> bool {
+        let Ok(mut outlet) = self.0.outlet.try_lock() else { return false };
+        let is_written = match &mut *outlet {
+            Some(outlet) => outlet.write_now(self, &mut Context::from_waker(Waker::noop())),
+            None => false,
+        };
+        drop(outlet);
+        if !is_written {
+            // The driver goes on where we stopped, and hears from the writer when it can.
+            self.lock().wake();
+        }
+        is_written
+    }
+
     /// Sends a request whose answer nobody waits for, at once: for guards that are dropped.
     pub(crate) fn request_now(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
-        let (sender, _) = oneshot::channel();
-        self.with(|_, port| port.peer.request(method, params, Waiter::Call(sender), port.out));
+        self.with(|_, port| port.peer.request(method, params, Waiter::Call(Asked::nobody()), port.out));
     }
 
     /// Waits until the peer is owed no answer, or the connection has ended.
@@ -481,6 +555,10 @@ impl<R: Router> Link<R> {
     fn lock(&self) -> MutexGuard<'_, State<R>> {
         // A panic while the state was locked is a bug here, but it must not take every other session with it.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
+        self.0.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the driver if there is something to write or room to read, and hands out reports.
@@ -524,8 +602,8 @@ impl<R: Router> Link<R> {
         }
         let calls = state.peer.abandon_all(|waiter| matches!(waiter, Waiter::Call(_)), &mut state.out);
         for waiter in calls {
-            if let Waiter::Call(sender) = waiter {
-                let _ = sender.send(Err(Error::InboxFull));
+            if let Waiter::Call(asked) = waiter {
+                asked.fail(Error::InboxFull);
             }
         }
         true

@@ -11,6 +11,8 @@
 mod redact;
 mod time;
 
+pub use time::rfc3339;
+
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +48,10 @@ pub struct Tap(Arc<Inner>);
 
 struct Inner {
     writer: Mutex<Box<dyn Write + Send>>,
+    /// Messages are written as they are, without time and direction.
+    is_bare: bool,
+    /// Somebody else who writes down the same.
+    also: Option<Tap>,
     failures: AtomicU64,
 }
 
@@ -53,7 +59,22 @@ impl Tap {
     /// Writes to `writer`, a line at a time, and flushes after each. It is called where the conversation goes on, so it
     /// should not take long.
     pub fn new(writer: impl Write + Send + 'static) -> Self {
-        Tap(Arc::new(Inner { writer: Mutex::new(Box::new(writer)), failures: AtomicU64::new(0) }))
+        Tap::with(writer, false, None)
+    }
+
+    /// Writes the messages alone, one a line, without their time and direction; what is no JSON is left out.
+    pub fn messages(writer: impl Write + Send + 'static) -> Self {
+        Tap::with(writer, true, None)
+    }
+
+    /// Writes the messages alone to `writer`, and has `self` write them down too.
+    #[must_use]
+    pub fn and_messages(self, writer: impl Write + Send + 'static) -> Self {
+        Tap::with(writer, true, Some(self))
+    }
+
+    fn with(writer: impl Write + Send + 'static, is_bare: bool, also: Option<Tap>) -> Self {
+        Tap(Arc::new(Inner { writer: Mutex::new(Box::new(writer)), is_bare, also, failures: AtomicU64::new(0) }))
     }
 
     /// Appends to a file. A new one can be read by its owner only (on Unix), for conversations are private.
@@ -67,7 +88,8 @@ impl Tap {
 
     /// How many messages could not be written down.
     pub fn failures(&self) -> u64 {
-        self.0.failures.load(Ordering::Relaxed)
+        let also = self.0.also.as_ref().map_or(0, Tap::failures);
+        self.0.failures.load(Ordering::Relaxed) + also
     }
 
     /// Writes down messages as they were sent: one or more, each in its frame.
@@ -96,14 +118,26 @@ impl Tap {
         if message.is_empty() {
             return;
         }
-        let mut line = format!(r#"{{"time":"{}","dir":"{direction}","#, time::rfc3339(SystemTime::now())).into_bytes();
-        let start = line.len();
-        line.extend_from_slice(br#""message":"#);
-        if !std::str::from_utf8(message).is_ok_and(|text| redact::redact(text, &mut line)) {
-            line.truncate(start);
-            line.extend_from_slice(format!(r#""junk":{}"#, message.len()).as_bytes());
+        if let Some(also) = &self.0.also {
+            also.write(direction, message);
         }
-        line.extend_from_slice(b"}\n");
+        let text = std::str::from_utf8(message);
+        let mut line = Vec::new();
+        if self.0.is_bare {
+            if !text.is_ok_and(|text| redact::redact(text, &mut line)) {
+                return;
+            }
+        } else {
+            line = format!(r#"{{"time":"{}","dir":"{direction}","#, rfc3339(SystemTime::now())).into_bytes();
+            let start = line.len();
+            line.extend_from_slice(br#""message":"#);
+            if !text.is_ok_and(|text| redact::redact(text, &mut line)) {
+                line.truncate(start);
+                line.extend_from_slice(format!(r#""junk":{}"#, message.len()).as_bytes());
+            }
+            line.push(b'}');
+        }
+        line.push(b'\n');
         let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.write_all(&line).and_then(|()| writer.flush()).is_err() {
             self.0.failures.fetch_add(1, Ordering::Relaxed);

@@ -94,6 +94,62 @@ async fn a_dropped_process_outruns_one_that_keeps_forking_out_of_the_group() {
 }
 
 #[tokio::test]
+async fn a_dropped_process_outruns_one_that_never_stays() {
+    // It lives for a moment only and hands over to a child in a new session, so that whoever was seen is gone.
+    let directory = std::env::temp_dir().join(format!("attache-hop-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("hop"), "echo >> steps; [ -e hop ] && (setsid sh hop &)").unwrap();
+    let (process, _stdin, _stdout) = shell("sh hop; cat").cwd(&directory).spawn().unwrap();
+    let steps = || std::fs::read(directory.join("steps")).unwrap_or_default().len();
+    wait_until("it is on its way", || steps() > 10).await;
+    let keeper = keeper_of(&process);
+    drop(process);
+    wait_until("the keeper has nothing left to keep", || !is_alive(keeper)).await;
+    let last_step = steps();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(steps(), last_step);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_process_ends_with_daemons() {
+    // The daemon's parent ends before anyone looks, so only its adoption by the keeper leads to it.
+    check_drop_ends("(setsid sleep 1000 & echo $!); read line").await;
+    check_drop_ends("trap '' TERM HUP INT; (setsid sh -c '(setsid sleep 1000 & echo $!)' &); read line").await;
+}
+
+#[tokio::test]
+async fn what_a_child_left_behind_lives_until_the_process_is_dropped() {
+    let (mut process, _stdin, _stdout, daemon) = start("(setsid sleep 1000 </dev/null 2>&0 & echo $!); exit 5").await;
+    assert_eq!(process.wait().await.code, Some(5));
+    assert!(is_alive(daemon));
+    assert_eq!(process.id(), None, "the id may be somebody else's by now");
+    drop(process);
+    wait_until("the daemon has ended", || !is_alive(daemon)).await;
+}
+
+#[tokio::test]
+async fn shutdown_ends_daemons_that_ignore_sigterm() {
+    let script = "trap '' TERM HUP INT; (setsid sh -c '(setsid sleep 1000 & echo $!)' &); cat; exit 6";
+    let (process, stdin, _stdout, daemon) = start(script).await;
+    drop(stdin);
+    assert_eq!(process.shutdown(Duration::from_millis(100)).await.code, Some(6));
+    assert!(!is_alive(daemon), "shutdown returns when the tree is gone");
+}
+
+#[tokio::test]
+async fn shutdown_asks_daemons_to_leave() {
+    let script =
+        "(setsid sh -c 'trap \"echo left in peace; exit\" TERM; echo $$; while :; do sleep 0.01; done' &); cat";
+    let (process, stdin, mut stdout, _) = start(script).await;
+    drop(stdin);
+    assert!(process.shutdown(LONG).await.success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "left in peace\n");
+}
+
+#[tokio::test]
 async fn shutdown_ends_a_grandchild_that_called_setsid() {
     let (process, stdin, _stdout, grandchild) = start("setsid sleep 1000 & echo $!; wait").await;
     drop(stdin);
@@ -201,6 +257,89 @@ async fn a_child_ends_when_its_owner_is_killed() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     wait_until("the child has ended", || !is_alive(child)).await;
+}
+
+fn status_line(pid: u32, name: &str) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+}
+
+fn keeper_of(process: &Process) -> u32 {
+    let keeper = status_line(process.id().unwrap(), "PPid:").parse().unwrap();
+    assert_eq!(status_line(keeper, "Name:"), "attache-keeper");
+    keeper
+}
+
+#[tokio::test]
+async fn the_keeper_holds_nothing_of_ours_and_leaves_no_zombie() {
+    // Written to, so that it is there; the keeper gives its copy back.
+    let ballast = vec![1u8; 64 << 20];
+    let (process, _stdin, _stdout) = Command::new("cat").spawn().unwrap();
+    let keeper = keeper_of(&process);
+    wait_until("it has only its socket", || {
+        std::fs::read_dir(format!("/proc/{keeper}/fd")).unwrap().count() == 1
+            && status_line(keeper, "RssAnon:").trim_end_matches(" kB").parse::<u32>().unwrap() < 1024
+    })
+    .await;
+    assert_eq!(std::fs::read_link(format!("/proc/{keeper}/cwd")).unwrap(), std::path::Path::new("/"));
+    drop((process, ballast));
+    wait_until("the keeper has been reaped", || !std::path::Path::new(&format!("/proc/{keeper}")).exists()).await;
+}
+
+#[tokio::test]
+async fn a_child_ends_when_its_keeper_is_killed() {
+    let (mut process, _stdin, _stdout) = Command::from(["sleep", "1000"]).spawn().unwrap();
+    let child = process.id().unwrap();
+    // SAFETY: the keeper is our child, and we have not reaped it.
+    unsafe { libc::kill(keeper_of(&process) as i32, libc::SIGKILL) };
+    assert_eq!(process.wait().await, ExitStatus { code: None, signal: None });
+    wait_until("the child has ended", || !is_alive(child)).await;
+    process.shutdown(LONG).await;
+}
+
+#[tokio::test]
+async fn a_child_starts_with_the_signals_that_any_child_has() {
+    let print = ["-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"];
+    let mut usual = std::process::Command::new("grep");
+    // SAFETY: does nothing. With a hook the child is forked, as ours is, and not made by the C library.
+    let usual = unsafe { std::os::unix::process::CommandExt::pre_exec(usual.args(print), || Ok(())) }.output().unwrap();
+    let (_process, mut output) = Command::new("grep").args(print).spawn_merged().unwrap();
+    let mut ours = String::new();
+    output.read_to_string(&mut ours).await.unwrap();
+    assert_eq!(ours, String::from_utf8(usual.stdout).unwrap());
+}
+
+#[tokio::test]
+async fn merged_output_comes_in_order_and_without_input() {
+    let script = "for i in 1 2 3; do echo out $i; echo err $i >&2; done; cat; exit 7";
+    let (process, mut output) = shell(script).spawn_merged().unwrap();
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+    assert_eq!(process.shutdown(LONG).await.code, Some(7));
+    let error = Command::new("no-such-agent").spawn_merged().unwrap_err();
+    assert!(matches!(error, LaunchError::NotFound { .. }));
+}
+
+#[tokio::test]
+async fn a_hook_runs_in_the_child_but_not_in_its_keeper() {
+    // SAFETY: one system call, which is async-signal-safe.
+    let confine = || match unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    };
+    // SAFETY: see above.
+    let command = unsafe { Command::new("cat").before_exec(std::sync::Arc::new(confine)) };
+    assert_eq!(command, command.clone());
+    assert_ne!(command, Command::new("cat"));
+    let (process, _stdin, _stdout) = command.spawn().unwrap();
+    assert_eq!(status_line(process.id().unwrap(), "NoNewPrivs:"), "1");
+    assert_eq!(status_line(keeper_of(&process), "NoNewPrivs:"), "0");
+
+    let refuse = || Err(std::io::Error::from_raw_os_error(libc::ENOSYS));
+    // SAFETY: it makes a value without allocating.
+    let error = unsafe { Command::new("cat").before_exec(std::sync::Arc::new(refuse)) }.spawn().unwrap_err();
+    assert_eq!(error.to_string(), "cannot start `cat`: Function not implemented (os error 38)");
 }
 
 #[tokio::test]

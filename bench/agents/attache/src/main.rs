@@ -3,6 +3,7 @@
 use attache::agent::{Agent, OpenRequest, Opened, Session, SessionHandle};
 use attache::model::*;
 use attache::{Error, Prompt, Stop, Turn};
+use futures_util::future::try_join_all;
 use script::Script;
 
 #[tokio::main(flavor = "current_thread")]
@@ -61,13 +62,8 @@ impl Session for BenchSession {
             }
             Some(Script::Reads { outstanding, rounds }) => {
                 for _ in 0..rounds {
-                    let read = |_| {
-                        let turn = turn.clone();
-                        tokio::spawn(async move { turn.read_text_file(script::PATH).await })
-                    };
-                    for read in (0..outstanding).map(read).collect::<Vec<_>>() {
-                        read.await.map_err(|_| ErrorObject::internal("a read was lost"))??;
-                    }
+                    let reads = (0..outstanding).map(|_| turn.read_text_file(script::PATH));
+                    try_join_all(reads).await?;
                 }
             }
             Some(Script::Size) => turn.text(resource_length(&prompt).to_string()).await?,

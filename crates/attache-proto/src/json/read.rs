@@ -222,6 +222,16 @@ impl<'a> Reader<'a> {
         self.descend()
     }
 
+    /// Enters an object if it begins with this text, which is its bracket and whole members.
+    pub(crate) fn object_begins_with(&mut self, start: &str) -> bool {
+        let begins = self.text.as_bytes()[self.position..].starts_with(start.as_bytes()) && self.depth < MAX_DEPTH;
+        if begins {
+            self.depth += 1;
+            self.position += start.len();
+        }
+        begins
+    }
+
     /// The next key of the object entered last, its value next to read; `None` leaves the object.
     pub fn next_key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>> {
         if !self.next_member(first, b'}')? {

@@ -109,8 +109,13 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, Fault>, D
         return Ok(Err(Fault { violation: Violation::NotAnObject, response_to: None }));
     }
     let mut parts = Parts::default();
-    reader.begin_object()?;
-    let mut first = true;
+    // Nearly every message begins like this.
+    let mut first = !reader.object_begins_with(r#"{"jsonrpc":"2.0""#);
+    if first {
+        reader.begin_object()?;
+    } else {
+        parts.version = Some(true);
+    }
     while let Some(key) = reader.next_key(&mut first)? {
         match &*key {
             "jsonrpc" => {

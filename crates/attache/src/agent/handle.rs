@@ -4,18 +4,17 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_proto::Dialect;
-use attache_proto::dialect::Speaker;
-use attache_proto::json::Writer;
 use attache_proto::model::{
     AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigId, ConfigOption, ConfigOptionsUpdate, ConfigSetting,
     ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationMode, ErrorObject, Implementation,
-    MessageChunk, MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate,
-    ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
+    MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate, ReadTextFileRequest,
+    SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
 };
 
 use super::flag::Flag;
 use super::router::{AgentRouter, OptionChange};
 use super::session::answer_option_change;
+use super::voice::{Stream, Voice};
 use super::{Ask, Decision, Terminal, ToolCall};
 use crate::Error;
 use crate::link::{Link, Port};
@@ -39,35 +38,13 @@ struct Inner {
     link: Link<AgentRouter>,
     id: SessionId,
     client: Arc<ClientInfo>,
-    /// What every update begins with.
-    update_start: Vec<u8>,
     voice: Mutex<Voice>,
-}
-
-/// What has to be remembered from one update to the next.
-struct Voice {
-    speaker: Speaker,
-    /// The message that is being spoken.
-    message: Option<(Stream, MessageId)>,
-    prefix: String,
-    messages: u64,
-    tools: u64,
-}
-
-/// Which message a piece of text belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stream {
-    Text,
-    Thought,
 }
 
 impl SessionHandle {
     pub(super) fn new(link: Link<AgentRouter>, id: SessionId, client: Arc<ClientInfo>) -> Self {
-        let speaker = Speaker::new(client.dialect, &client.capabilities);
-        // Message ids must not repeat when the session is loaded again by a later process.
-        let voice = Voice { speaker, message: None, prefix: crate::random::hex(), messages: 0, tools: 0 };
-        let update_start = update_start(&id);
-        SessionHandle(Arc::new(Inner { link, id, client, update_start, voice: Mutex::new(voice) }))
+        let voice = Mutex::new(Voice::new(&id, client.dialect, &client.capabilities));
+        SessionHandle(Arc::new(Inner { link, id, client, voice }))
     }
 
     /// The session's id.
@@ -81,20 +58,30 @@ impl SessionHandle {
     }
 
     /// Says a piece of the agent's answer, as Markdown. Pieces join until something else is said.
-    pub async fn text(&self, text: impl Into<String>) -> Result<(), Error> {
-        self.content(ContentBlock::text(text)).await
+    pub fn text(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Text, ContentBlock::text(text))
     }
 
     /// Says a piece of the agent's answer that need not be text.
-    pub async fn content(&self, content: impl Into<ContentBlock>) -> Result<(), Error> {
-        let chunk = self.chunk(Stream::Text, content.into());
-        self.update(SessionUpdate::AgentMessageChunk(chunk)).await
+    pub fn content(&self, content: impl Into<ContentBlock>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Text, content.into())
     }
 
     /// Says a piece of the agent's reasoning.
-    pub async fn thought(&self, text: impl Into<String>) -> Result<(), Error> {
-        let chunk = self.chunk(Stream::Thought, ContentBlock::text(text));
-        self.update(SessionUpdate::AgentThoughtChunk(chunk)).await
+    pub fn thought(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
+        self.say(Stream::Thought, ContentBlock::text(text))
+    }
+
+    fn say(&self, stream: Stream, content: ContentBlock) -> impl Future<Output = Result<(), Error>> + Send {
+        // Taken out where it is written: every future on the way would have room for a copy of its own.
+        let mut content = Some(content);
+        async move {
+            let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+                let Some(content) = content.take() else { return };
+                self.voice().write_piece(port, stream, content);
+            };
+            self.0.link.send(write).await
+        }
     }
 
     /// Starts a tool call, and shows it as pending. The guard that comes back ends it.
@@ -141,8 +128,15 @@ impl SessionHandle {
     }
 
     /// Sends any update. What the agreed version cannot say is said as well as it can be, and reported.
-    pub async fn update(&self, update: SessionUpdate) -> Result<(), Error> {
-        self.0.link.send(|_, port| self.write(port, |speaker, emit| speaker.say_owned(update, emit))).await
+    pub fn update(&self, update: SessionUpdate) -> impl Future<Output = Result<(), Error>> + Send {
+        let mut update = Some(update);
+        async move {
+            let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+                let Some(update) = update.take() else { return };
+                self.voice().write(port, update);
+            };
+            self.0.link.send(write).await
+        }
     }
 
     /// The same at once, for those who cannot wait: guards that are dropped.
@@ -151,25 +145,7 @@ impl SessionHandle {
     }
 
     pub(super) fn write_update(&self, port: &mut Port<'_, AgentRouter>, update: &SessionUpdate) {
-        self.write(port, |speaker, emit| speaker.say(update, emit));
-    }
-
-    fn write(
-        &self,
-        port: &mut Port<'_, AgentRouter>,
-        say: impl FnOnce(&mut Speaker, &mut dyn FnMut(&SessionUpdate)) -> Vec<&'static str>,
-    ) {
-        let mut voice = self.voice();
-        let Voice { speaker, message, .. } = &mut *voice;
-        let lost = say(speaker, &mut |update| {
-            if !matches!(update, SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)) {
-                *message = None;
-            }
-            port.peer.notify_prepared(&self.0.update_start, |writer| writer.value(update), "}}", port.out);
-        });
-        for what in lost {
-            port.lost(what);
-        }
+        self.voice().write_ref(port, update);
     }
 
     /// Waits until everything said so far is written.
@@ -234,48 +210,20 @@ impl SessionHandle {
     }
 
     pub(super) fn next_tool_id(&self) -> String {
-        let mut voice = self.voice();
-        voice.tools += 1;
-        format!("call_{}_{}", voice.prefix, voice.tools)
+        self.voice().next_tool_id()
     }
 
     pub(super) fn next_message_id(&self) -> MessageId {
-        let mut voice = self.voice();
-        voice.message = None;
-        voice.next_message_id()
+        self.voice().separate_message_id()
     }
 
-    fn chunk(&self, stream: Stream, content: ContentBlock) -> MessageChunk {
-        let mut voice = self.voice();
-        let id = match &voice.message {
-            Some((current, id)) if *current == stream => id.clone(),
-            _ => {
-                let id = voice.next_message_id();
-                voice.message = Some((stream, id.clone()));
-                id
-            }
-        };
-        MessageChunk { message_id: Some(id), ..MessageChunk::new(content) }
+    pub(super) fn rest(&self) {
+        self.voice().rest();
     }
 
     fn voice(&self) -> MutexGuard<'_, Voice> {
         self.0.voice.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Voice {
-    fn next_message_id(&mut self) -> MessageId {
-        self.messages += 1;
-        MessageId::from(format!("msg_{}_{}", self.prefix, self.messages))
-    }
-}
-
-/// Every update of a session begins with the same bytes; they are made once.
-fn update_start(session: &SessionId) -> Vec<u8> {
-    let mut start = br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"#.to_vec();
-    Writer::new(&mut start, Dialect::V1).value(session);
-    start.extend_from_slice(br#","update":"#);
-    start
 }
 
 impl std::fmt::Debug for SessionHandle {

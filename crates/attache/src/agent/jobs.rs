@@ -1,6 +1,7 @@
 //! Running: what a client asks that belongs to no open session, and the opening of sessions.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -77,7 +78,7 @@ async fn run_notices<A: Agent>(server: Arc<Server<A>>, link: Link<AgentRouter>) 
         })
         .await;
         if let Some(extension) = server.extensions.get(&*notice.method) {
-            let _ = catch_panic(extension(notice.params)).await;
+            let _ = catch_panic(pin!(extension(notice.params))).await;
         }
     }
 }
@@ -95,8 +96,9 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<J
 async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
     let Job { call, work, cancelled } = job;
     let _debt = Debt { link: link.clone(), call };
-    let mut work = std::pin::pin!(catch_panic(do_work(server, link, call, work, sessions)));
-    let mut cancel = std::pin::pin!(cancelled.raised());
+    let work = pin!(do_work(server, link, call, work, sessions));
+    let mut work = pin!(catch_panic(work));
+    let mut cancel = pin!(cancelled.raised());
     let result = poll_fn(|cx| {
         if let Poll::Ready(result) = work.as_mut().poll(cx) {
             return Poll::Ready(result.unwrap_or_else(|| Err(internal())));

@@ -9,6 +9,7 @@ mod serve;
 mod session;
 mod terminal;
 mod tool;
+mod voice;
 
 pub use ask::{Ask, Decision};
 pub use handle::{ClientInfo, SessionHandle, Turn};

@@ -213,9 +213,11 @@ impl AgentRouter {
         calls
     }
 
+    /// What a session has to do next; `Some(None)` when there will be nothing more. Whoever asks runs no turn any more.
     pub(crate) fn next_command(&mut self, session: &SessionId, waker: &Waker) -> Option<Option<Command>> {
         let is_closed = self.closed.is_some();
         let Some(slot) = self.sessions.get_mut(session) else { return Some(None) };
+        slot.running = None;
         let Some(command) = slot.commands.pop_front() else {
             if is_closed {
                 return Some(None);
@@ -242,12 +244,6 @@ impl AgentRouter {
         };
         self.free(change.call);
         Some(change)
-    }
-
-    pub(crate) fn turn_done(&mut self, session: &SessionId) {
-        if let Some(slot) = self.sessions.get_mut(session) {
-            slot.running = None;
-        }
     }
 
     fn charge(&mut self, call: Call, size: usize) {
@@ -280,6 +276,10 @@ impl AgentRouter {
             port.violation(Violation::UnknownSession);
             return port.refuse(call, &ErrorObject::session_not_found(session));
         };
+        if slot.commands.capacity() == 0 {
+            // Few sessions ever have two to do.
+            slot.commands.reserve_exact(1);
+        }
         slot.commands.push_back(command);
         if let Some(waker) = slot.waker.take() {
             waker.wake();

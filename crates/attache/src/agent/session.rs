@@ -1,9 +1,10 @@
 //! The task of one session: takes its commands in order, and runs one turn at a time.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::model::{
@@ -24,15 +25,12 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
     while let Some(command) = next_command(&handle).await {
         match command {
             Command::Prompt { call, request, cancelled } => {
+                // A turn that could say nothing yet would only take up memory.
+                handle.link().room().await;
                 // Boxed, so that a session at rest takes no room for the turn that it may have some day.
                 Box::pin(run_turn(&mut session, &handle, call, request, cancelled)).await;
-                handle.link().with(|router, _| router.turn_done(handle.id()));
             }
-            Command::SetOption(change) => {
-                let work = session.set_option(change.id.clone(), change.value.clone());
-                let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
-                let _ = answer_option_change(&handle, change, options).await;
-            }
+            Command::SetOption(change) => Box::pin(set_option(&mut session, &handle, change)).await,
             Command::Leave(left) => {
                 session.close().await;
                 drop(released);
@@ -57,6 +55,12 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
     }
     session.close().await;
     drop(released);
+}
+
+async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change: OptionChange) {
+    let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
+    let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
+    let _ = answer_option_change(handle, change, options).await;
 }
 
 /// When the task ends, however it ends, its session is gone and nobody waits for it.
@@ -105,8 +109,11 @@ async fn run_turn<S: Session>(
     }
     let prompt = Prompt { blocks: request.prompt };
     let turn = Turn::new(handle.clone(), cancelled.clone());
-    let work = catch_panic(session.prompt(turn, prompt));
-    let result = until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await;
+    let result = {
+        let work = pin!(session.prompt(turn, prompt));
+        let work = pin!(catch_panic(work));
+        until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await
+    };
     let result = match result {
         _ if cancelled.is_raised() => Ok(Stop::Cancelled),
         Some(Some(result)) => result,
@@ -117,8 +124,11 @@ async fn run_turn<S: Session>(
 }
 
 /// Runs `work` to its end; once cancelled, for the grace at most. `None` when it was given up.
-async fn until_cancelled<T>(work: impl Future<Output = T>, cancelled: &Flag, grace: std::time::Duration) -> Option<T> {
-    let mut work = pin!(work);
+async fn until_cancelled<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+    cancelled: &Flag,
+    grace: Duration,
+) -> Option<T> {
     let mut deadline = pin!(async {
         cancelled.raised().await;
         tokio::time::sleep(grace).await;
@@ -132,9 +142,9 @@ async fn until_cancelled<T>(work: impl Future<Output = T>, cancelled: &Flag, gra
     .await
 }
 
-/// Runs user code; `None` when it panicked. The panic message is on stderr already.
-pub(super) async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
+/// Runs user code; `None` when it panicked. The panic message is on stderr already. The code stays where it is: a future
+/// that is moved into another takes its room twice.
+pub(super) async fn catch_panic<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     std::future::poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
         Ok(Poll::Pending) => Poll::Pending,
@@ -178,6 +188,7 @@ impl TurnAnswer {
     }
 
     fn write_end(&self, port: &mut crate::link::Port<'_, AgentRouter>, result: Result<Stop, Error>) {
+        self.handle.rest();
         match (self.dialect, result) {
             (Dialect::V2, Ok(stop)) => {
                 self.handle.write_update(port, &SessionUpdate::State(StateUpdate::idle(stop)));

@@ -89,8 +89,8 @@ impl ToolCall {
     }
 
     /// Changes anything about the call.
-    pub async fn update(&self, update: ToolCallUpdate) -> Result<(), Error> {
-        self.handle.update(SessionUpdate::ToolCallUpdate(update.into())).await
+    pub fn update(&self, update: ToolCallUpdate) -> impl Future<Output = Result<(), Error>> + Send {
+        self.handle.update(SessionUpdate::ToolCallUpdate(update.into()))
     }
 
     /// An update of this call that changes nothing yet.
@@ -114,8 +114,7 @@ impl ToolCall {
     }
 
     async fn end(&mut self, status: ToolCallStatus) -> Result<(), Error> {
-        let update = self.ended(status);
-        self.update(update).await?;
+        self.update(self.ended(status)).await?;
         self.is_open = false;
         Ok(())
     }

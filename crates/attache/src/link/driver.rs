@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use attache_proto::frame::{Frame, Splitter};
-use attache_proto::json::RawJson;
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Event, Outcome, Side, Violation};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use attache_proto::rpc::{Event, Side, Violation};
+use tokio::io::{AsyncRead, ReadBuf};
 
+use super::outlet::Stays;
 use super::{Link, PRINTED, Router, State, Waiter};
 use crate::{Closed, Error, Limits, Report};
 
@@ -17,19 +17,9 @@ use crate::{Closed, Error, Limits, Report};
 pub(super) struct Driver<R: Router> {
     pub(super) link: Link<R>,
     pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
     pub(super) splitter: Splitter,
-    pub(super) writing: Vec<u8>,
-    pub(super) written: usize,
-    pub(super) needs_flush: bool,
     pub(super) read_done: bool,
     pub(super) knows_framing: bool,
-}
-
-/// Whether a connection whose outbox is empty goes on.
-enum Stays {
-    Open,
-    Closing,
 }
 
 impl<R: Router> Driver<R> {
@@ -55,8 +45,7 @@ impl<R: Router> Driver<R> {
             Poll::Ready(Ok(Stays::Closing)) => {
                 let closed = self.link.closed();
                 self.end(Closed::ByUs);
-                // The peer sees the end of our stream only when the writer is shut down.
-                let _ = ready!(Pin::new(&mut self.writer).poll_shutdown(cx));
+                ready!(self.poll_shutdown(cx));
                 Poll::Ready(closed.unwrap_or(Closed::ByUs))
             }
             Poll::Ready(Err(error)) => {
@@ -140,42 +129,19 @@ impl<R: Router> Driver<R> {
         Ok(())
     }
 
-    /// Writes all there is; then tells whether there may be more.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stays>> {
-        let stays = loop {
-            if self.written == self.writing.len() {
-                self.writing.clear();
-                self.written = 0;
-                let mut state = self.link.lock();
-                std::mem::swap(&mut self.writing, &mut state.out);
-                state.writing = self.writing.len();
-                if state.out.capacity() > 4 * self.link.limits().outbox {
-                    // A large message is through: its space is given back.
-                    state.out = Vec::new();
-                }
-                let stays = if state.closed.is_some() || state.closing { Stays::Closing } else { Stays::Open };
-                drop(state);
-                self.link.0.room.notify_waiters();
-                if self.writing.is_empty() {
-                    break stays;
-                }
-            }
-            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.writing[self.written..]))?;
-            if count == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.needs_flush = true;
-            self.written += count;
-            if self.written < self.writing.len() {
-                self.link.lock().writing = self.writing.len() - self.written;
-            }
-        };
-        if self.needs_flush {
-            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
-            self.needs_flush = false;
+        match &mut *self.link.outlet() {
+            Some(outlet) => outlet.poll_write(&self.link, cx),
+            None => Poll::Ready(Ok(Stays::Closing)),
         }
-        self.link.0.flushed.notify_waiters();
-        Poll::Ready(Ok(stays))
+    }
+
+    /// The peer sees the end of our stream only when the writer is shut down.
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut *self.link.outlet() {
+            Some(outlet) => outlet.poll_shutdown(cx).map(|_| ()),
+            None => Poll::Ready(()),
+        }
     }
 
     /// No more answers will come: everybody who waits for one is told why.
@@ -189,8 +155,8 @@ impl<R: Router> Driver<R> {
         state.router.closed(reason);
         drop(state);
         for waiter in waiting {
-            if let Waiter::Call(sender) = waiter {
-                let _ = sender.send(Err(Error::Closed(reason.clone())));
+            if let Waiter::Call(asked) = waiter {
+                asked.fail(Error::Closed(reason.clone()));
             }
         }
     }
@@ -214,6 +180,8 @@ impl<R: Router> Driver<R> {
 impl<R: Router> Drop for Driver<R> {
     fn drop(&mut self) {
         self.end(Closed::ByUs);
+        // Handles may outlive the task; the stream must not.
+        *self.link.outlet() = None;
     }
 }
 
@@ -235,8 +203,11 @@ impl<R: Router> State<R> {
                 Event::Notification { method, params } => {
                     router.notification(&mut port, &method, params, text.len());
                 }
-                Event::Answer { waiter: Waiter::Call(sender), outcome } => {
-                    let _ = sender.send(own(outcome));
+                Event::Answer { waiter: Waiter::Call(asked), outcome } => {
+                    let (method, tolerated) = asked.answer(outcome, port.dialect());
+                    for error in tolerated {
+                        port.violation(Violation::Tolerated { method, error });
+                    }
                 }
                 Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
                     router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
@@ -269,11 +240,4 @@ fn poll_append(
     // SAFETY: `ReadBuf` counts as filled only bytes that were written, and these lie behind the buffer's own.
     unsafe { buffer.set_len(buffer.len() + count) };
     Poll::Ready(Ok(count))
-}
-
-fn own(outcome: Outcome<'_>) -> Result<RawJson, Error> {
-    match outcome {
-        Ok(text) => Ok(RawJson::of_outcome(text)),
-        Err(error) => Err(Error::Refused(error)),
-    }
 }

@@ -5,11 +5,12 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
 };
 
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::{Process, start, tail::is_harmful};
+use super::{Hook, Process, start, tail::is_harmful};
 
 /// A program to launch, with its arguments, environment and working directory.
 ///
@@ -23,7 +24,7 @@ use super::{Process, start, tail::is_harmful};
 /// assert_eq!(command.to_string(), "npx some-agent '--log dir'");
 /// assert_eq!(command, Command::from(["npx", "some-agent", "--log dir"]).env("API_KEY", "secret"));
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
@@ -31,6 +32,7 @@ pub struct Command {
     clear_env: bool,
     cwd: Option<PathBuf>,
     stderr: Stderr,
+    hook: Option<Hook>,
 }
 
 /// Where a child's stderr goes.
@@ -53,6 +55,7 @@ impl Command {
             clear_env: false,
             cwd: None,
             stderr: Stderr::Keep,
+            hook: None,
         }
     }
 
@@ -91,11 +94,75 @@ impl Command {
         self
     }
 
+    /// Sets what runs in the child directly before the program is executed, for example to confine it.
+    ///
+    /// What ends the tree when we are gone runs beside the child, not in it, and is not confined. If the hook fails, the
+    /// program is not started. A later hook replaces an earlier one; two commands are equal if they share the hook.
+    ///
+    /// # Safety
+    ///
+    /// The hook runs between `fork` and `exec` in a copy of a program with several threads: it must not allocate, lock,
+    /// or do anything else that is not async-signal-safe. See [`pre_exec`](std::os::unix::process::CommandExt::pre_exec).
+    #[cfg(unix)]
+    #[must_use]
+    pub unsafe fn before_exec(mut self, hook: Arc<dyn Fn() -> io::Result<()> + Send + Sync>) -> Self {
+        self.hook = Some(hook);
+        self
+    }
+
     /// Starts the program and gives its process, its stdin and its stdout.
     ///
     /// Must be called in a tokio runtime with IO and time enabled. Returns when the program has been started or could
     /// not be.
     pub fn spawn(self) -> Result<(Process, ChildStdin, ChildStdout), LaunchError> {
+        let mut command = self.prepare()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(match self.stderr {
+            Stderr::Keep => Stdio::piped(),
+            Stderr::Inherit => Stdio::inherit(),
+        });
+        let (process, pipes) = start(command, self.hook.clone()).map_err(|error| self.explain(error))?;
+        let (stdin, stdout) = pipes.stdin.zip(pipes.stdout).expect("the command was made with stdin and stdout piped");
+        Ok((process, stdin, stdout))
+    }
+
+    /// Starts the program as in a terminal's window: without input, and with stdout and stderr in one pipe, so that
+    /// what it writes stays in order. [`Command::stderr`] does not count here, and there is no stderr tail.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use attache::process::Command;
+    /// use tokio::io::AsyncReadExt as _;
+    ///
+    /// let (mut process, mut output) = Command::from(["sh", "-c", "echo out; echo err >&2; echo out"]).spawn_merged()?;
+    /// let mut text = String::new();
+    /// output.read_to_string(&mut text).await?;
+    /// assert_eq!(text, "out\nerr\nout\n");
+    /// assert!(process.wait().await.success());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(unix)]
+    pub fn spawn_merged(self) -> Result<(Process, tokio::net::unix::pipe::Receiver), LaunchError> {
+        let mut command = self.prepare()?;
+        let launch = || {
+            let (output, input) = io::pipe()?;
+            command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+            let (process, _) = start(command, self.hook.clone())?;
+            Ok((process, tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?))
+        };
+        launch().map_err(|error| self.explain(error))
+    }
+
+    /// All that can be compared.
+    #[expect(clippy::type_complexity, reason = "it is only compared")]
+    fn parts(&self) -> (&OsStr, &[OsString], &[(OsString, OsString)], bool, Option<&Path>, Stderr) {
+        let Self { program, args, env, clear_env, cwd, stderr, hook: _ } = self;
+        (program, args, env, *clear_env, cwd.as_deref(), *stderr)
+    }
+
+    /// The command without its pipes.
+    fn prepare(&self) -> Result<std::process::Command, LaunchError> {
         if self.program.is_empty() {
             return Err(LaunchError::Empty);
         }
@@ -111,11 +178,7 @@ impl Command {
             command.current_dir(cwd);
         }
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(match self.stderr {
-            Stderr::Keep => Stdio::piped(),
-            Stderr::Inherit => Stdio::inherit(),
-        });
-        start(command).map_err(|error| self.explain(error))
+        Ok(command)
     }
 
     fn explain(&self, error: io::Error) -> LaunchError {
@@ -140,6 +203,18 @@ impl Command {
         std::env::split_paths(&search_path).map(|directory| directory.join(&self.program)).find(|path| path.is_file())
     }
 }
+
+impl PartialEq for Command {
+    fn eq(&self, other: &Self) -> bool {
+        let is_hook_shared = match (&self.hook, &other.hook) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_hook_shared && self.parts() == other.parts()
+    }
+}
+
+impl Eq for Command {}
 
 fn has_directory(program: &OsStr) -> bool {
     Path::new(program).components().nth(1).is_some() || Path::new(program).has_root()
@@ -168,7 +243,7 @@ impl fmt::Debug for Command {
             .field("clear_env", &self.clear_env)
             .field("cwd", &self.cwd)
             .field("stderr", &self.stderr)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

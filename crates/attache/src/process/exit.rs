@@ -26,6 +26,27 @@ impl ExitStatus {
     pub fn success(self) -> bool {
         self.code == Some(0)
     }
+
+    /// The name of the signal that ended it, if it is one of the common ones.
+    ///
+    /// ```
+    /// use attache::process::ExitStatus;
+    ///
+    /// assert_eq!(ExitStatus { code: None, signal: Some(9) }.signal_name(), Some("SIGKILL"));
+    /// ```
+    pub fn signal_name(self) -> Option<&'static str> {
+        self.signal.and_then(signal_name)
+    }
+}
+
+impl From<std::process::ExitStatus> for ExitStatus {
+    fn from(status: std::process::ExitStatus) -> Self {
+        #[cfg(unix)]
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        #[cfg(not(unix))]
+        let signal = None;
+        Self { code: status.code(), signal }
+    }
 }
 
 impl fmt::Display for ExitStatus {

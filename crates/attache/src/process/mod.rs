@@ -1,9 +1,16 @@
 //! Child processes that end together with everything they started.
 //!
-//! One implementation for agents, terminals and MCP servers. On Linux a [`Process`] is a tree: the child, its process
-//! group, and the descendants that left the group. It ends as a whole when it is shut down or dropped, and the child
-//! also ends when this program is killed. Elsewhere only the child (on Unix, its process group) is ended, and nothing
-//! is promised for the case that this program is killed.
+//! One implementation for agents, terminals and MCP servers. On Linux a [`Process`] is a tree: the child and all its
+//! descendants, also those in other process groups and sessions and those whose parents have ended. It ends as a whole
+//! when it is shut down or dropped, and also when this program ends in whatever way, SIGKILL included.
+//!
+//! To that end the child's parent is not this program but a small process in between, `attache-keeper`, which needs a
+//! mounted `/proc`. Three things are out of its reach: programs that run as another user (setuid), until they end by
+//! themselves; processes that were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`);
+//! and if the keeper itself is killed, only the child ends with it.
+//!
+//! Elsewhere only the child (on Unix, its process group) is ended, and nothing is promised for the case that this
+//! program is killed.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -23,6 +30,10 @@
 
 mod command;
 mod exit;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod keeper_proc;
 #[cfg_attr(target_os = "linux", path = "sys_linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "sys_other.rs")]
 mod sys;
@@ -30,10 +41,10 @@ mod tail;
 #[cfg(target_os = "linux")]
 mod tree;
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use tokio::{
-    process::{ChildStdin, ChildStdout},
+    process::{ChildStderr, ChildStdin, ChildStdout},
     sync::watch,
     time::timeout,
 };
@@ -91,15 +102,13 @@ impl Process {
     /// A child that leaves in time gets no signal, only the descendants it left behind do. If the future is dropped,
     /// the tree is ended at once.
     pub async fn shutdown(mut self, grace: Duration) -> ExitStatus {
-        // Descendants are looked for while their parents live, because an orphan no longer leads back to us.
-        self.child.note_descendants();
         let _ = timeout(grace, self.child.wait()).await;
-        self.child.note_descendants();
         if !self.child.is_gone() {
             self.child.terminate();
             let _ = timeout(grace, self.child.wait_all()).await;
         }
-        timeout(BURIAL, self.child.finish()).await.unwrap_or(ExitStatus::UNKNOWN)
+        let _ = timeout(BURIAL, self.child.finish()).await;
+        self.child.status()
     }
 }
 
@@ -109,20 +118,34 @@ impl fmt::Debug for Process {
     }
 }
 
+/// What runs in a child between fork and exec.
+type Hook = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+
+/// Our ends of a child's pipes, as far as it was given some.
+struct Pipes {
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+impl Pipes {
+    fn take(child: &mut tokio::process::Child) -> Self {
+        Self { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() }
+    }
+}
+
 /// Starts the command and the task that drains its stderr.
-fn start(command: std::process::Command) -> std::io::Result<(Process, ChildStdin, ChildStdout)> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(std::io::Error::other)?;
-    let (child, pipes) = sys::spawn(command)?;
+fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+    let (child, mut pipes) = sys::spawn(command, hook)?;
     let tail = Tail::default();
     let (ended, stderr) = watch::channel(());
-    // From here on a failure drops the process and thereby ends the child.
     let process = Process { child, tail: tail.clone(), stderr };
-    let pipes = pipes.into_async()?;
-    if let Some(stderr) = pipes.stderr {
+    if let Some(stderr) = pipes.stderr.take() {
         runtime.spawn(async move {
             tail.drain(stderr).await;
             drop(ended);
         });
     }
-    Ok((process, pipes.stdin, pipes.stdout))
+    Ok((process, pipes))
 }

@@ -5,38 +5,34 @@
 
 use std::{io, process::Command};
 
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-
-use super::ExitStatus;
+use super::{ExitStatus, Hook, Pipes};
 
 /// A child. Dropping it ends it.
 pub(super) struct Child {
     child: tokio::process::Child,
+    exit: Option<ExitStatus>,
 }
 
-/// Our ends of the child's pipes.
-pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: Option<ChildStderr>,
-}
-
-impl Pipes {
-    pub(super) fn into_async(self) -> io::Result<Self> {
-        Ok(self)
-    }
-}
-
-/// Starts a child with stdin and stdout piped.
-pub(super) fn spawn(command: Command) -> io::Result<(Child, Pipes)> {
-    let mut command = tokio::process::Command::from(command);
+/// Starts a child, on Unix in its own process group.
+pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, Pipes)> {
     #[cfg(unix)]
+    let command = with_group_and_hook(command, hook);
+    #[cfg(not(unix))]
+    drop(hook);
+    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let pipes = Pipes::take(&mut child);
+    Ok((Child { child, exit: None }, pipes))
+}
+
+#[cfg(unix)]
+fn with_group_and_hook(mut command: Command, hook: Option<Hook>) -> Command {
+    use std::os::unix::process::CommandExt as _;
     command.process_group(0);
-    let mut child = command.kill_on_drop(true).spawn()?;
-    let pipes = child.stdin.take().zip(child.stdout.take());
-    let (stdin, stdout) = pipes.expect("the command was made with stdin and stdout piped");
-    let stderr = child.stderr.take();
-    Ok((Child { child }, Pipes { stdin, stdout, stderr }))
+    if let Some(hook) = hook {
+        // SAFETY: whoever gave us the hook answers for what it does between fork and exec.
+        unsafe { command.pre_exec(move || hook()) };
+    }
+    command
 }
 
 impl Child {
@@ -45,7 +41,13 @@ impl Child {
     }
 
     pub(super) async fn wait(&mut self) -> ExitStatus {
-        self.child.wait().await.map_or(ExitStatus::UNKNOWN, exit_status)
+        let status = self.child.wait().await.map_or(ExitStatus::UNKNOWN, Into::into);
+        self.exit = Some(status);
+        status
+    }
+
+    pub(super) fn status(&self) -> ExitStatus {
+        self.exit.unwrap_or(ExitStatus::UNKNOWN)
     }
 
     pub(super) async fn wait_all(&mut self) {
@@ -56,20 +58,17 @@ impl Child {
         self.id().is_none()
     }
 
-    /// Descendants are not followed here.
-    pub(super) fn note_descendants(&mut self) {}
-
     /// Asks the process group to end. Windows has no polite way, so nothing is asked there.
     pub(super) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal(libc::SIGTERM);
     }
 
-    pub(super) async fn finish(mut self) -> ExitStatus {
+    pub(super) async fn finish(&mut self) {
         #[cfg(unix)]
         self.signal(libc::SIGKILL);
         let _ = self.child.start_kill();
-        self.wait().await
+        self.wait().await;
     }
 
     /// Signals the process group, while its leader has not been reaped and its id is therefore its own.
@@ -88,12 +87,4 @@ impl Drop for Child {
         // The child itself is ended and reaped by tokio, as `kill_on_drop` asks.
         self.signal(libc::SIGKILL);
     }
-}
-
-fn exit_status(status: std::process::ExitStatus) -> ExitStatus {
-    #[cfg(unix)]
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let signal = None;
-    ExitStatus { code: status.code(), signal }
 }

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The time in UTC, to the millisecond, as RFC 3339 has it.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+pub fn rfc3339(time: SystemTime) -> String {
     // A clock before 1970 is a clock that was never set.
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (year, month, day) = civil(since.as_secs() / 86_400);

@@ -1,0 +1,262 @@
+//! The commands of `attache agents`.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::catalog::{self, Installed, ROWS};
+use super::config::{self, Config, Entry, NAME_RULE};
+use super::registry::Registry;
+use super::{find, from_anywhere, probe, resolve};
+use crate::cli::{Agents, NamedAgent};
+use crate::connect::{Opening, here, until_interrupted};
+use crate::exit::{Code, Failure};
+use crate::visible::{self, one_line};
+use crate::{auth, connect};
+
+/// Does what one of the commands asks for.
+pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
+    match command {
+        Agents::List { json, registry: Some(place) } => list_registry(&place, json),
+        Agents::List { json, registry: None } => list(json),
+        Agents::Add { name, command, env, registry, default } => add(&name, command, env, registry.as_deref(), default),
+        Agents::Remove { name } => remove(&name),
+        Agents::Show { name, json } => show(&name, json),
+        Agents::Login { agent } => until_interrupted(login(&agent)).await,
+        Agents::Logout { agent } => until_interrupted(logout(&agent)).await,
+        Agents::Probe { agent, json } => until_interrupted(probe::probe(&agent, json)).await,
+    }
+}
+
+/// An agent that can be named.
+#[derive(Serialize)]
+struct Known<'a> {
+    name: &'a str,
+    source: &'static str,
+    default: bool,
+    installed: Installed,
+    command: Vec<String>,
+    /// Names only: the values are often secrets.
+    env: Vec<&'a str>,
+    description: Option<&'a str>,
+}
+
+fn known(config: &Config) -> Vec<Known<'_>> {
+    let is_default = |name: &str| config.default.as_deref() == Some(name);
+    let own = config.agents.iter().map(|(name, entry)| Known {
+        name,
+        source: "own",
+        default: is_default(name),
+        installed: catalog::installed(&entry.command),
+        command: entry.command.clone(),
+        env: entry.env.keys().map(String::as_str).collect(),
+        description: entry.description.as_deref(),
+    });
+    let built_in = ROWS.iter().filter(|row| !config.agents.contains_key(row.name)).map(|row| {
+        let (command, installed) = row.command();
+        let (name, description) = (row.name, Some(row.title));
+        Known { name, source: "built_in", default: is_default(name), installed, command, env: Vec::new(), description }
+    });
+    own.chain(built_in).collect()
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let config = Config::read()?;
+    let known = known(&config);
+    if json {
+        return print_lines(known.iter().map(visible::json));
+    }
+    let rows = known.iter().map(|agent| {
+        let mark = if agent.default { "*" } else { "" };
+        let command = attache::process::Command::from(agent.command.clone()).to_string();
+        [format!("{}{mark}", agent.name), installed_word(agent.installed).into(), command]
+    });
+    print_table(&["NAME", "INSTALLED", "COMMAND"], &rows.collect::<Vec<_>>())
+}
+
+fn installed_word(installed: Installed) -> &'static str {
+    match installed {
+        Installed::Yes => "yes",
+        Installed::OnDemand => "on demand",
+        Installed::No => "no",
+    }
+}
+
+fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
+    let registry = Registry::read(place)?;
+    if registry.skipped > 0 {
+        eprintln!("note: entries of the registry that make no sense, and are left out: {}", registry.skipped);
+    }
+    if json {
+        return print_lines(registry.agents.iter().map(|agent| {
+            visible::json(&serde_json::json!({
+                "id": agent.id, "name": agent.name, "version": agent.version,
+                "description": agent.description, "ways": agent.ways(),
+            }))
+        }));
+    }
+    let rows = registry.agents.iter().map(|agent| {
+        let ways = agent.ways().join(", ");
+        [agent.id.clone(), one_line(&agent.version), ways, one_line(&agent.name), one_line(&agent.description)]
+    });
+    print_table(&["NAME", "VERSION", "BY", "TITLE", "DESCRIPTION"], &rows.collect::<Vec<_>>())
+}
+
+fn add(
+    name: &str,
+    command: Vec<String>,
+    env: Vec<(String, String)>,
+    registry: Option<&str>,
+    default: bool,
+) -> Result<(), Failure> {
+    if !config::is_name(name) {
+        return Err(Failure::usage(format!("`{}`: {NAME_RULE}", one_line(name))));
+    }
+    let mut entry = match (registry, command.is_empty()) {
+        (Some(place), _) => Some(Registry::read(place)?.find(name)?.entry()?),
+        (None, false) => Some(Entry { command: from_anywhere(&command)?, ..Entry::default() }),
+        // Only what is known already is meant: it becomes the default.
+        (None, true) if default && env.is_empty() => None,
+        (None, true) => {
+            let hint = format!("`attache agents add {name} -- COMMAND`, or take it from a registry with `--registry`");
+            return Err(Failure::usage(format!("what is the command of `{name}`?\nhint: {hint}")));
+        }
+    };
+    if let Some(entry) = &mut entry {
+        entry.env.extend(env);
+    } else {
+        find(name, &Config::read()?)?;
+    }
+    let replaced = config::edit(|document| {
+        if default {
+            document["default"] = toml_edit::value(name);
+        }
+        entry.as_ref().map(|entry| config::put(document, name, entry)).transpose()
+    })?;
+    let path = config::path()?;
+    match (&entry, replaced) {
+        (Some(entry), Some(replaced)) => {
+            let verb = if replaced { "replaced" } else { "added" };
+            let command = attache::process::Command::from(entry.command.clone());
+            eprintln!("{verb} `{name}` in {}: {command}", path.display());
+            if catalog::installed(&entry.command) == Installed::No {
+                eprintln!("note: its program is not there yet");
+            }
+        }
+        _ => eprintln!("`{name}` is the default now, in {}", path.display()),
+    }
+    Ok(())
+}
+
+fn remove(name: &str) -> Result<(), Failure> {
+    // Looked at first, so that nothing is written when there is nothing to remove.
+    if !Config::read()?.agents.contains_key(name) {
+        let built_in = ROWS.iter().any(|row| row.name == name);
+        let why = if built_in { "it is built in" } else { "`attache agents list` has all of them" };
+        return Err(Failure::new(Code::NotFound, format!("no agent `{}` in agents.toml\nhint: {why}", one_line(name))));
+    }
+    let stays = ROWS.iter().any(|row| row.name == name);
+    let was_default = config::edit(|document| {
+        config::take(document, name);
+        let is_default = document.get("default").and_then(|value| value.as_str()) == Some(name);
+        if is_default && !stays {
+            document.remove("default");
+        }
+        Ok(is_default)
+    })?;
+    eprintln!("removed `{name}`");
+    match (stays, was_default) {
+        (true, _) => eprintln!("note: the built-in agent of that name is used from now on"),
+        (false, true) => eprintln!("note: it was the default; there is none now"),
+        (false, false) => {}
+    }
+    Ok(())
+}
+
+fn show(name: &str, json: bool) -> Result<(), Failure> {
+    let config = Config::read()?;
+    let spec = find(name, &config)?;
+    let known = known(&config).into_iter().find(|agent| agent.name == name);
+    let known = known.ok_or_else(|| Failure::new(Code::NotFound, format!("no agent `{name}`")))?;
+    let state: Vec<String> = spec.state.iter().map(|path| path.display().to_string()).collect();
+    if json {
+        let mut object = serde_json::to_value(&known).unwrap_or_default();
+        object["state"] = state.into();
+        object["login"] = spec.login_hint.into();
+        object["install"] = spec.install_hint.into();
+        return print_lines([visible::json(&object)].into_iter());
+    }
+    let source = if known.source == "own" { "agents.toml" } else { "built in" };
+    let mut rows = vec![
+        ("name", format!("{name}{}", if known.default { " (default)" } else { "" })),
+        ("from", source.into()),
+        ("command", spec.command().to_string()),
+        ("installed", installed_word(known.installed).into()),
+    ];
+    rows.extend(known.description.map(|text| ("what", one_line(text))));
+    rows.extend(known.env.iter().map(|variable| ("env", format!("{}=…", one_line(variable)))));
+    rows.extend(state.iter().map(|path| ("state", one_line(path))));
+    rows.extend(spec.login_hint.map(|text| ("login", text.into())));
+    rows.extend(spec.install_hint.map(|text| ("install", text.into())));
+    print_pairs(&rows)
+}
+
+async fn login(agent: &NamedAgent) -> Result<(), Failure> {
+    let spec = resolve(agent.name.as_deref(), &agent.command)?;
+    let cwd = here()?;
+    let opening = Opening::new(&spec, &cwd, agent.protocol);
+    let connection = connect::start(connect::client(), &opening).await?;
+    let method = auth::choose(&connection, &spec, agent.auth.as_deref()).await?;
+    if let Some(connection) = auth::authenticate(connection, &opening, &method).await? {
+        connection.shutdown().await;
+    }
+    eprintln!("logged in to `{}`", spec.name);
+    Ok(())
+}
+
+async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
+    let spec = resolve(agent.name.as_deref(), &agent.command)?;
+    let cwd = here()?;
+    let connection = connect::start(connect::client(), &Opening::new(&spec, &cwd, agent.protocol)).await?;
+    let done = auth::logout(&connection, &spec).await;
+    connection.shutdown().await;
+    done?;
+    eprintln!("logged out of `{}`", spec.name);
+    Ok(())
+}
+
+/// Prints lines of data. A reader who has seen enough is no failure.
+pub(crate) fn print_lines(lines: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let write = || {
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()
+    };
+    match write() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Code::Agent, format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints what belongs together on a line each, with a word before it.
+pub(crate) fn print_pairs(rows: &[(&str, String)]) -> Result<(), Failure> {
+    print_lines(rows.iter().map(|(word, text)| format!("{word:<12}{text}")))
+}
+
+fn print_table<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> Result<(), Failure> {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].len()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |cells: [&str; N]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
+        padded.collect::<String>().trim_end().to_owned()
+    };
+    let rows = rows.iter().map(|row| line(row.each_ref().map(String::as_str)));
+    print_lines([line(*head)].into_iter().chain(rows))
+}

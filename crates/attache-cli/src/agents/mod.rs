@@ -1,0 +1,198 @@
+//! Agents by name: which there are, how they are started, and the commands about them.
+
+pub(crate) mod catalog;
+mod commands;
+pub(crate) mod config;
+mod probe;
+mod registry;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use attache::process::Command;
+
+use crate::connect::here;
+use crate::exit::{Code, Failure};
+use crate::visible::visible;
+use catalog::{Installed, ROWS};
+use config::Config;
+
+pub(crate) use commands::{print_lines, run};
+
+/// How an agent is started.
+#[derive(Clone)]
+pub(crate) struct AgentSpec {
+    /// What it is called: its name, or the file name of the program of a command that was given.
+    pub(crate) name: String,
+    /// Whether `name` is one that `--agent` takes.
+    pub(crate) named: bool,
+    /// The program and its arguments; never empty.
+    pub(crate) words: Vec<String>,
+    /// Variables for its environment; often secrets.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Where it keeps its state, as far as is known. Not all of these paths have to exist.
+    pub(crate) state: Vec<PathBuf>,
+    /// How to log in outside of the protocol.
+    pub(crate) login_hint: Option<&'static str>,
+    /// How to install it.
+    pub(crate) install_hint: Option<&'static str>,
+}
+
+impl AgentSpec {
+    fn new(name: &str, named: bool, words: Vec<String>, env: BTreeMap<String, String>) -> Self {
+        let row = catalog::row_of(name, &words);
+        AgentSpec {
+            name: name.into(),
+            named,
+            state: catalog::state(name, &words),
+            login_hint: row.and_then(|row| row.login),
+            install_hint: row.map(|row| row.install),
+            words,
+            env,
+        }
+    }
+
+    /// The command that starts it.
+    pub(crate) fn command(&self) -> Command {
+        let command = Command::from(self.words.clone());
+        self.env.iter().fold(command, |command, (name, value)| command.env(name, value))
+    }
+
+    /// Whether it is fetched when it is started, which can take its time.
+    pub(crate) fn is_fetched(&self) -> bool {
+        catalog::installed(&self.words) == Installed::OnDemand
+    }
+
+    /// What to type to log in by the method with this id.
+    pub(crate) fn typed_login(&self, id: &str) -> String {
+        // The id is the agent's word, and is not to become more than a word in somebody's shell.
+        let id = Command::new(id);
+        match self.named {
+            true => format!("attache agents login {} --auth {id}", self.name),
+            false => format!("attache agents login --auth {id} -- {}", Command::from(self.words.clone())),
+        }
+    }
+}
+
+/// Finds the agent that is meant: a command, else a name, else `ATTACHE_AGENT`, else the default of agents.toml.
+///
+/// A name is never taken for a command: what a script puts there is not to become a program.
+pub(crate) fn resolve(name: Option<&str>, command: &[String]) -> Result<AgentSpec, Failure> {
+    if let Some(program) = command.first() {
+        let name = Path::new(program).file_name().unwrap_or(program.as_ref()).to_string_lossy();
+        return Ok(AgentSpec::new(&visible(&name), false, from_anywhere(command)?, BTreeMap::new()));
+    }
+    let variable = std::env::var_os("ATTACHE_AGENT").map(|name| name.to_string_lossy().into_owned());
+    meant(name, variable.as_deref(), &Config::read()?)
+}
+
+fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<AgentSpec, Failure> {
+    let from = |source: &str, failure: Failure| Failure::new(failure.code, format!("{source}: {failure}"));
+    match (name, variable.filter(|name| !name.is_empty()), &config.default) {
+        (Some(name), _, _) => find(name, config),
+        (None, Some(name), _) => find(name, config).map_err(|failure| from("ATTACHE_AGENT", failure)),
+        (None, None, Some(name)) => find(name, config).map_err(|failure| from("the default in agents.toml", failure)),
+        (None, None, None) => Err(none_named(config)),
+    }
+}
+
+/// The command with its program as a full path if it is a path: it is to be the same program wherever it is started.
+fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
+    let mut words = command.to_vec();
+    if let Some(program) = words.first_mut().filter(|program| program.contains('/') && !program.starts_with('/')) {
+        let path = here()?.join(program.trim_start_matches("./")).into_os_string();
+        *program = path.into_string().map_err(|_| Failure::usage("the path of this directory is not UTF-8"))?;
+    }
+    Ok(words)
+}
+
+/// Finds an agent by its name; an entry of agents.toml comes before the catalog.
+fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
+    if let Some(entry) = config.agents.get(name) {
+        return Ok(AgentSpec::new(name, true, entry.command.clone(), entry.env.clone()));
+    }
+    if let Some(row) = ROWS.iter().find(|row| row.name == name) {
+        return Ok(AgentSpec::new(name, true, row.command().0, BTreeMap::new()));
+    }
+    let shown = visible(name);
+    if name.contains(|c: char| c == '/' || c.is_whitespace()) {
+        let what = format!("`{shown}` is no name of an agent");
+        return Err(Failure::usage(format!("{what}\nhint: a command to run as the agent is written after `--`")));
+    }
+    let names = config.agents.keys().map(String::as_str);
+    let near = catalog::suggestions(name, names.chain(ROWS.iter().map(|row| row.name)));
+    let mut message = format!("no agent `{shown}`");
+    if !near.is_empty() {
+        message.push_str(&format!("\nhint: did you mean `{}`?", near.join("`, `")));
+    }
+    message
+        .push_str("\nhint: `attache agents list` has all names; a command to run as the agent is written after `--`");
+    Err(Failure::new(Code::NotFound, message))
+}
+
+/// What to say to someone who named no agent.
+fn none_named(config: &Config) -> Failure {
+    let own = config.agents.keys().map(String::as_str);
+    let known = ROWS.iter().filter(|row| row.command().1 == Installed::Yes).map(|row| row.name);
+    let mut there: Vec<&str> = own.chain(known).collect();
+    there.sort_unstable();
+    there.dedup();
+    let hint = match there.first() {
+        Some(first) => format!(
+            "hint: installed here: {}\nhint: name one with `--agent {first}`, or for good with `attache agents add {first} --default`",
+            there.join(", "),
+        ),
+        None => "hint: none of the well-known agents is installed; `attache agents list` has them\n\
+                 hint: name one with `--agent NAME`, or write a command to run as the agent after `--`"
+            .into(),
+    };
+    Failure::usage(format!("which agent?\n{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_own_entry_comes_before_the_catalog() {
+        let config = Config::parse("[agents.claude]\ncommand = ['my-claude', '-x']\nenv = { K = 'v' }").unwrap();
+        let spec = find("claude", &config).unwrap();
+        assert_eq!(spec.command().to_string(), "my-claude -x");
+        assert_eq!(spec.command(), Command::from(["my-claude", "-x"]).env("K", "v"));
+        assert_eq!(spec.typed_login("x; y"), "attache agents login claude --auth 'x; y'");
+    }
+
+    #[test]
+    fn a_name_is_never_a_command() {
+        let code = |name| find(name, &Config::default()).map(|_| ()).unwrap_err();
+        assert_eq!(code("./agent").code, Code::Usage);
+        assert_eq!(code("sh -c x").code, Code::Usage);
+        assert_eq!(code("sh").code, Code::NotFound);
+        let failure = code("claud\u{1b}e");
+        assert_eq!(failure.code, Code::NotFound);
+        assert!(failure.message.starts_with("no agent `claud␛e`\nhint: did you mean `claude`?"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_said_nearest_wins() {
+        let config = Config::parse("default = 'codex'").unwrap();
+        let name = |name, variable, config: &Config| meant(name, variable, config).map(|spec| spec.name);
+        assert_eq!(name(Some("claude"), Some("gemini"), &config).unwrap(), "claude");
+        assert_eq!(name(None, Some("gemini"), &config).unwrap(), "gemini");
+        assert_eq!(name(None, Some(""), &config).unwrap(), "codex");
+        let failure = name(None, Some("gemni"), &config).unwrap_err();
+        assert_eq!(failure.code, Code::NotFound);
+        assert!(failure.message.starts_with("ATTACHE_AGENT: no agent `gemni`"), "{failure}");
+        let config = Config::parse("[agents.mine]\ncommand = ['x']").unwrap();
+        let failure = name(None, None, &config).unwrap_err();
+        assert_eq!(failure.code, Code::Usage);
+        assert!(failure.message.contains("mine") && failure.message.contains("--agent"), "{failure}");
+    }
+
+    #[test]
+    fn a_command_is_named_by_its_program() {
+        let spec = resolve(Some("ignored"), &["/opt/my agent".into(), "--acp".into()]).unwrap();
+        assert_eq!(spec.name, "my agent");
+        assert_eq!(spec.typed_login("x"), "attache agents login --auth x -- '/opt/my agent' --acp");
+    }
+}

@@ -1,0 +1,269 @@
+//! Registries: lists of agents, with how to get them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::catalog;
+use super::config::{Entry, is_name, is_variable};
+use crate::exit::{Code, Failure};
+use crate::visible::{one_line, visible};
+
+/// The public registry has some hundred kilobytes.
+const MAX_SIZE: u64 = 8 * 1024 * 1024;
+
+/// How long fetching one may take altogether.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a registry lists.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub(crate) agents: Vec<Listed>,
+    /// How many entries were not understood.
+    pub(crate) skipped: usize,
+}
+
+/// An agent as a registry lists it. All texts are someone else's.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) distribution: Distribution,
+}
+
+/// The ways to get an agent.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Distribution {
+    pub(crate) npx: Option<Package>,
+    pub(crate) uvx: Option<Package>,
+    #[serde(default)]
+    pub(crate) binary: BTreeMap<String, Binary>,
+}
+
+/// A package that a package runner fetches and starts.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    package: String,
+    /// Its program, where it has several.
+    cmd: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+/// An archive that has to be unpacked.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Binary {
+    archive: String,
+    cmd: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+impl Registry {
+    /// Reads a registry from a file or a URL.
+    pub(crate) fn read(place: &str) -> Result<Registry, Failure> {
+        let cannot =
+            |what: &str| Failure::usage(format!("cannot read the registry `{}`: {}", visible(place), visible(what)));
+        let bytes = match place.contains("://") {
+            true => fetch(place).map_err(|what| cannot(&what))?,
+            false => {
+                let mut bytes = Vec::new();
+                let file = File::open(place).map_err(|error| cannot(&error.to_string()))?;
+                file.take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error.to_string()))?;
+                bytes
+            }
+        };
+        if bytes.len() as u64 > MAX_SIZE {
+            return Err(cannot("it is longer than 8 MiB"));
+        }
+        Registry::parse(&bytes).map_err(|what| cannot(&what))
+    }
+
+    /// An entry that is not understood is left out: the others are no worse for it.
+    fn parse(bytes: &[u8]) -> Result<Registry, String> {
+        #[derive(Deserialize)]
+        struct Wire {
+            agents: Vec<serde_json::Value>,
+        }
+        let wire: Wire = serde_json::from_slice(bytes).map_err(|error| format!("it is no registry: {error}"))?;
+        let all = wire.agents.len();
+        let agents: Vec<Listed> = wire
+            .agents
+            .into_iter()
+            .filter_map(|agent| serde_json::from_value(agent).ok())
+            .filter(Listed::is_sound)
+            .collect();
+        Ok(Registry { skipped: all - agents.len(), agents })
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Result<&Listed, Failure> {
+        self.agents.iter().find(|agent| agent.id == id).ok_or_else(|| {
+            let near = catalog::suggestions(id, self.agents.iter().map(|agent| agent.id.as_str()));
+            let hint = match near.is_empty() {
+                true => "`attache agents list --registry …` has all of them".into(),
+                false => format!("did you mean `{}`?", near.join("`, `")),
+            };
+            Failure::new(Code::NotFound, format!("no agent `{}` in the registry\nhint: {hint}", visible(id)))
+        })
+    }
+}
+
+impl Listed {
+    /// Whether its id can be a name here, and nothing in it passes for an option of the package runner.
+    fn is_sound(&self) -> bool {
+        let packages = [&self.distribution.npx, &self.distribution.uvx].into_iter().flatten();
+        let option = |word: &str| word.is_empty() || word.starts_with('-');
+        let sound = |package: &Package| {
+            !option(&package.package)
+                && !package.cmd.as_deref().is_some_and(option)
+                && package.env.keys().all(|name| is_variable(name))
+        };
+        is_name(&self.id) && packages.into_iter().all(sound)
+    }
+
+    /// The command that starts it here: by a package runner, or its program if that is installed.
+    pub(crate) fn entry(&self) -> Result<Entry, Failure> {
+        let Distribution { npx, uvx, binary } = &self.distribution;
+        let binary = binary.get(&platform());
+        let (command, env) = if let Some(package) = npx {
+            (package.words(&["npx", "-y"], "--package"), &package.env)
+        } else if let Some(package) = uvx {
+            (package.words(&["uvx"], "--from"), &package.env)
+        } else if let Some(binary) = binary {
+            (self.installed(binary)?, &binary.env)
+        } else {
+            let what = format!("`{}` is not to be had for {}", self.id, platform());
+            return Err(Failure::new(Code::NotFound, format!("{what}\nhint: {}", self.by_hand())));
+        };
+        let description = Some(one_line(&self.description)).filter(|text| !text.is_empty());
+        Ok(Entry { command, env: env.clone(), description })
+    }
+
+    fn installed(&self, binary: &Binary) -> Result<Vec<String>, Failure> {
+        let program = binary.cmd.rsplit(['/', '\\']).next().unwrap_or_default();
+        if program.is_empty() || catalog::on_path(program).is_none() {
+            let what = format!("`{}` has to be installed by hand: it comes as an archive", self.id);
+            let archive = one_line(&binary.archive);
+            return Err(Failure::new(Code::NotFound, format!("{what}, {archive}\nhint: {}", self.by_hand())));
+        }
+        Ok(std::iter::once(program.to_owned()).chain(binary.args.iter().cloned()).collect())
+    }
+
+    fn by_hand(&self) -> String {
+        format!("install it, then `attache agents add {} -- COMMAND`", self.id)
+    }
+
+    /// The ways to get it, in short.
+    pub(crate) fn ways(&self) -> Vec<&'static str> {
+        let Distribution { npx, uvx, binary } = &self.distribution;
+        let ways = [("npx", npx.is_some()), ("uvx", uvx.is_some()), ("binary", binary.contains_key(&platform()))];
+        ways.into_iter().filter(|(_, there)| *there).map(|(way, _)| way).collect()
+    }
+}
+
+impl Package {
+    fn words(&self, runner: &[&str], from: &str) -> Vec<String> {
+        let mut words: Vec<String> = runner.iter().map(|word| (*word).into()).collect();
+        match &self.cmd {
+            Some(program) => words.extend([from.into(), self.package.clone(), program.clone()]),
+            None => words.push(self.package.clone()),
+        }
+        words.extend(self.args.iter().cloned());
+        words
+    }
+}
+
+/// What registries call this machine.
+fn platform() -> String {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    format!("{system}-{}", std::env::consts::ARCH)
+}
+
+/// Fetches a document. What is not encrypted is only taken from this machine.
+fn fetch(address: &str) -> Result<Vec<u8>, String> {
+    let uri: ureq::http::Uri = address.parse().map_err(|_| "it is no URL".to_owned())?;
+    let plain = match (uri.scheme_str(), uri.host()) {
+        (Some("https"), Some(_)) => false,
+        (Some("http"), Some("localhost" | "127.0.0.1" | "[::1]")) => true,
+        _ => return Err("only https is fetched, and http from this machine".into()),
+    };
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).https_only(!plain);
+    // A document of this machine is not to send us elsewhere, and is not to be asked of a proxy.
+    let config = if plain { config.max_redirects(0).proxy(None) } else { config.max_redirects(5) };
+    let mut answer = ureq::Agent::new_with_config(config.build()).get(uri).call().map_err(|error| error.to_string())?;
+    if !answer.status().is_success() {
+        return Err(format!("the server answered {}", answer.status()));
+    }
+    answer.body_mut().with_config().limit(MAX_SIZE).read_to_vec().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(agents: &str) -> Registry {
+        Registry::parse(format!(r#"{{"version":"1.0.0","agents":[{agents}],"extensions":[]}}"#).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn packages_become_commands() {
+        let rows = [
+            (r#""npx":{"package":"@a/b@1.0.0","args":["--acp"]}"#, "npx -y @a/b@1.0.0 --acp"),
+            (r#""npx":{"package":"@a/b@1","cmd":"b"}"#, "npx -y --package @a/b@1 b"),
+            (r#""uvx":{"package":"b@1","args":["serve"]}"#, "uvx b@1 serve"),
+            (r#""uvx":{"package":"b","cmd":"c","args":["x y"]}"#, "uvx --from b c x y"),
+            (r#""uvx":{"package":"u"},"npx":{"package":"n","env":{"A":"1"}}"#, "npx -y n"),
+        ];
+        for (distribution, expected) in rows {
+            let registry = registry(&format!(r#"{{"id":"x","name":"X","distribution":{{{distribution}}}}}"#));
+            assert_eq!(registry.find("x").unwrap().entry().unwrap().command.join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn an_archive_is_named_and_not_fetched() {
+        let target =
+            format!(r#""{}":{{"archive":"https://x.example/a.tgz","cmd":"./no-such-program-here"}}"#, platform());
+        let registry = registry(&format!(r#"{{"id":"x","distribution":{{"binary":{{{target}}}}}}}"#));
+        let failure = registry.find("x").unwrap().entry().unwrap_err();
+        assert_eq!(failure.code, Code::NotFound);
+        assert!(failure.message.contains("https://x.example/a.tgz"), "{failure}");
+        assert!(failure.message.contains("attache agents add x -- COMMAND"), "{failure}");
+    }
+
+    #[test]
+    fn entries_that_make_no_sense_are_left_out() {
+        let good = r#"{"id":"good","distribution":{"npx":{"package":"p"}}}"#;
+        let bad = [
+            r#"{"id":"Bad Id","distribution":{}}"#,
+            r#"{"id":"a","distribution":{"npx":{"package":"--call=evil"}}}"#,
+            r#"{"id":"a","distribution":{"npx":{"package":"p","cmd":"-c"}}}"#,
+            r#"{"id":"a","distribution":{"npx":{"package":"p","env":{"A=B":"x"}}}}"#,
+            r#"{"id":"a"}"#,
+            "7",
+        ];
+        let registry = registry(&format!("{good},{}", bad.join(",")));
+        assert_eq!((registry.agents.len(), registry.skipped), (1, bad.len()));
+        assert_eq!(registry.find("god").unwrap_err().code, Code::NotFound);
+        assert!(Registry::parse(b"[]").is_err());
+    }
+
+    #[test]
+    fn only_safe_addresses_are_fetched() {
+        for address in ["http://example.com/r.json", "ftp://127.0.0.1/r", "file:///etc/passwd", "http://", "https://"] {
+            assert!(fetch(address).is_err(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Starting an agent and greeting it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use attache::model::Capability;
+use attache::process::LaunchError;
+use attache::trace::Tap;
+use attache::{Client, Connection, Error, Protocol};
+use attache_host::sandbox::Sandbox;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::agents::AgentSpec;
+use crate::cli::Version;
+use crate::exit::{Code, Failure};
+
+/// How long an agent may take to answer when it is started.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same for an agent that is fetched from a package registry when it is first started.
+const FETCH_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How an agent is to be started.
+pub(crate) struct Opening<'a> {
+    pub(crate) spec: &'a AgentSpec,
+    /// Where its process works.
+    pub(crate) cwd: &'a Path,
+    pub(crate) protocol: Version,
+    /// Where every message is written down.
+    pub(crate) trace: Option<Tap>,
+    /// What confines it.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// How long it may take to answer.
+    pub(crate) patience: Duration,
+}
+
+impl<'a> Opening<'a> {
+    /// An opening without a trace, with the usual patience.
+    pub(crate) fn new(spec: &'a AgentSpec, cwd: &'a Path, protocol: Version) -> Self {
+        let patience = if spec.is_fetched() { FETCH_PATIENCE } else { PATIENCE };
+        Opening { spec, cwd, protocol, trace: None, sandbox: None, patience }
+    }
+}
+
+/// A client that offers nothing yet, under our name.
+pub(crate) fn client() -> Client {
+    Client::new("attache", env!("CARGO_PKG_VERSION"))
+}
+
+/// Starts an agent and greets it. Dropping the future ends the agent.
+pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Connection, Failure> {
+    let Opening { spec, cwd, protocol, trace, sandbox, patience } = opening;
+    let protocol = match protocol {
+        Version::Auto => Protocol::Auto,
+        Version::V1 => Protocol::V1,
+        Version::V2 => Protocol::V2,
+    };
+    // Offered even where there is no terminal now: it is the offer that makes agents tell how to log in.
+    let offer_login =
+        |offered: &mut attache::model::ClientCapabilities| offered.auth.terminal = Some(Capability::new());
+    let mut client = client.protocol(protocol).capabilities(offer_login);
+    if let Some(tap) = trace {
+        client = client.trace(tap.clone());
+    }
+    let mut command = spec.command().cwd(*cwd);
+    if let Some(sandbox) = sandbox {
+        command = sandbox.confine(command);
+    }
+    match tokio::time::timeout(*patience, client.launch(command)).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(not_started(spec, error)),
+        Err(_) => {
+            let what = format!("`{}` did not answer within {patience:?}", spec.command());
+            Err(Failure::new(Code::Timeout, format!("{what}\nhint: does it speak the Agent Client Protocol?")))
+        }
+    }
+}
+
+fn not_started(spec: &AgentSpec, error: Error) -> Failure {
+    let hint = match &error {
+        Error::Launch(failure) => match (&failure.error, spec.install_hint, spec.login_hint) {
+            (Some(LaunchError::NotFound { .. }), Some(install), _) => Some(format!("\nhint: to install it: {install}")),
+            (None, _, Some(login)) => Some(format!("\nhint: if it wants a login: `{login}`")),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut failure = Failure::from(error);
+    failure.message.push_str(&hint.unwrap_or_default());
+    failure
+}
+
+/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end.
+pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let listen =
+        |kind| signal(kind).map_err(|error| Failure::new(Code::Agent, format!("cannot wait for signals: {error}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    tokio::select! {
+        done = work => done,
+        _ = interrupt.recv() => Err(Failure::new(Code::Interrupted, "interrupted")),
+        _ = terminate.recv() => Err(Failure::new(Code::Terminated, "terminated")),
+    }
+}
+
+/// The directory to work in: this one, or the current one. Absolute, without links.
+pub(crate) fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = path.unwrap_or(Path::new("."));
+    let unusable = |what: &str| Failure::usage(format!("`{}` {what}", path.display()));
+    let found = path.canonicalize().map_err(|error| unusable(&format!("cannot be used: {error}")))?;
+    if found.is_dir() { Ok(found) } else { Err(unusable("is not a directory")) }
+}
+
+/// The current directory.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_that_says_nothing_is_not_waited_for_without_end() {
+        let spec = crate::agents::resolve(None, &["sleep".into(), "60".into()]).unwrap();
+        let opening =
+            Opening { patience: Duration::from_millis(50), ..Opening::new(&spec, Path::new("/"), Version::Auto) };
+        let failure = start(client(), &opening).await.unwrap_err();
+        assert_eq!(failure.code, Code::Timeout);
+        assert!(failure.message.starts_with("`sleep 60` did not answer within 50ms"), "{failure}");
+    }
+}

@@ -1,0 +1,253 @@
+//! `attache doctor`: what works on this machine, and what to do about the rest.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::agents::catalog::{self, Installed};
+use crate::agents::config::{self, Config};
+use crate::agents::print_lines;
+use crate::cli::Doctor;
+use crate::exit::{Code, Failure};
+use crate::paths;
+use crate::visible::{self, one_line};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Ok,
+    /// Something works less well than it could.
+    Warn,
+    /// Something does not work.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) check: &'static str,
+    pub(crate) status: Status,
+    /// How it is.
+    pub(crate) found: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl Row {
+    pub(crate) fn ok(check: &'static str, found: impl Into<String>) -> Row {
+        Row { check, status: Status::Ok, found: found.into(), hint: None }
+    }
+
+    pub(crate) fn warn(check: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Row {
+        Row { check, status: Status::Warn, found: found.into(), hint: Some(hint.into()) }
+    }
+
+    pub(crate) fn fail(check: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Row {
+        Row { check, status: Status::Fail, found: found.into(), hint: Some(hint.into()) }
+    }
+}
+
+/// Looks at everything and prints it.
+pub(crate) fn run(options: &Doctor) -> Result<(), Failure> {
+    let rows = look();
+    match options.json {
+        true => print_lines(rows.iter().map(visible::json))?,
+        false => print_lines(rows.iter().map(line))?,
+    }
+    match rows.iter().filter(|row| row.status == Status::Fail).count() {
+        0 => Ok(()),
+        count => Err(Failure::new(Code::Agent, format!("{count} of {} checks failed", rows.len()))),
+    }
+}
+
+fn line(row: &Row) -> String {
+    let status = match row.status {
+        Status::Ok => "ok",
+        Status::Warn => "warn",
+        Status::Fail => "FAIL",
+    };
+    let hint = row.hint.as_ref().map(|hint| format!("\n{:18}hint: {}", "", one_line(hint))).unwrap_or_default();
+    format!("{status:<6}{:<12}{}{hint}", row.check, one_line(&row.found))
+}
+
+fn look() -> Vec<Row> {
+    let mut rows = vec![Row::ok("version", format!("attache {}", env!("CARGO_PKG_VERSION")))];
+    rows.push(directory("settings", paths::config()));
+    rows.push(directory("records", paths::state()));
+    rows.push(agents_file());
+    rows.push(agents());
+    rows.push(runners());
+    rows.extend(kernel());
+    rows.push(terminal());
+    rows.push(shell());
+    rows
+}
+
+/// A directory of ours: private if it is there, possible to make if it is not.
+fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> Row {
+    let path = match path {
+        Ok(path) => path,
+        Err(failure) => {
+            let (what, hint) = failure.message.split_once("\nhint: ").unwrap_or((&failure.message, "set HOME"));
+            return Row::fail(check, what, hint);
+        }
+    };
+    let shown = path.display().to_string();
+    match fs::metadata(&path) {
+        Ok(found) if !found.is_dir() => Row::fail(check, format!("{shown} is no directory"), "move it away"),
+        Ok(_) if !is_writable(&path) => {
+            Row::fail(check, format!("{shown} cannot be written to"), format!("chown it, or `chmod u+rwx {shown}`"))
+        }
+        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+            Row::warn(check, format!("{shown} is open to others"), format!("`chmod 700 {shown}`"))
+        }
+        Ok(_) => Row::ok(check, shown),
+        Err(_) => match path.ancestors().find(|above| above.is_dir()) {
+            Some(above) if is_writable(above) => Row::ok(check, format!("{shown}, not made yet")),
+            _ => Row::fail(check, format!("{shown} cannot be made"), "check the directories above it"),
+        },
+    }
+}
+
+fn is_writable(path: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: the path is a string that ends in a zero byte, and lives through the call.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+}
+
+fn agents_file() -> Row {
+    const CHECK: &str = "agents.toml";
+    let path = match config::path() {
+        Ok(path) => path,
+        Err(_) => return Row::warn(CHECK, "no place for it", "set HOME"),
+    };
+    let Ok(found) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
+    let config = match Config::read() {
+        Ok(config) => config,
+        Err(failure) => return Row::fail(CHECK, failure.message, "mend that line"),
+    };
+    if found.permissions().mode() & 0o077 != 0 && config.agents.values().any(|agent| !agent.env.is_empty()) {
+        let hint = format!("`chmod 600 {}`", path.display());
+        return Row::warn(CHECK, "others can read the secrets in it", hint);
+    }
+    let known = |name: &String| config.agents.contains_key(name) || catalog::ROWS.iter().any(|row| row.name == name);
+    match &config.default {
+        Some(name) if !known(name) => {
+            Row::fail(CHECK, format!("there is no agent `{name}`, its default"), "`attache agents list` has all names")
+        }
+        default => {
+            let default = default.as_ref().map(|name| format!(", default `{name}`")).unwrap_or_default();
+            Row::ok(CHECK, format!("{} agents{default}", config.agents.len()))
+        }
+    }
+}
+
+fn agents() -> Row {
+    let config = Config::read().unwrap_or_default();
+    let own = config.agents.iter().filter(|(_, entry)| catalog::installed(&entry.command) != Installed::No);
+    let known = catalog::ROWS.iter().filter(|row| row.command().1 == Installed::Yes).map(|row| row.name);
+    let mut there: Vec<&str> = own.map(|(name, _)| name.as_str()).chain(known).collect();
+    there.sort_unstable();
+    there.dedup();
+    match there.is_empty() {
+        false => Row::ok("agents", there.join(", ")),
+        true => Row::warn("agents", "none of the well-known ones is installed", "`attache agents show NAME` tells how"),
+    }
+}
+
+/// The programs that fetch agents and start them.
+fn runners() -> Row {
+    let (there, missing): (Vec<&str>, Vec<&str>) =
+        ["node", "npx", "uvx"].into_iter().partition(|program| catalog::on_path(program).is_some());
+    match missing.is_empty() {
+        true => Row::ok("runners", there.join(", ")),
+        false => {
+            let found = format!(
+                "{}; missing: {}",
+                if there.is_empty() { "none".into() } else { there.join(", ") },
+                missing.join(", ")
+            );
+            match missing.iter().any(|program| *program != "uvx") {
+                true => Row::warn("runners", found, "install Node.js to start agents that come as npm packages"),
+                // Few agents need it.
+                false => Row::ok("runners", found),
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn kernel() -> Vec<Row> {
+    // SAFETY: all zeroes is a value of `open_how`, whose fields are numbers.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_BENEATH;
+    // SAFETY: both pointers live through the call, and the size is that of what is pointed to.
+    let opened = unsafe {
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, c".".as_ptr(), &raw const how, size_of::<libc::open_how>())
+    };
+    close(opened);
+    // SAFETY: takes numbers only.
+    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, std::process::id(), 0) };
+    close(pidfd);
+    let mut reaper: libc::c_int = 0;
+    // SAFETY: the kernel writes one `int` to where the pointer leads.
+    let subreaper = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut reaper) };
+    let newer = "a newer kernel, or a container that allows the call";
+    vec![
+        match opened >= 0 {
+            true => Row::ok("files", "openat2 keeps agents in their directories"),
+            false => Row::fail("files", "openat2 is not there", newer),
+        },
+        match pidfd >= 0 && subreaper == 0 {
+            true => Row::ok("processes", "pidfd and subreaper end agents with all they started"),
+            false => {
+                Row::warn("processes", "pidfd or subreaper is not there; processes may outlive their agent", newer)
+            }
+        },
+    ]
+}
+
+#[cfg(target_os = "linux")]
+fn close(descriptor: libc::c_long) {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    if let Ok(descriptor @ 0..) = i32::try_from(descriptor) {
+        // SAFETY: the kernel gave it to us just now, and nobody else has it.
+        drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel() -> Vec<Row> {
+    let what = "agents are not confined on this system, and processes may outlive them";
+    vec![Row::warn("processes", what, "use Linux for agents that you do not trust")]
+}
+
+fn terminal() -> Row {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let kind = set("TERM");
+    let is_terminal = std::io::stdout().is_terminal();
+    let colours = is_terminal && set("NO_COLOR").is_none() && kind.as_deref().is_some_and(|kind| kind != "dumb");
+    let why = match (is_terminal, set("NO_COLOR")) {
+        (false, _) => "stdout is no terminal",
+        (true, Some(_)) => "NO_COLOR is set",
+        (true, None) => "stdout is a terminal",
+    };
+    let colours = if colours { "colours" } else { "no colours" };
+    let kind = kind.map(|kind| format!(", TERM={kind}")).unwrap_or_default();
+    Row::ok("terminal", format!("{why}, {colours}{kind}"))
+}
+
+/// What runs the commands of agents that give a whole line.
+fn shell() -> Row {
+    match catalog::on_path("sh") {
+        Some(path) => {
+            let own = std::env::var("SHELL").map(|shell| format!("; yours is {shell}")).unwrap_or_default();
+            Row::ok("shell", format!("{}{own}", path.display()))
+        }
+        None => Row::fail("shell", "there is no `sh` on PATH", "check PATH"),
+    }
+}

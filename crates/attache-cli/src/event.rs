@@ -1,0 +1,552 @@
+//! The events of a run, as scripts and the journal see them. Published by `attache schema events`: a promise.
+
+use attache::model::{
+    ContentBlock, Diff, DiffChange, PlanContent, PlanEntries, ResourceContents, SessionUpdate, ToolCallContent,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of the events. It grows when something that was there changes its meaning or goes; new fields and new
+/// types of events may come without that.
+pub(crate) const VERSION: u32 = 1;
+
+/// One line of `attache run -o stream-json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Line {
+    /// Milliseconds since the run began.
+    pub(crate) ms: u64,
+    #[serde(flatten)]
+    pub(crate) event: Event,
+}
+
+/// What happened. The first event is `start`, the last is `result`. Readers skip types that they do not know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// The run begins.
+    Start(Start),
+    /// The agent has answered to its greeting.
+    Agent(Agent),
+    /// There is a session.
+    Session(Session),
+    /// Text of the person: the prompt, or what was said earlier in a session that is gone on with.
+    User(Text),
+    /// Text of the agent, the next piece of it.
+    Text(Text),
+    /// A thought of the agent, the next piece of it.
+    Thought(Text),
+    /// A tool call. The first event of an id creates it; later ones change it, and what they leave out stays.
+    Tool(Tool),
+    /// More output of a tool call.
+    ToolOutput(Output),
+    /// More output of a command.
+    CommandOutput(Output),
+    /// A command that runs for the agent. Later events of an id change it, and what they leave out stays.
+    Command(Command),
+    /// A file that was read or written for the agent.
+    File(File),
+    /// What the agent means to do, as a whole.
+    Plan(Plan),
+    /// How full the context is, and what the session has cost so far.
+    Usage(ContextUsage),
+    /// The agent asked for permission, and what became of it.
+    Permission(Permission),
+    /// Something to tell the person.
+    Notice(Notice),
+    /// The end, always the last line.
+    Result(Box<Result>),
+}
+
+/// The beginning of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Start {
+    /// The version of these events.
+    pub(crate) schema: u32,
+    /// The version of attache.
+    pub(crate) attache: String,
+    /// The id of the run, for `attache sessions show`.
+    pub(crate) run: String,
+    /// When it began, RFC 3339.
+    pub(crate) time: String,
+    /// The agent, as it was named.
+    pub(crate) agent: String,
+    /// The working directory.
+    pub(crate) cwd: String,
+}
+
+/// Who the agent says it is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Agent {
+    /// As it was named on the command line.
+    pub(crate) agent: String,
+    /// As it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// The version of the protocol: `1`, `2` or `2-draft`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<String>,
+}
+
+/// A session of the agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Session {
+    /// The agent's id for it, for `attache run --resume`.
+    pub(crate) id: String,
+    /// Whether it was there before.
+    pub(crate) resumed: bool,
+}
+
+/// A piece of text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Text {
+    /// The text.
+    pub(crate) text: String,
+    /// The message that it is part of, where the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message_id: Option<String>,
+}
+
+/// A tool call, or a change of one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Tool {
+    /// Its id.
+    pub(crate) id: String,
+    /// What it does, in the agent's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    /// `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `switch_mode`, `other` …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<String>,
+    /// `pending`, `in_progress`, `completed`, `failed`, `cancelled` …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+    /// The files that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paths: Option<Vec<String>>,
+    /// The changes of files that it makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) changes: Option<Vec<Change>>,
+    /// All of its text so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<String>,
+}
+
+/// A change of files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Change {
+    /// The files.
+    pub(crate) paths: Vec<String>,
+    /// The change as a unified diff, where the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<String>,
+}
+
+/// More output of something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Output {
+    /// Whose.
+    pub(crate) id: String,
+    /// What.
+    pub(crate) text: String,
+}
+
+/// A command, or news of one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Command {
+    /// Its id.
+    pub(crate) id: String,
+    /// What runs, as one would type it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+    /// Where it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i64>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<String>,
+    /// The end of its output, when it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tail: Option<String>,
+}
+
+/// A file that was served to the agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct File {
+    /// `read` or `write`.
+    pub(crate) operation: FileOperation,
+    /// Which.
+    pub(crate) path: String,
+    /// Why it was not done, when it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// What is done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FileOperation {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+}
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Plan {
+    /// Which, where the agent has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// Its steps.
+    pub(crate) entries: Vec<PlanEntry>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct PlanEntry {
+    /// What is to be done.
+    pub(crate) text: String,
+    /// `pending`, `in_progress`, `completed` …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+}
+
+/// How full the context is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ContextUsage {
+    /// Tokens in the context.
+    pub(crate) used: u64,
+    /// Tokens that fit into it.
+    pub(crate) size: u64,
+    /// What the session has cost so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<Cost>,
+}
+
+/// An amount of money.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Cost {
+    /// How much.
+    pub(crate) amount: f64,
+    /// Of what, by ISO 4217.
+    pub(crate) currency: String,
+}
+
+/// A permission that the agent asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Permission {
+    /// What for, in one line.
+    pub(crate) what: String,
+    /// What became of it.
+    pub(crate) answer: Answer,
+    /// Why: the rule, the mode, or the person.
+    pub(crate) reason: String,
+    /// The tool call that it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<String>,
+}
+
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// Yes.
+    Allowed,
+    /// No.
+    Denied,
+    /// The turn was cancelled meanwhile.
+    Cancelled,
+}
+
+/// Something to tell the person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Notice {
+    /// How bad it is.
+    pub(crate) level: Level,
+    /// What it is.
+    pub(crate) text: String,
+}
+
+/// How bad something is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    /// Good to know.
+    Info,
+    /// Worth a look.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// What a run came to: the one object of `-o json`, and the last line of `-o stream-json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Result {
+    /// How it ended.
+    pub(crate) status: Status,
+    /// The exit code of the program.
+    pub(crate) exit_code: u8,
+    /// Why the agent stopped: `end_turn`, `max_tokens`, `max_turn_requests`, `refusal`, `cancelled` …
+    pub(crate) stop_reason: Option<String>,
+    /// All text of the agent in this run.
+    pub(crate) text: String,
+    /// Whether the text was too long to keep, and this is only its beginning.
+    pub(crate) text_truncated: bool,
+    /// The session, for `attache run --resume`.
+    pub(crate) session_id: Option<String>,
+    /// The run, for `attache sessions show`.
+    pub(crate) run: String,
+    /// The agent.
+    pub(crate) agent: Agent,
+    /// The tokens of the turn, where the agent tells.
+    pub(crate) usage: Option<Usage>,
+    /// How full the context is at the end, where the agent tells.
+    pub(crate) context: Option<ContextUsage>,
+    /// What the session has cost, where the agent tells.
+    pub(crate) cost: Option<Cost>,
+    /// How often permission was asked for, and what became of it.
+    pub(crate) permissions: Permissions,
+    /// The tool calls, at most the first thousand.
+    pub(crate) tool_calls: Vec<ToolCall>,
+    /// The files that were changed, as far as the agent told or we wrote them.
+    pub(crate) files_changed: Vec<String>,
+    /// How long it took.
+    pub(crate) duration_ms: u64,
+    /// What went wrong.
+    pub(crate) error: Option<Error>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    /// The agent ended its turn.
+    Done,
+    /// The agent answered with an error, or broke the protocol.
+    Error,
+    /// The command line or a file of settings is wrong.
+    Usage,
+    /// It took too long.
+    Timeout,
+    /// The agent wants a login first.
+    LoginRequired,
+    /// Something was denied, and `--fail-on-denied` was given.
+    Denied,
+    /// The model refused.
+    Refused,
+    /// A limit of tokens or requests was met.
+    Limit,
+    /// There is no such agent or session.
+    NotFound,
+    /// The agent did not start, or died.
+    AgentDied,
+    /// It was interrupted or terminated by a signal, or the agent says that it was cancelled.
+    Cancelled,
+}
+
+/// The tokens of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Usage {
+    /// All of them.
+    pub(crate) total_tokens: u64,
+    /// Read by the model.
+    pub(crate) input_tokens: u64,
+    /// Written by the model.
+    pub(crate) output_tokens: u64,
+    /// Thought by the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thought_tokens: Option<u64>,
+    /// Read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cached_read_tokens: Option<u64>,
+    /// Written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cached_write_tokens: Option<u64>,
+}
+
+/// How often permission was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Permissions {
+    /// Times that the agent wanted something that needs permission.
+    pub(crate) asked: u64,
+    /// Times that it was allowed.
+    pub(crate) allowed: u64,
+    /// Times that it was denied.
+    pub(crate) denied: u64,
+}
+
+/// A tool call as it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ToolCall {
+    /// Its id.
+    pub(crate) id: String,
+    /// What it did.
+    pub(crate) title: String,
+    /// Its kind.
+    pub(crate) kind: String,
+    /// How it ended.
+    pub(crate) status: String,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Error {
+    /// In a sentence.
+    pub(crate) message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl Error {
+    /// Parts a message from the hint in its last line.
+    pub(crate) fn new(message: &str) -> Self {
+        match message.split_once("\nhint: ") {
+            Some((message, hint)) => Error { message: message.into(), hint: Some(hint.into()) },
+            None => Error { message: message.into(), hint: None },
+        }
+    }
+}
+
+impl Event {
+    pub(crate) fn notice(level: Level, text: impl Into<String>) -> Self {
+        Event::Notice(Notice { level, text: text.into() })
+    }
+}
+
+/// The JSON Schema of the events.
+pub(crate) fn schema() -> String {
+    let schema = schemars::schema_for!(Line);
+    serde_json::to_string_pretty(&schema).expect("a schema has string keys") + "\n"
+}
+
+/// What an update of the agent is as an event. `None` for what only matters to an editor.
+pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
+    let text = |chunk: &attache::model::MessageChunk| Text {
+        text: text_of(&chunk.content),
+        message_id: chunk.message_id.as_ref().map(ToString::to_string),
+    };
+    let whole = |message: &attache::model::MessageUpdate| {
+        let text: String = message.content.set()?.iter().map(text_of).collect();
+        Some(Text { text, message_id: Some(message.message_id.to_string()) })
+    };
+    Some(match update {
+        SessionUpdate::UserMessageChunk(chunk) => Event::User(text(chunk)),
+        SessionUpdate::AgentMessageChunk(chunk) => Event::Text(text(chunk)),
+        SessionUpdate::AgentThoughtChunk(chunk) => Event::Thought(text(chunk)),
+        SessionUpdate::UserMessage(message) => Event::User(whole(message)?),
+        SessionUpdate::AgentMessage(message) => Event::Text(whole(message)?),
+        SessionUpdate::AgentThought(message) => Event::Thought(whole(message)?),
+        SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => Event::Tool(tool(call)),
+        SessionUpdate::ToolCallContentChunk(chunk) => {
+            Event::ToolOutput(Output { id: chunk.tool_call_id.to_string(), text: output(&chunk.content)? })
+        }
+        SessionUpdate::Plan(PlanEntries { entries, .. }) => plan(None, entries),
+        SessionUpdate::PlanUpdate(update) => match &update.plan {
+            PlanContent::Items(items) => plan(Some(items.plan_id.to_string()), &items.entries),
+            PlanContent::Markdown(plan) => Event::Plan(Plan {
+                id: Some(plan.plan_id.to_string()),
+                entries: vec![PlanEntry { text: plan.content.clone(), status: None }],
+            }),
+            _ => return None,
+        },
+        SessionUpdate::Usage(usage) => Event::Usage(ContextUsage {
+            used: usage.used,
+            size: usage.size,
+            cost: usage.cost.set().map(|cost| Cost { amount: cost.amount, currency: cost.currency.clone() }),
+        }),
+        SessionUpdate::Notice(notice) => {
+            let level = match notice.severity.as_str() {
+                "error" => Level::Error,
+                "warning" => Level::Warning,
+                _ => Level::Info,
+            };
+            let description = notice.description.as_deref().map(|text| format!(": {text}"));
+            Event::notice(level, format!("{}{}", notice.title, description.unwrap_or_default()))
+        }
+        SessionUpdate::TerminalUpdate(update) => {
+            let status = update.exit_status.set();
+            Event::Command(Command {
+                id: update.terminal_id.to_string(),
+                command: update.command.set().cloned(),
+                cwd: update.cwd.set().cloned(),
+                exit_code: status.and_then(|status| status.exit_code),
+                signal: status.and_then(|status| status.signal.clone()),
+                tail: None,
+            })
+        }
+        SessionUpdate::TerminalOutputChunk(chunk) => {
+            let bytes = attache::proto::base64::decode(&chunk.data)?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            Event::CommandOutput(Output { id: chunk.terminal_id.to_string(), text })
+        }
+        SessionUpdate::Compaction(update) => Event::notice(Level::Info, format!("compaction {}", update.status)),
+        _ => return None,
+    })
+}
+
+fn plan(id: Option<String>, entries: &[attache::model::PlanEntry]) -> Event {
+    let entry = |entry: &attache::model::PlanEntry| PlanEntry {
+        text: entry.content.clone(),
+        status: Some(entry.status.to_string()),
+    };
+    Event::Plan(Plan { id, entries: entries.iter().map(entry).collect() })
+}
+
+fn tool(call: &attache::model::ToolCallUpdate) -> Tool {
+    let content = call.content.set();
+    let changes: Option<Vec<Change>> = content.map(|content| content.iter().filter_map(change).collect());
+    let output: Option<Vec<String>> = content.map(|content| content.iter().filter_map(output).collect());
+    Tool {
+        id: call.tool_call_id.to_string(),
+        title: call.title.set().cloned(),
+        kind: call.kind.set().map(ToString::to_string),
+        status: call.status.set().map(ToString::to_string),
+        paths: call.locations.set().map(|paths| paths.iter().map(|location| location.path.clone()).collect()),
+        changes: changes.filter(|changes| !changes.is_empty()),
+        output: output.filter(|output| !output.is_empty()).map(|output| output.join("\n")),
+    }
+}
+
+fn change(content: &ToolCallContent) -> Option<Change> {
+    let ToolCallContent::Diff(diff) = content else { return None };
+    Some(change_of(diff))
+}
+
+pub(crate) fn change_of(diff: &Diff) -> Change {
+    let patch = diff.to_patch();
+    let paths = patch.changes.iter().flat_map(|change| match change {
+        DiffChange::Add(change) | DiffChange::Delete(change) | DiffChange::Modify(change) => vec![change.path.clone()],
+        DiffChange::Move(change) | DiffChange::Copy(change) => vec![change.old_path.clone(), change.path.clone()],
+        _ => Vec::new(),
+    });
+    Change { paths: paths.collect(), patch: patch.patch.map(|patch| patch.text) }
+}
+
+fn output(content: &ToolCallContent) -> Option<String> {
+    match content {
+        ToolCallContent::Content(block) => Some(text_of(&block.content)),
+        _ => None,
+    }
+}
+
+/// The text of a block; what is no text is named in brackets.
+pub(crate) fn text_of(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => format!("[image, {}]", image.mime_type),
+        ContentBlock::Audio(audio) => format!("[audio, {}]", audio.mime_type),
+        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::Text(resource) => format!("[{}]\n{}", resource.uri, resource.text),
+            ResourceContents::Blob(resource) => format!("[{}]", resource.uri),
+        },
+        _ => "[content of an unknown kind]".into(),
+    }
+}

@@ -1,0 +1,327 @@
+//! A run as a person reads it: the agent's text on stdout, everything else in short on stderr.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::style::{Paint, Screen};
+use crate::event::{Answer, Change, Command, Event, FileOperation, Level, Result, Tool};
+use crate::pen::Ink;
+use crate::visible::visible;
+
+/// How many lines of a change or of a command's output are shown.
+const SHOWN_LINES: usize = 12;
+
+/// How long nothing must come before a person is told that somebody works.
+const FIRST_SIGN: Duration = Duration::from_secs(1);
+
+/// How often a log, which cannot take a line back, is told the same.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// How many tool calls are remembered, so that their end can be told by name.
+const REMEMBERED: usize = 1000;
+
+pub(crate) struct TextPrinter {
+    screen: Screen,
+    /// What was printed on stdout does not end with a line end.
+    is_data_open: bool,
+    /// The cursor stands behind it.
+    is_line_open: bool,
+    /// A thought on stderr does.
+    is_thought_open: bool,
+    /// A sign of work stands on the screen.
+    is_sign_shown: bool,
+    /// When the log was last told that somebody works.
+    last_logged: Duration,
+    tools: HashMap<String, Shown>,
+}
+
+/// What was shown of a tool call.
+#[derive(Default)]
+struct Shown {
+    title: String,
+    is_begun: bool,
+    is_ended: bool,
+    changes: Vec<Change>,
+}
+
+impl TextPrinter {
+    pub(crate) fn new(screen: Screen) -> Self {
+        TextPrinter {
+            screen,
+            is_data_open: false,
+            is_line_open: false,
+            is_thought_open: false,
+            is_sign_shown: false,
+            last_logged: Duration::ZERO,
+            tools: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event, gap: &str) -> Vec<Ink> {
+        let mut ink = self.clear();
+        match event {
+            Event::Text(text) if text.text.is_empty() => {}
+            Event::Text(text) => {
+                if self.is_thought_open {
+                    ink.push(Ink::err("\n"));
+                    self.is_thought_open = false;
+                }
+                let text = if self.screen.out { visible(&text.text) } else { Cow::Borrowed(&*text.text) };
+                self.is_data_open = !text.ends_with('\n');
+                self.is_line_open = self.is_data_open;
+                ink.push(Ink::out(format!("{gap}{text}")));
+            }
+            // Thoughts are many and go by; a log is better off without them.
+            Event::Thought(thought) if self.screen.err => {
+                if self.is_line_open {
+                    ink.extend(self.end_line());
+                }
+                let text = self.screen.paint(Paint::Dim, &visible(&thought.text));
+                self.is_thought_open = !thought.text.ends_with('\n');
+                ink.push(Ink::err(text));
+            }
+            event => {
+                let talk = self.describe(event);
+                if !talk.is_empty() {
+                    ink.extend(self.end_line());
+                    ink.push(Ink::err(talk));
+                }
+            }
+        }
+        ink
+    }
+
+    fn describe(&mut self, event: &Event) -> String {
+        let paint = |paint, text: &str| self.screen.paint(paint, text);
+        match event {
+            Event::Agent(agent) => {
+                let name = agent.name.as_deref().unwrap_or(&agent.agent);
+                let version = agent.version.as_deref().unwrap_or_default();
+                let protocol = agent.protocol.as_deref().unwrap_or_default();
+                let line = one_line(&format!("{name} {version}, protocol {protocol}"));
+                format!("{}\n", paint(Paint::Dim, &line))
+            }
+            Event::Tool(tool) => self.tool(tool),
+            Event::Command(command) => self.command(command),
+            Event::File(file) => {
+                let verb = match file.operation {
+                    FileOperation::Read => "read",
+                    FileOperation::Write => "wrote",
+                };
+                match &file.error {
+                    Some(error) => {
+                        let line = one_line(&format!("{} not {verb}: {error}", file.path));
+                        format!("  {}\n", paint(Paint::Yellow, &line))
+                    }
+                    None => format!("  {}\n", paint(Paint::Dim, &one_line(&format!("{verb} {}", file.path)))),
+                }
+            }
+            Event::Plan(plan) => {
+                let mut text = paint(Paint::Bold, "plan") + "\n";
+                for entry in &plan.entries {
+                    let mark = match entry.status.as_deref() {
+                        Some("completed") => "[x]",
+                        Some("in_progress") => "[>]",
+                        _ => "[ ]",
+                    };
+                    text += &format!("  {mark} {}\n", visible(&entry.text).trim_end().replace('\n', "\n      "));
+                }
+                text
+            }
+            Event::Permission(permission) => {
+                let (word, colour) = match permission.answer {
+                    Answer::Allowed => ("allowed", Paint::Green),
+                    Answer::Denied => ("denied", Paint::Red),
+                    Answer::Cancelled => ("cancelled", Paint::Yellow),
+                };
+                let line = one_line(&permission.what);
+                format!("{} {line} ({})\n", paint(colour, word), one_line(&permission.reason))
+            }
+            Event::Notice(notice) => {
+                let colour = match notice.level {
+                    Level::Info => Paint::Dim,
+                    Level::Warning => Paint::Yellow,
+                    Level::Error => Paint::Red,
+                };
+                format!("{}\n", paint(colour, visible(&notice.text).trim_end()))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// A call is told when it begins, and again when it fails or has something to show.
+    fn tool(&mut self, tool: &Tool) -> String {
+        if self.tools.len() >= REMEMBERED && !self.tools.contains_key(&tool.id) {
+            self.tools.retain(|_, shown| !shown.is_ended);
+        }
+        let screen = self.screen;
+        let shown = self.tools.entry(tool.id.clone()).or_default();
+        if let Some(title) = &tool.title {
+            shown.title = one_line(title);
+        }
+        if let Some(changes) = &tool.changes {
+            shown.changes.clone_from(changes);
+        }
+        let status = tool.status.as_deref().unwrap_or_default();
+        let mut text = String::new();
+        let has_ended = matches!(status, "completed" | "failed" | "cancelled");
+        // An agent names a call before it knows what it will do; that is shown once it is at work.
+        if !shown.is_begun && (has_ended || status == "in_progress") {
+            shown.is_begun = true;
+            text += &format!("{} {}\n", screen.paint(Paint::Bold, "*"), shown.title);
+        }
+        if has_ended && !shown.is_ended {
+            shown.is_ended = true;
+            if status != "completed" {
+                text += &format!("  {}\n", screen.paint(Paint::Red, &format!("{status}: {}", shown.title)));
+                if let Some(output) = &tool.output {
+                    text += &last_lines(output, screen);
+                }
+            } else {
+                shown.changes.iter().for_each(|change| text += &show_change(change, screen));
+            }
+            shown.changes = Vec::new();
+        }
+        text
+    }
+
+    fn command(&mut self, command: &Command) -> String {
+        let mut text = String::new();
+        if let Some(command) = &command.command {
+            text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
+        }
+        if let Some(tail) = &command.tail {
+            text += &last_lines(tail, self.screen);
+        }
+        match (command.exit_code, &command.signal) {
+            (Some(0), _) => {}
+            (Some(code), _) => {
+                text += &format!("  {}\n", self.screen.paint(Paint::Yellow, &format!("exit code {code}")))
+            }
+            (None, Some(signal)) => {
+                text += &format!("  {}\n", self.screen.paint(Paint::Yellow, &format!("ended by {}", one_line(signal))));
+            }
+            (None, None) => {}
+        }
+        text
+    }
+
+    pub(crate) fn result(&mut self, result: &Result) -> Vec<Ink> {
+        let mut ink = self.clear();
+        if self.is_data_open {
+            // A text ends with a line end.
+            ink.push(Ink::out("\n"));
+            self.is_line_open = false;
+        }
+        ink.extend(self.end_line());
+        if let Some(error) = &result.error {
+            let text = super::error_text(error);
+            ink.push(Ink::err(match text.strip_prefix("error") {
+                Some(rest) => self.screen.paint(Paint::Red, "error") + rest,
+                None => text,
+            }));
+        }
+        let mut parts = vec![format!("{:.1} s", result.duration_ms as f64 / 1000.0)];
+        if let Some(reason) = result.stop_reason.as_deref().filter(|reason| *reason != "end_turn") {
+            parts.insert(0, format!("stopped: {}", one_line(reason)));
+        }
+        match result.tool_calls.len() {
+            0 => {}
+            1 => parts.push("1 tool call".into()),
+            count => parts.push(format!("{count} tool calls")),
+        }
+        match result.files_changed.len() {
+            0 => {}
+            1 => parts.push("1 file changed".into()),
+            count => parts.push(format!("{count} files changed")),
+        }
+        if result.permissions.denied > 0 {
+            parts.push(format!("{} denied", result.permissions.denied));
+        }
+        if let Some(usage) = &result.usage {
+            parts.push(format!("{} tokens", usage.total_tokens));
+        }
+        if let Some(cost) = &result.cost {
+            parts.push(format!("{:.4} {}", cost.amount, one_line(&cost.currency)));
+        }
+        if let Some(session) = &result.session_id {
+            parts.push(format!("session {}", one_line(session)));
+        }
+        ink.push(Ink::err(self.screen.paint(Paint::Dim, &parts.join(" · ")) + "\n"));
+        ink
+    }
+
+    /// A sign that somebody works. On a screen it stands behind the text until the next thing comes.
+    pub(crate) fn idle(&mut self, idle: Duration) -> Vec<Ink> {
+        if !self.screen.err {
+            if idle < self.last_logged {
+                self.last_logged = Duration::ZERO;
+            }
+            if idle < self.last_logged + LOG_EVERY {
+                return Vec::new();
+            }
+            self.last_logged = idle;
+            return vec![Ink::err(format!("nothing for {} s, the agent is still there\n", idle.as_secs()))];
+        }
+        if idle < FIRST_SIGN {
+            return Vec::new();
+        }
+        self.is_sign_shown = true;
+        let sign = self.screen.paint(Paint::Dim, &format!(" … {} s", idle.as_secs()));
+        // Save the place of the cursor, show the sign, and go back.
+        vec![Ink::err(format!("\x1b7\x1b[K{sign}\x1b8"))]
+    }
+
+    pub(crate) fn clear(&mut self) -> Vec<Ink> {
+        if std::mem::take(&mut self.is_sign_shown) { vec![Ink::err("\x1b[K")] } else { Vec::new() }
+    }
+
+    /// Makes talk begin in a line of its own, without adding to the data on stdout.
+    fn end_line(&mut self) -> Option<Ink> {
+        let is_open = std::mem::take(&mut self.is_line_open) && (self.screen.out || !self.screen.err);
+        let is_thought = std::mem::take(&mut self.is_thought_open);
+        (is_open || is_thought).then(|| Ink::err("\n"))
+    }
+}
+
+/// Text of others in one line, harmless.
+fn one_line(text: &str) -> String {
+    let mut line = visible(text.trim()).replace(['\n', '\t'], " ");
+    if line.chars().count() > 200 {
+        line = line.chars().take(199).collect::<String>() + "…";
+    }
+    line
+}
+
+fn last_lines(text: &str, screen: Screen) -> String {
+    let text = visible(text.trim_end());
+    let lines: Vec<&str> = text.lines().collect();
+    let left_out = lines.len().saturating_sub(SHOWN_LINES);
+    let mut shown = String::new();
+    if left_out > 0 {
+        shown += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {left_out} lines before")));
+    }
+    for line in &lines[left_out..] {
+        shown += &format!("    {}\n", screen.paint(Paint::Dim, line));
+    }
+    shown
+}
+
+fn show_change(change: &Change, screen: Screen) -> String {
+    let is_changed = |line: &&str| {
+        (line.starts_with('+') && !line.starts_with("+++ ")) || (line.starts_with('-') && !line.starts_with("--- "))
+    };
+    let lines: Vec<&str> = change.patch.iter().flat_map(|patch| patch.lines()).filter(is_changed).collect();
+    let added = lines.iter().filter(|line| line.starts_with('+')).count();
+    let paths = one_line(&change.paths.join(" -> "));
+    let mut text = format!("  {paths} {}\n", screen.paint(Paint::Dim, &format!("+{added} -{}", lines.len() - added)));
+    for line in lines.iter().take(SHOWN_LINES) {
+        let colour = if line.starts_with('+') { Paint::Green } else { Paint::Red };
+        text += &format!("    {}\n", screen.paint(colour, visible(line).trim_end()));
+    }
+    if lines.len() > SHOWN_LINES {
+        text += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {} more", lines.len() - SHOWN_LINES)));
+    }
+    text
+}

@@ -1,0 +1,70 @@
+//! MCP servers for a session, from the file that other clients use too: `{"mcpServers": {"name": {…}}}`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use attache::model::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
+use serde::Deserialize;
+
+use crate::exit::Failure;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    mcp_servers: BTreeMap<String, Server>,
+}
+
+/// Other clients write things here that do not concern us, so unknown keys are let pass.
+#[derive(Deserialize)]
+struct Server {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+/// Reads the servers of a file's content. Errors do not repeat the content: it may hold keys.
+pub(crate) fn parse(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Failure> {
+    let wrong = |what: String| Failure::usage(format!("`{}`: {what}", path.display()));
+    let file: File = serde_json::from_slice(content).map_err(|error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        wrong(format!(
+            "no list of MCP servers ({place})\nhint: it looks like {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}"
+        ))
+    })?;
+    file.mcp_servers.into_iter().map(|(name, server)| server.into_model(&name).map_err(wrong)).collect()
+}
+
+impl Server {
+    fn into_model(self, name: &str) -> Result<McpServer, String> {
+        let headers = || {
+            let header = |(name, value): (&String, &String)| HttpHeader::new(name.as_str(), value.as_str());
+            self.headers.iter().map(header).collect::<Vec<_>>()
+        };
+        let kind = self.kind.as_deref().unwrap_or(if self.url.is_some() { "http" } else { "stdio" });
+        match (kind, &self.command, &self.url) {
+            ("stdio", Some(command), None) => {
+                let variable = |(name, value): (&String, &String)| EnvVariable::new(name.as_str(), value.as_str());
+                let env = self.env.iter().map(variable).collect();
+                let args = self.args.clone();
+                Ok(McpServer::Stdio(McpServerStdio { args, env, ..McpServerStdio::new(name, command.as_str()) }))
+            }
+            ("http" | "streamable-http", None, Some(url)) => {
+                Ok(McpServer::Http(McpServerHttp { headers: headers(), ..McpServerHttp::new(name, url.as_str()) }))
+            }
+            ("sse", None, Some(url)) => {
+                Ok(McpServer::Sse(McpServerSse { headers: headers(), ..McpServerSse::new(name, url.as_str()) }))
+            }
+            ("stdio" | "http" | "streamable-http" | "sse", ..) => {
+                Err(format!("server `{name}` needs either a `command` or a `url` that fits its `type`"))
+            }
+            _ => Err(format!("server `{name}` has a `type` that is neither stdio, http nor sse")),
+        }
+    }
+}

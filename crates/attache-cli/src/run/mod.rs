@@ -1,0 +1,477 @@
+//! `attache run`: one prompt, from the greeting to the exit code.
+
+mod ask;
+mod mcp;
+mod prompt;
+mod record;
+mod services;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use attache::client::{Session, Turn};
+use attache::model::{ErrorObject, SessionUpdate};
+use attache::trace::Tap;
+use attache::{Connection, Dialect, Event};
+use attache_host::sandbox::{self, Sandbox};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+
+use crate::agents::AgentSpec;
+use crate::cli::{Format, Run, SandboxKind};
+use crate::connect::{self, Opening};
+use crate::event::{self, Level};
+use crate::exit::{Code, Failure};
+use crate::output::{Printer, Screen};
+use crate::pen::{Pen, PipeClosed};
+use crate::project::Project;
+use crate::signals::{Signal, Signals};
+use prompt::Question;
+use record::{End, Record};
+use services::Services;
+
+/// How long the agent has to end a turn that a person cancelled, when no second Ctrl-C comes.
+const CANCEL_GRACE: Duration = Duration::from_secs(30);
+
+/// The same after a SIGTERM or a timeout, when nobody is there to press anything.
+const TERMINATE_GRACE: Duration = Duration::from_secs(5);
+
+/// How often the sign of work is renewed.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs a prompt and returns the exit code. Everything it has to say is said when it returns.
+pub(crate) async fn run(args: Run) -> Code {
+    let (mut signals, pen) = match (Signals::new(), Pen::new()) {
+        (Ok(signals), Ok(pen)) => (signals, pen),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("error: {error}");
+            return Code::Usage;
+        }
+    };
+    let printer = Printer::new(args.output, Screen::here());
+    let cwd = connect::directory(args.start.cwd.as_deref());
+    let spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command);
+    let name = match &spec {
+        Ok(spec) => spec.name.clone(),
+        Err(_) => args.start.agent.clone().unwrap_or_else(|| "none".into()),
+    };
+    let shown_cwd = cwd.as_deref().unwrap_or(Path::new(".")).to_owned();
+    let (mut record, first) = Record::new(&name, &shown_cwd, printer, pen);
+    let end = async {
+        for event in first {
+            record.add(event).await?;
+        }
+        let (spec, cwd) = (spec?, cwd?);
+        Conversation { args: &args, spec: &spec, cwd: &cwd, record: &mut record, signals: &mut signals }.hold().await
+    };
+    let end = end.await;
+    let end = match end {
+        Ok(end) => end,
+        // A closed pipe is a quiet goodbye.
+        Err(Trouble::Pipe) => End::default(),
+        Err(Trouble::Failed(failure)) => End { failure: Some(failure), ..End::default() },
+        Err(Trouble::Signal(signal)) => End { code: code_of(signal), ..End::default() },
+    };
+    record.finish(end, &mut signals).await
+}
+
+/// Why a conversation did not come to its own end.
+enum Trouble {
+    Failed(Failure),
+    Signal(Signal),
+    Pipe,
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Trouble::Failed(failure)
+    }
+}
+
+impl From<attache::Error> for Trouble {
+    fn from(error: attache::Error) -> Self {
+        Trouble::Failed(error.into())
+    }
+}
+
+impl From<PipeClosed> for Trouble {
+    fn from(_: PipeClosed) -> Self {
+        Trouble::Pipe
+    }
+}
+
+fn code_of(signal: Signal) -> Code {
+    match signal {
+        Signal::Interrupt => Code::Interrupted,
+        Signal::Terminate => Code::Terminated,
+    }
+}
+
+struct Conversation<'a> {
+    args: &'a Run,
+    spec: &'a AgentSpec,
+    cwd: &'a Path,
+    record: &'a mut Record,
+    signals: &'a mut Signals,
+}
+
+impl Conversation<'_> {
+    async fn hold(self) -> Result<End, Trouble> {
+        let deadline = self.args.timeout.map(|timeout| Instant::now() + timeout);
+        let question = read_question(self.args, self.cwd, self.signals).await?;
+        for word in &question.unmatched {
+            let text = format!("`{word}` names no file here and is left as text");
+            self.record.add(event::Event::notice(Level::Warning, text)).await?;
+        }
+        let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
+        let directories = directories.collect::<Result<Vec<_>, _>>()?;
+        let project = Project::find(self.cwd)?;
+        let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
+        let name = &self.spec.name;
+        let mut services = Services::new(self.args, name, self.cwd, &directories, &project, sandbox.as_ref())?;
+        for event in project.notices().into_iter().chain(services.problems()) {
+            self.record.add(event).await?;
+        }
+        let place = Place { cwd: self.cwd, directories: &directories, project: &project, sandbox };
+        let opening = open(self.args, self.spec, &place, self.record);
+        let (connection, session) = tokio::select! {
+            opened = opening => opened?,
+            signal = self.signals.next() => return Err(Trouble::Signal(signal)),
+            () = until(deadline) => return Err(timed_out(self.args).into()),
+        };
+        services.set_session(session.id());
+        let blocks = question.blocks(&connection.capabilities().session.clone().unwrap_or_default().prompt)?;
+        let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
+        self.record.add(event::Event::User(event::Text { text, message_id: None })).await?;
+        let turn = session.prompt(blocks).await?;
+        let loop_ = TurnLoop {
+            args: self.args,
+            record: self.record,
+            signals: self.signals,
+            services,
+            deadline,
+            cancelled: None,
+            heard: Instant::now(),
+        };
+        let end = loop_.read(turn).await;
+        // A polite end: the agent sees its input close and leaves by itself, or is made to.
+        drop(session);
+        tokio::select! {
+            _ = connection.shutdown() => {}
+            _ = self.signals.next() => {}
+        }
+        end
+    }
+}
+
+/// Reads the prompt, which may come from a pipe that takes its time.
+async fn read_question(args: &Run, cwd: &Path, signals: &mut Signals) -> Result<Question, Trouble> {
+    // The thread that waits for stdin cannot be stopped, but it does not keep the program either.
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let inputs = (args.prompt.clone(), args.file.clone(), args.attach.clone(), args.image.clone(), cwd.to_owned());
+    std::thread::spawn(move || {
+        let (prompt, file, attach, image, cwd) = inputs;
+        let _ = sender.send(Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &cwd));
+    });
+    tokio::select! {
+        question = receiver => Ok(question.map_err(|_| Failure::usage("the prompt could not be read"))??),
+        signal = signals.next() => Err(Trouble::Signal(signal)),
+    }
+}
+
+/// Where a session is held.
+struct Place<'a> {
+    cwd: &'a Path,
+    directories: &'a [PathBuf],
+    project: &'a Project,
+    sandbox: Option<Sandbox>,
+}
+
+/// What confines the agent and its commands, if anything is to.
+fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) -> Result<Option<Sandbox>, Failure> {
+    let Some(kind) = args.start.sandbox else { return Ok(None) };
+    let writable = std::iter::once(cwd).chain(directories.iter().chain(&spec.state).map(PathBuf::as_path));
+    let mut policy = sandbox::Policy::new(writable);
+    policy.hidden.extend([crate::paths::config()?, crate::paths::state()?]);
+    if kind == SandboxKind::Offline {
+        policy.network = sandbox::Network::Offline;
+    }
+    // Never a weaker run than was asked for.
+    Sandbox::new(&policy).map(Some).map_err(|error| Failure::usage(format!("cannot confine the agent: {error}")))
+}
+
+/// Starts the agent and opens the session.
+async fn open(
+    args: &Run,
+    spec: &AgentSpec,
+    place: &Place<'_>,
+    record: &mut Record,
+) -> Result<(Connection, Session), Trouble> {
+    let cwd = place.cwd;
+    let mut servers = place.project.mcp_servers()?;
+    for path in &args.mcp_config {
+        let content = std::fs::read(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+        servers.extend(mcp::parse(&content, path)?);
+    }
+    let mut opening = Opening::new(spec, cwd, args.start.protocol);
+    opening.sandbox = place.sandbox.clone();
+    let mut client = Services::offer(connect::client());
+    if let Some(path) = &args.start.trace {
+        let tap = Tap::file(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+        let is_printed = args.output == Format::Acp;
+        client = client.trace(if is_printed { tap.and_messages(std::io::stdout()) } else { tap });
+    } else if args.output == Format::Acp {
+        client = client.trace(Tap::messages(std::io::stdout()));
+    }
+    let connection = crate::auth::start(client, &opening, args.start.auth.as_deref()).await?;
+    let info = connection.info();
+    let agent = event::Agent {
+        agent: spec.name.clone(),
+        name: info.map(|info| info.title.clone().unwrap_or_else(|| info.name.clone())),
+        version: info.map(|info| info.version.clone()),
+        protocol: Some(
+            match connection.dialect() {
+                Dialect::V1 => "1",
+                Dialect::V2Draft => "2-draft",
+                Dialect::V2 => "2",
+            }
+            .into(),
+        ),
+    };
+    record.add(event::Event::Agent(agent)).await?;
+    let mut builder = connection.session(cwd);
+    for directory in place.directories {
+        builder = builder.directory(directory);
+    }
+    for server in servers {
+        builder = builder.mcp_server(server);
+    }
+    let known = match (&args.resume, args.continue_last) {
+        (Some(id), _) => Some(id.clone()),
+        (None, true) => Some(crate::journal::last_session(&spec.name, cwd)?.ok_or_else(|| {
+            let hint = "hint: leave out --continue to begin one";
+            Failure::new(Code::NotFound, format!("`{}` has no earlier session in this directory\n{hint}", spec.name))
+        })?),
+        (None, false) => None,
+    };
+    let resumed = known.is_some();
+    let opened = match known {
+        None => builder.open().await,
+        Some(id) => reopen(builder, &connection, id).await,
+    };
+    let session = opened.map_err(|error| crate::auth::explain(error, &connection, spec))?;
+    record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed })).await?;
+    settings::apply(args, &session).await?;
+    Ok((connection, session))
+}
+
+/// Goes on with an old session: without its history where the agent can do that, else past it.
+async fn reopen(
+    builder: attache::client::SessionBuilder,
+    connection: &Connection,
+    id: String,
+) -> Result<Session, attache::Error> {
+    let offered = connection.capabilities().session.clone().unwrap_or_default();
+    if connection.dialect() == Dialect::V2 || offered.resume.is_some() {
+        return builder.resume(id).await;
+    }
+    let session = builder.load(id).await?;
+    // The history came before the answer, so it is all here by now.
+    while let Some(event) = at_once(session.next()).await {
+        event?.decline().await?;
+    }
+    Ok(session)
+}
+
+/// What a future has to give now, without waiting.
+async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+    })
+    .await
+}
+
+struct TurnLoop<'a> {
+    args: &'a Run,
+    record: &'a mut Record,
+    signals: &'a mut Signals,
+    services: Services,
+    deadline: Option<Instant>,
+    /// The turn was cancelled: why, and until when the agent may take to end it.
+    cancelled: Option<(Cancelled, Instant)>,
+    /// When the agent last said something.
+    heard: Instant,
+}
+
+/// Why a turn was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cancelled {
+    By(Signal),
+    Timeout,
+    Idle,
+}
+
+impl TurnLoop<'_> {
+    async fn read(mut self, mut turn: Turn) -> Result<End, Trouble> {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            let idle = self.args.idle_timeout.filter(|_| !self.services.is_asking()).map(|time| self.heard + time);
+            let limit = self.cancelled.map(|(_, until)| until);
+            tokio::select! {
+                biased;
+                signal = self.signals.next() => {
+                    if self.cancelled.is_some() {
+                        return Err(Trouble::Signal(signal));
+                    }
+                    let grace = if signal == Signal::Interrupt { CANCEL_GRACE } else { TERMINATE_GRACE };
+                    self.cancel(&turn, Cancelled::By(signal), grace).await?;
+                }
+                () = until(limit), if limit.is_some() => break,
+                () = until(self.deadline), if self.cancelled.is_none() => {
+                    self.cancel(&turn, Cancelled::Timeout, TERMINATE_GRACE).await?;
+                }
+                () = until(idle), if self.cancelled.is_none() => {
+                    self.cancel(&turn, Cancelled::Idle, TERMINATE_GRACE).await?;
+                }
+                events = self.services.next() => {
+                    self.heard = Instant::now();
+                    for event in events {
+                        self.record.add(event).await?;
+                    }
+                }
+                event = turn.next() => {
+                    self.heard = Instant::now();
+                    match event {
+                        Ok(Some(event)) => self.take(event).await?,
+                        Ok(None) => break,
+                        Err(error) => match self.ended_early(error) {
+                            Some(failure) => return Err(failure.into()),
+                            None => break,
+                        },
+                    }
+                }
+                _ = tick.tick() => {
+                    if !self.services.is_asking() {
+                        self.record.idle(self.heard.elapsed()).await?;
+                    }
+                }
+            }
+        }
+        for event in self.services.finish().await {
+            self.record.add(event).await?;
+        }
+        self.end(&turn)
+    }
+
+    async fn take(&mut self, event: Event) -> Result<(), Trouble> {
+        match event {
+            Event::Update(update) => {
+                if let SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) = &update {
+                    self.services.note_tool(call);
+                }
+                match event::from_update(&update) {
+                    // The prompt itself, which some agents say back.
+                    None | Some(event::Event::User(_)) => {}
+                    Some(event) => self.record.add(event).await?,
+                }
+            }
+            other => {
+                for event in self.services.serve(other) {
+                    self.record.add(event).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, turn: &Turn, why: Cancelled, grace: Duration) -> Result<(), Trouble> {
+        self.cancelled = Some((why, Instant::now() + grace));
+        self.services.cancel();
+        let text = match why {
+            Cancelled::By(Signal::Interrupt) => "cancelling; once more ends everything",
+            Cancelled::By(Signal::Terminate) => "cancelling",
+            Cancelled::Timeout => "out of time, cancelling",
+            Cancelled::Idle => "the agent has been silent for too long, cancelling",
+        };
+        self.record.clear().await?;
+        self.record.add(event::Event::notice(Level::Info, text)).await?;
+        // An agent that reads nothing any more must not keep us from ending it.
+        let _ = tokio::time::timeout(grace, turn.cancel()).await;
+        Ok(())
+    }
+
+    /// A turn that fails after it was cancelled is one that was cancelled.
+    fn ended_early(&self, error: attache::Error) -> Option<Failure> {
+        match (&self.cancelled, &error) {
+            (Some(_), _) => None,
+            (None, attache::Error::Refused(refusal)) if refusal.code == ErrorObject::AUTH_REQUIRED => {
+                Some(Failure::new(Code::Login, "the agent wants a login first\nhint: `attache agents login NAME`"))
+            }
+            (None, _) => Some(error.into()),
+        }
+    }
+
+    fn end(&self, turn: &Turn) -> Result<End, Trouble> {
+        let stop = turn.stop().map(ToString::to_string).filter(|stop| stop != "error");
+        let usage = turn.usage().map(|usage| event::Usage {
+            total_tokens: usage.total_tokens,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            thought_tokens: usage.thought_tokens,
+            cached_read_tokens: usage.cached_read_tokens,
+            cached_write_tokens: usage.cached_write_tokens,
+        });
+        let (code, failure) = match self.cancelled {
+            Some((Cancelled::By(signal), _)) => (code_of(signal), None),
+            Some((Cancelled::Timeout, _)) => (Code::Timeout, Some(timed_out(self.args))),
+            Some((Cancelled::Idle, _)) => (Code::Timeout, Some(idle_out(self.args))),
+            None => match stop.as_deref() {
+                Some("end_turn") if self.args.fail_on_denied && self.record.permissions.denied > 0 => {
+                    let count = self.record.permissions.denied;
+                    (
+                        Code::Denied,
+                        Some(Failure::new(Code::Denied, format!("{count} of the agent's requests were denied"))),
+                    )
+                }
+                Some("end_turn") => (Code::Done, None),
+                Some("refusal") => (Code::Refused, Some(Failure::new(Code::Refused, "the model refused to go on"))),
+                Some("max_tokens") => {
+                    (Code::Refused, Some(Failure::new(Code::Refused, "the model met its limit of tokens")))
+                }
+                Some("max_turn_requests") => {
+                    (Code::Refused, Some(Failure::new(Code::Refused, "the agent met its limit of requests for a turn")))
+                }
+                Some("cancelled") => {
+                    (Code::Agent, Some(Failure::new(Code::Agent, "the agent cancelled the turn by itself")))
+                }
+                // What is unknown is not taken for success.
+                _ => (Code::Agent, Some(Failure::new(Code::Agent, "the agent ended the turn with an unknown reason"))),
+            },
+        };
+        Ok(End { code, failure, stop_reason: stop, usage })
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn timed_out(args: &Run) -> Failure {
+    let time = args.timeout.unwrap_or_default();
+    Failure::new(Code::Timeout, format!("not done within {time:?}\nhint: give it longer with --timeout"))
+}
+
+fn idle_out(args: &Run) -> Failure {
+    let time = args.idle_timeout.unwrap_or_default();
+    Failure::new(
+        Code::Timeout,
+        format!("the agent said nothing for {time:?}\nhint: give it longer with --idle-timeout"),
+    )
+}

@@ -1,0 +1,57 @@
+//! The person's terminal, wherever stdin and stdout lead.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use tokio::io::unix::AsyncFd;
+
+/// The longest line that is taken for an answer.
+const LONGEST_LINE: usize = 4096;
+
+/// The terminal. Reading from it does not block the program.
+pub(crate) struct Tty(AsyncFd<File>);
+
+impl Tty {
+    /// Opens it, if there is one.
+    pub(crate) fn open() -> io::Result<Self> {
+        // An opening of our own, so that no other program's reads become non-blocking with ours.
+        let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty")?;
+        // SAFETY: a `File` keeps to the one descriptor that it owns.
+        Ok(Tty(unsafe { AsyncFd::register(file) }?))
+    }
+
+    /// Shows a text and waits for a line that was typed after it. `None` at the end of input.
+    pub(crate) async fn ask(&self, text: &str) -> io::Result<Option<String>> {
+        self.write(text).await?;
+        // What was typed before the question was seen is no answer to it.
+        // SAFETY: the descriptor is open as long as `self`.
+        unsafe { libc::tcflush(self.0.as_raw_fd(), libc::TCIFLUSH) };
+        let mut line = Vec::new();
+        loop {
+            let mut buffer = [0; 512];
+            let mut ready = self.0.readable().await?;
+            match ready.try_io(|file| file.get_ref().read(&mut buffer)) {
+                Ok(Ok(0)) => return Ok(None),
+                Ok(length) => line.extend_from_slice(&buffer[..length?]),
+                Err(_would_block) => {}
+            }
+            if line.ends_with(b"\n") {
+                return Ok(Some(String::from_utf8_lossy(&line).trim().to_owned()));
+            }
+            line.truncate(LONGEST_LINE);
+        }
+    }
+
+    async fn write(&self, text: &str) -> io::Result<()> {
+        let mut bytes = text.as_bytes();
+        while !bytes.is_empty() {
+            let mut ready = self.0.writable().await?;
+            if let Ok(length) = ready.try_io(|file| file.get_ref().write(bytes)) {
+                bytes = &bytes[length?..];
+            }
+        }
+        Ok(())
+    }
+}

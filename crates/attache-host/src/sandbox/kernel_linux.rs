@@ -1,0 +1,180 @@
+//! The calls into the kernel: Landlock here, the filter of system calls in `seccomp.rs`.
+//!
+//! Made directly, because what is applied between fork and exec has to be a few plain system calls.
+
+#[path = "seccomp.rs"]
+mod seccomp;
+
+use std::{
+    fs, io,
+    os::{
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+        unix::fs::OpenOptionsExt as _,
+    },
+    ptr,
+    sync::Arc,
+};
+
+use attache::process::Command;
+use libc::c_int;
+
+use super::{
+    Network, SandboxError, Support,
+    paths::{Access, Rule},
+};
+
+/// The first version that also keeps files from being truncated.
+const OLDEST: u32 = 3;
+
+// What can be allowed, from `linux/landlock.h`.
+const EXECUTE: u64 = 1;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+const REMOVE_DIR: u64 = 1 << 4;
+const REMOVE_FILE: u64 = 1 << 5;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_DIR: u64 = 1 << 7;
+const MAKE_REG: u64 = 1 << 8;
+const MAKE_SOCK: u64 = 1 << 9;
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_BLOCK: u64 = 1 << 11;
+const MAKE_SYM: u64 = 1 << 12;
+const REFER: u64 = 1 << 13;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+
+const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+const CHANGE: u64 =
+    WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE;
+/// Nobody in a sandbox makes devices.
+const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
+/// What can be allowed for something that is not a directory.
+const FOR_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+
+const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
+const SCOPE_SIGNAL: u64 = 1 << 1;
+
+const CREATE_RULESET_VERSION: u32 = 1;
+const RULE_PATH_BENEATH: c_int = 1;
+
+#[repr(C)]
+struct RulesetAttributes {
+    handled_access_fs: u64,
+    handled_access_net: u64,
+    scoped: u64,
+}
+
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed_access: u64,
+    parent_fd: i32,
+}
+
+pub(super) fn check() -> Result<Support, SandboxError> {
+    // SAFETY: with this flag the call takes no memory and gives a number.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::null::<RulesetAttributes>(),
+            0usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    let version = match (version, io::Error::last_os_error().raw_os_error()) {
+        (-1, Some(libc::EOPNOTSUPP)) => return Err(SandboxError::LandlockOff),
+        (-1, _) => return Err(SandboxError::NoLandlock),
+        (version, _) => version as u32,
+    };
+    if version < OLDEST {
+        return Err(SandboxError::OldLandlock { version });
+    }
+    seccomp::check().map_err(|_| SandboxError::NoSeccomp)?;
+    Ok(Support { landlock: version })
+}
+
+/// A set of rules in the kernel and a filter, ready to be applied.
+pub(super) struct Confinement {
+    ruleset: OwnedFd,
+    filter: Vec<libc::sock_filter>,
+}
+
+impl Confinement {
+    pub(super) fn new(support: Support, rules: &[Rule], network: Network) -> Result<Self, SandboxError> {
+        let ruleset = create_ruleset(support).map_err(|source| SandboxError::Refused { source })?;
+        for rule in rules {
+            match add_rule(&ruleset, support, rule) {
+                Err(source) if rule.is_required => {
+                    return Err(SandboxError::Path { path: rule.path.clone(), source });
+                }
+                // It has gone since it was listed, or cannot be reached. What is not allowed is denied.
+                Err(_) | Ok(()) => {}
+            }
+        }
+        Ok(Self { ruleset, filter: seccomp::filter(network) })
+    }
+
+    /// Confines the calling thread for good. Only makes system calls.
+    fn apply(&self) -> io::Result<()> {
+        // SAFETY: numbers, and a descriptor that we own.
+        unsafe {
+            // Whoever cannot gain rights by executing a setuid program may confine itself.
+            if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::syscall(libc::SYS_landlock_restrict_self, self.ruleset.as_raw_fd(), 0) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        seccomp::apply(&self.filter)
+    }
+}
+
+fn create_ruleset(support: Support) -> io::Result<OwnedFd> {
+    let attributes = RulesetAttributes {
+        handled_access_fs: handled(support),
+        handled_access_net: 0,
+        scoped: if support.signals() { SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL } else { 0 },
+    };
+    // An older kernel takes the part that it knows, if the rest is zero.
+    // SAFETY: reads the attributes; gives a new descriptor (close-on-exec) or -1.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size_of::<RulesetAttributes>(), 0u32)
+    };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor, and nobody else has it.
+    let ruleset = unsafe { OwnedFd::from_raw_fd(fd as c_int) };
+    // A copy is never one of the first three descriptors, which become the program's own.
+    if ruleset.as_raw_fd() > 2 { Ok(ruleset) } else { ruleset.try_clone() }
+}
+
+/// What is denied unless a rule allows it.
+fn handled(support: Support) -> u64 {
+    READ | CHANGE | NEVER | if support.devices() { IOCTL_DEV } else { 0 }
+}
+
+fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> {
+    // The paths have no links in them; one that appeared since is not followed.
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&rule.path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_symlink() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let allowed = match rule.access {
+        Access::Read => READ,
+        Access::Write => READ | CHANGE | IOCTL_DEV,
+    };
+    let allowed = allowed & handled(support) & if kind.is_dir() { u64::MAX } else { FOR_FILES };
+    let attributes = PathBeneath { allowed_access: allowed, parent_fd: file.as_raw_fd() };
+    // SAFETY: reads the attributes; the descriptors are open.
+    let result = unsafe {
+        libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const attributes, 0u32)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(super) fn confine(command: Command, confinement: Arc<Confinement>) -> Command {
+    // SAFETY: `apply` only makes system calls.
+    unsafe { command.before_exec(Arc::new(move || confinement.apply())) }
+}

@@ -1,0 +1,78 @@
+//! Why something could not be done with a terminal: for a person, and for the agent.
+
+use std::{fmt, path::PathBuf};
+
+use attache::{model::ErrorObject, process::LaunchError};
+
+use crate::files::shown;
+
+/// Why something could not be done with a terminal.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TerminalError {
+    /// There is no such terminal, or it is another session's, or it was released.
+    NotFound,
+    /// Too many commands run.
+    TooManyRunning {
+        /// How many may.
+        limit: usize,
+    },
+    /// Too many terminals were not released.
+    TooManyKept {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The working directory is not absolute.
+    RelativeDirectory {
+        /// The directory as it was given.
+        path: PathBuf,
+    },
+    /// An environment variable has no name, or a character in it that none can have.
+    BadVariable,
+    /// The command could not be started.
+    Launch(LaunchError),
+}
+
+impl TerminalError {
+    /// The answer for the agent. It repeats nothing of the request.
+    pub fn to_peer(&self) -> ErrorObject {
+        match self {
+            Self::NotFound => ErrorObject::not_found("Terminal not found"),
+            Self::TooManyRunning { limit } => {
+                ErrorObject::internal(format!("{limit} commands are running: kill one or wait for its end"))
+            }
+            Self::TooManyKept { limit } => {
+                ErrorObject::internal(format!("{limit} terminals are open: release those that are no longer needed"))
+            }
+            Self::RelativeDirectory { .. } => ErrorObject::wrong_params("cwd must be absolute"),
+            Self::BadVariable => ErrorObject::wrong_params("env has a name or value that no variable can have"),
+            Self::Launch(error) => match error {
+                LaunchError::NotFound { .. } => ErrorObject::not_found("Program not found"),
+                LaunchError::NoInterpreter { .. } => ErrorObject::not_found("Interpreter of the program not found"),
+                LaunchError::NotExecutable { .. } => ErrorObject::wrong_params("the command may not be executed"),
+                LaunchError::NoDirectory { .. } => ErrorObject::wrong_params("cwd is not a directory"),
+                LaunchError::Empty => ErrorObject::wrong_params("the command is empty"),
+                _ => ErrorObject::internal("the command could not be started"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for TerminalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("there is no such terminal in this session"),
+            Self::TooManyRunning { limit } => {
+                write!(f, "the agent runs {limit} commands already\nhint: end one of them")
+            }
+            Self::TooManyKept { limit } => {
+                write!(f, "the agent has {limit} terminals that it did not release\nhint: end the session")
+            }
+            Self::RelativeDirectory { path } => write!(f, "`{}` is not an absolute path", shown(path)),
+            Self::BadVariable => f.write_str("an environment variable has a name or value that none can have"),
+            Self::Launch(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TerminalError {}

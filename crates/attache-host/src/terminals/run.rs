@@ -1,0 +1,208 @@
+//! A terminal from the start of its command to its end.
+
+use std::{
+    future::{Future as _, poll_fn},
+    path::PathBuf,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use attache::{
+    model::{ExitStatus, SessionId, TerminalId},
+    process::{self, Process},
+};
+use tokio::{
+    io::{AsyncRead as _, ReadBuf},
+    net::unix::pipe::Receiver,
+    sync::{Notify, watch},
+};
+
+use super::output::Output;
+
+/// As much as a pipe holds, unless somebody made it larger.
+const BUFFER: usize = 64 << 10;
+
+/// How many buffers are read after a command's end, before its end is told. The largest pipe that an ordinary user can
+/// make holds this much; what comes after it was written by others.
+const LAST_BUFFERS: usize = 16;
+
+/// A command's terminal, shared by those who ask and the task that reads.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    pub(super) id: TerminalId,
+    pub(super) session_id: SessionId,
+    pub(super) command: String,
+    pub(super) cwd: PathBuf,
+    output: Mutex<Output>,
+    state: watch::Sender<State>,
+    kill: Notify,
+}
+
+/// What changes in a terminal's life.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    /// Where the output ends.
+    pub(super) end: u64,
+    /// How the command ended, when it has.
+    pub(super) exit_status: Option<ExitStatus>,
+    /// Nothing will change any more.
+    pub(super) is_closed: bool,
+}
+
+impl Terminal {
+    pub(super) fn new(id: TerminalId, session_id: SessionId, command: String, cwd: PathBuf, limit: usize) -> Self {
+        Self {
+            id,
+            session_id,
+            command,
+            cwd,
+            output: Mutex::new(Output::new(limit)),
+            state: watch::Sender::default(),
+            kill: Notify::new(),
+        }
+    }
+
+    /// Tells the task to end the command and all it started.
+    pub(super) fn kill(&self) {
+        self.kill.notify_one();
+    }
+
+    pub(super) fn output(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn exit_status(&self) -> Option<ExitStatus> {
+        self.state.borrow().exit_status.clone()
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    pub(super) async fn wait_for_exit(&self) -> ExitStatus {
+        let mut state = self.subscribe();
+        let ended = state.wait_for(|state| state.exit_status.is_some()).await;
+        ended.ok().and_then(|state| state.exit_status.clone()).unwrap_or_default()
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let end = {
+            let mut output = self.output();
+            output.push(bytes);
+            output.end()
+        };
+        self.state.send_modify(|state| state.end = end);
+    }
+
+    fn close_output(&self) {
+        let end = {
+            let mut output = self.output();
+            output.finish();
+            output.end()
+        };
+        self.state.send_modify(|state| state.end = end);
+    }
+
+    fn set_exit_status(&self, status: process::ExitStatus) {
+        let signal = |number| status.signal_name().map_or_else(|| format!("SIG{number}"), str::to_owned);
+        let exit_status = ExitStatus {
+            exit_code: status.code.map(i64::from),
+            signal: status.signal.map(signal),
+            ..ExitStatus::new()
+        };
+        self.state.send_modify(|state| state.exit_status = Some(exit_status));
+    }
+}
+
+/// Tells everybody who waits that the task is gone, in whatever way: a runtime that ends drops its tasks.
+struct Closing(Arc<Terminal>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close_output();
+        self.0.state.send_modify(|state| {
+            state.exit_status.get_or_insert_default();
+            state.is_closed = true;
+        });
+    }
+}
+
+enum Event {
+    Kill,
+    Exit(process::ExitStatus),
+    Output(usize),
+}
+
+/// Reads what the command writes until it is killed, and then ends it with all that it started.
+///
+/// The process is held until then although the command may have ended, because what it left in the background ends
+/// with its terminal.
+pub(super) async fn run(terminal: Arc<Terminal>, mut process: Process, pipe: Receiver) {
+    let closing = Closing(terminal);
+    let terminal = &*closing.0;
+    let mut buffer = vec![0; BUFFER];
+    let mut pipe = Some(pipe);
+    loop {
+        let has_exited = terminal.exit_status().is_some();
+        if has_exited && pipe.is_none() {
+            terminal.state.send_if_modified(|state| !std::mem::replace(&mut state.is_closed, true));
+        }
+        match next_event(terminal, &mut process, has_exited, &mut pipe, &mut buffer).await {
+            Event::Kill => break,
+            Event::Exit(status) => {
+                // All that the command wrote is in the pipe by now, and is to be seen before its end is.
+                read_what_is_there(terminal, &mut pipe, &mut buffer);
+                terminal.set_exit_status(status);
+            }
+            Event::Output(0) => {
+                pipe = None;
+                buffer = Vec::new();
+                terminal.close_output();
+            }
+            Event::Output(length) => terminal.push(&buffer[..length]),
+        }
+    }
+    let status = process.shutdown(Duration::ZERO).await;
+    read_what_is_there(terminal, &mut pipe, &mut buffer);
+    if terminal.exit_status().is_none() {
+        terminal.set_exit_status(status);
+    }
+}
+
+async fn next_event(
+    terminal: &Terminal,
+    process: &mut Process,
+    has_exited: bool,
+    pipe: &mut Option<Receiver>,
+    buffer: &mut [u8],
+) -> Event {
+    let mut killed = pin!(terminal.kill.notified());
+    let mut exited = pin!(process.wait());
+    // In this order, so that a flood of output keeps nobody from ending it.
+    poll_fn(|context| {
+        if killed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Event::Kill);
+        }
+        if !has_exited && let Poll::Ready(status) = exited.as_mut().poll(context) {
+            return Poll::Ready(Event::Exit(status));
+        }
+        let Some(pipe) = pipe else { return Poll::Pending };
+        let mut room = ReadBuf::new(buffer);
+        // An error of a pipe is its end.
+        Pin::new(pipe).poll_read(context, &mut room).map(|_| Event::Output(room.filled().len()))
+    })
+    .await
+}
+
+/// Reads without waiting. Asks the kernel and not the runtime, which may not have heard yet that there is something.
+fn read_what_is_there(terminal: &Terminal, pipe: &mut Option<Receiver>, buffer: &mut [u8]) {
+    let Some(pipe) = pipe else { return };
+    for _ in 0..LAST_BUFFERS {
+        match rustix::io::read(&*pipe, &mut *buffer) {
+            Ok(length @ 1..) => terminal.push(&buffer[..length]),
+            Ok(0) | Err(_) => break,
+        }
+    }
+}
