@@ -39,7 +39,8 @@
 //! as far as they are known here: think of what a program can do before you allow it.
 //!
 //! Rules that deny are read generously: in any directory, inside of any construct, behind any program that runs others.
-//! Where it cannot be told whether one applies, the command is asked about, in every mode.
+//! Where it cannot be told whether one applies, the command is asked about, in every mode. A rule for a path is also seen
+//! in the words of a command, where they name the path; what a program opens by itself, only a sandbox can deny.
 //!
 //! # Secrets
 //!

@@ -1,1 +1,256 @@
 //! Which directories the user trusts, bound to what is in them.
+//!
+//! Nothing that a repository brings along (configuration, commands of agents, rules, MCP servers) takes effect until the
+//! user trusts it. What is trusted are the contents of its folder `.attache`, not its name: when a byte of them changes,
+//! the user is asked again. What was compared is what is then used: [`Trust::check`] returns the bytes it has read, and
+//! nobody reads the files a second time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use toml_edit::{DocumentMut, Item, Table, value};
+
+use crate::store;
+
+/// The folder of a repository that can take effect.
+pub const FOLDER: &str = ".attache";
+
+/// Limits of that folder, far beyond what settings need: someone has to be able to look at all of it.
+const MAX_FILES: usize = 256;
+const MAX_BYTES: u64 = 4 << 20;
+const MAX_DEPTH: usize = 8;
+
+/// Why the contents of a directory cannot be trusted, or trust not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// Something cannot be read or written.
+    #[error("cannot use `{}`: {error}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A link or a device: what is behind it can change without a trace.
+    #[error("`{}` is neither a file nor a directory\nhint: only plain files can be trusted", .0.display())]
+    NotAFile(PathBuf),
+    /// A name that is not UTF-8.
+    #[error("`{}` has a name that is not UTF-8", .0.display())]
+    Name(PathBuf),
+    /// Too much to look at.
+    #[error("`{}` is too large to be trusted\nhint: at most 256 files, 4 MiB in all, 8 directories deep", .0.display())]
+    TooLarge(PathBuf),
+    /// The list of trusted directories is not as it was written.
+    #[error("`{}` is not a list of trusted directories\nhint: delete it to trust nothing", .0.display())]
+    BadList(PathBuf),
+}
+
+/// Whether a directory is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The user trusts these very contents.
+    Trusted,
+    /// The user trusted other contents.
+    Changed,
+    /// The user was never asked.
+    Unknown,
+    /// There is nothing that could take effect.
+    NothingToTrust,
+}
+
+/// What a directory brings along, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    directory: PathBuf,
+    files: Vec<(String, Vec<u8>)>,
+    digest: String,
+}
+
+impl Contents {
+    /// Reads what would take effect in a directory.
+    pub fn read(directory: &Path) -> Result<Self, TrustError> {
+        let directory =
+            directory.canonicalize().map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
+        let mut reading = Reading { files: Vec::new(), bytes: 0 };
+        reading.read_folder(&directory.join(FOLDER), "", 0)?;
+        let mut files = reading.files;
+        files.sort();
+        let mut hash = Sha256::new();
+        for (name, bytes) in &files {
+            // With the lengths no two sets of files look alike.
+            hash.update((name.len() as u64).to_le_bytes());
+            hash.update(name);
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        }
+        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Contents { directory, files, digest })
+    }
+
+    /// The directory, without links.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The files with their names relative to the folder, sorted.
+    pub fn files(&self) -> &[(String, Vec<u8>)] {
+        &self.files
+    }
+
+    /// The bytes of a file, by its name relative to the folder: `permissions.toml`.
+    pub fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes.as_slice())
+    }
+}
+
+struct Reading {
+    files: Vec<(String, Vec<u8>)>,
+    bytes: u64,
+}
+
+impl Reading {
+    fn read_folder(&mut self, path: &Path, prefix: &str, depth: usize) -> Result<(), TrustError> {
+        let failed = |error| TrustError::Io { path: path.to_path_buf(), error };
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && depth == 0 => return Ok(()),
+            Err(error) => return Err(failed(error)),
+            Ok(metadata) if !metadata.is_dir() => return Err(TrustError::NotAFile(path.to_path_buf())),
+            Ok(_) if depth > MAX_DEPTH => return Err(TrustError::TooLarge(path.to_path_buf())),
+            Ok(_) => {}
+        }
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            let name = entry.file_name().into_string().map_err(|_| TrustError::Name(path.clone()))?;
+            let name = format!("{prefix}{name}");
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() {
+                self.read_folder(&path, &format!("{name}/"), depth + 1)?;
+            } else if kind.is_file() {
+                let bytes = self.read_file(&path)?;
+                self.files.push((name, bytes));
+                if self.files.len() > MAX_FILES {
+                    return Err(TrustError::TooLarge(path));
+                }
+            } else {
+                return Err(TrustError::NotAFile(path));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<Vec<u8>, TrustError> {
+        let failed = |error| TrustError::Io { path: path.to_path_buf(), error };
+        let file = open(path).map_err(failed)?;
+        // It may have become something else since the directory was read.
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(TrustError::NotAFile(path.to_path_buf()));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES - self.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
+        self.bytes += bytes.len() as u64;
+        if self.bytes > MAX_BYTES { Err(TrustError::TooLarge(path.to_path_buf())) } else { Ok(bytes) }
+    }
+}
+
+/// Opens a file that is no link, without waiting for the other end of a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(path)
+}
+
+/// The list of trusted directories: a file of the user.
+///
+/// ```
+/// use attache_host::trust::{Status, Trust};
+///
+/// let directory = tempfile::tempdir()?;
+/// let project = directory.path().join("project");
+/// std::fs::create_dir_all(project.join(".attache"))?;
+/// std::fs::write(project.join(".attache/permissions.toml"), "")?;
+///
+/// let trust = Trust::new(directory.path().join("state/trust.toml"));
+/// let (status, contents) = trust.check(&project)?;
+/// assert_eq!(status, Status::Unknown);
+/// trust.trust(&contents)?; // After the user has looked at them.
+/// assert_eq!(trust.check(&project)?.0, Status::Trusted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Trust {
+    path: PathBuf,
+}
+
+impl Trust {
+    /// A list in this file, which need not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Trust { path: path.into() }
+    }
+
+    /// Whether a directory is trusted, with the contents that this is said of. Use these and read nothing again.
+    pub fn check(&self, directory: &Path) -> Result<(Status, Contents), TrustError> {
+        let contents = Contents::read(directory)?;
+        if contents.files.is_empty() {
+            return Ok((Status::NothingToTrust, contents));
+        }
+        let text = store::read(&self.path).map_err(|error| self.failed(error))?.unwrap_or_default();
+        let list = self.parse(&text)?;
+        let trusted = list.get(self.key(&contents.directory)?).and_then(Item::as_str);
+        let status = match trusted {
+            Some(digest) if *digest == contents.digest => Status::Trusted,
+            Some(_) => Status::Changed,
+            None => Status::Unknown,
+        };
+        Ok((status, contents))
+    }
+
+    /// Trusts contents that the user has seen. Should the directory have changed meanwhile, it is not trusted.
+    pub fn trust(&self, contents: &Contents) -> Result<(), TrustError> {
+        let key = self.key(&contents.directory)?;
+        self.change(|list| _ = list.insert(key, value(&contents.digest)))
+    }
+
+    /// Trusts a directory no longer. One that is gone can be named, too.
+    pub fn revoke(&self, directory: &Path) -> Result<(), TrustError> {
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        let key = self.key(&directory)?;
+        self.change(|list| _ = list.remove(key))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Table)) -> Result<(), TrustError> {
+        store::change(&self.path, |text| {
+            let mut list = self.parse(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+            change(&mut list);
+            let mut document = DocumentMut::new();
+            document.insert("trusted", Item::Table(list));
+            Ok(document.to_string())
+        })
+        .map_err(|error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData => TrustError::BadList(self.path.clone()),
+            _ => self.failed(error),
+        })
+    }
+
+    fn parse(&self, text: &str) -> Result<Table, TrustError> {
+        let bad = || TrustError::BadList(self.path.clone());
+        let mut document: DocumentMut = text.parse().map_err(|_| bad())?;
+        match document.remove("trusted") {
+            None if document.is_empty() => Ok(Table::new()),
+            Some(Item::Table(list)) if document.is_empty() && list.iter().all(|(_, item)| item.is_str()) => Ok(list),
+            _ => Err(bad()),
+        }
+    }
+
+    fn key<'a>(&self, directory: &'a Path) -> Result<&'a str, TrustError> {
+        directory.to_str().ok_or_else(|| TrustError::Name(directory.to_path_buf()))
+    }
+
+    fn failed(&self, error: io::Error) -> TrustError {
+        TrustError::Io { path: self.path.clone(), error }
+    }
+}

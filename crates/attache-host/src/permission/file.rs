@@ -177,6 +177,7 @@ pub(super) fn append(path: &Path, rules: &[Rule], heading: &str) -> Result<Vec<R
             // Two who are asked the same at once save it once.
             if !all.iter().any(same) {
                 tables.push(write_rule(rule));
+                all.push(rule.clone());
             }
         }
         let text = document.to_string();

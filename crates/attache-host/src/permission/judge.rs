@@ -9,9 +9,8 @@ use super::engine::Policy;
 use super::place::{Execution, Ground, Place};
 use super::programs;
 use super::rules::{Match, Rule, Verdict};
-use super::shell::{self, Line};
+use super::shell;
 use super::subject::{Action, Command, Session};
-use super::visible::is_plain;
 
 /// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
 const HARMLESS_VARIABLES: &[&str] = &[
@@ -163,7 +162,7 @@ impl Judge<'_> {
     ) -> Opinion {
         let line = match command {
             Command::Line(text) => shell::read(text),
-            Command::Words(words) => line_of_words(words),
+            Command::Words(words) => shell::from_words(words),
         };
         let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);
         let execution = Execution { cwd, places: self.places(paths) };
@@ -255,18 +254,6 @@ impl Judge<'_> {
             None => Opinion::ask(reason),
         }
     }
-}
-
-/// Words that no shell reads mean themselves. What cannot be shown as it is, is asked about all the same.
-fn line_of_words(words: &[String]) -> Line {
-    let plain = if words.first().is_none_or(String::is_empty) {
-        Err("the name of the program is missing")
-    } else if words.iter().flat_map(|word| word.chars()).all(is_plain) {
-        Ok(vec![words.to_vec()])
-    } else {
-        Err("it has a line end, a control character or an invisible character")
-    };
-    Line { commands: vec![words.iter().cloned().map(Some).collect()], opaque: false, plain: Some(plain) }
 }
 
 fn is_harmless(name: &str, value: &str) -> bool {

@@ -3,6 +3,8 @@
 //! A rule that allows a program allows it with any plain arguments. These tables say where that would go too far. They
 //! are a net below the rules and no promise: a program that nobody thought of can still be told to run another.
 
+use super::shell::Text;
+
 /// How a program runs others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
@@ -280,18 +282,20 @@ const FLAGS: &[(&str, &[&str])] = &[
 
 /// Whether a rule for these words may allow a command that begins with them.
 pub(super) fn prefix_is_enough(prefix: &[String], command: &[String]) -> bool {
-    if prefix.len() >= command.len() {
+    let (Some(program), Some((_, arguments))) = (command.first().map(|program| name(program)), prefix.split_first())
+    else {
+        return false;
+    };
+    let runs = runs(program);
+    if prefix.len() >= command.len() && runs != Some(Runs::Script) {
         // The rule names the command to its last word.
         return true;
     }
-    let (Some(program), rest) = (command.first().map(|program| name(program)), &command[prefix.len()..]) else {
-        return false;
-    };
-    let arguments = &prefix[1..];
-    let named = match runs(program) {
+    let named = match runs {
         None => true,
         Some(Runs::Anything) => false,
-        // `python -m pytest` says what runs, `python` and `python -c` do not.
+        // `python -m pytest` says what runs, `python` and `python -c` do not. At the end of a pipeline, `sh` alone runs
+        // whatever it is given.
         Some(Runs::Script) => arguments.last().is_some_and(|last| !last.starts_with('-')),
         Some(Runs::Command) => inner_is_named(arguments, &command[1..]),
         Some(Runs::CommandAfter(skipped)) => {
@@ -300,7 +304,10 @@ pub(super) fn prefix_is_enough(prefix: &[String], command: &[String]) -> bool {
                 && inner_is_named(&arguments[skipped..], &command[1 + skipped..])
         }
     };
-    named && !git_is_redirected(program, prefix, command) && !rest.iter().any(|word| is_dangerous(program, word))
+    let rest = command.iter().enumerate().skip(prefix.len());
+    named
+        && !git_is_redirected(program, prefix, command)
+        && !rest.into_iter().any(|(index, word)| is_dangerous(program, index, word))
 }
 
 /// Whether the words that a rule names after a program such as `nohup` say which command it runs.
@@ -315,7 +322,8 @@ fn git_is_redirected(program: &str, prefix: &[String], command: &[String]) -> bo
     program == "git" && prefix.len() == 1 && command.get(1).is_some_and(|word| word.starts_with('-'))
 }
 
-fn is_dangerous(program: &str, word: &str) -> bool {
+/// Whether the word at an index makes a program run another.
+fn is_dangerous(program: &str, index: usize, word: &str) -> bool {
     let Some((_, flags)) = FLAGS.iter().find(|(name, _)| *name == program) else { return false };
     flags.iter().any(|flag| match flag.strip_prefix("--") {
         Some(long) => word.strip_prefix("--").is_some_and(|word| {
@@ -327,13 +335,21 @@ fn is_dangerous(program: &str, word: &str) -> bool {
             word.starts_with('-') && !word.starts_with("--") && word.contains(&flag[1..])
         }
         None if flag.ends_with(['=', ':', '+']) => word.starts_with(flag),
+        // A subcommand stands near the beginning.
+        None if !flag.starts_with('-') => index <= 2 && word == *flag,
         None => word == *flag || word.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')),
     })
 }
 
-/// Whether any word of a command of this program may begin a command of its own.
-pub(super) fn is_runner(program: &str) -> bool {
-    runs(name(program)).is_some() || FLAGS.iter().any(|(other, _)| *other == name(program))
+/// The first word of a command that may begin another one, if any may.
+pub(super) fn inner_start(words: &[Text]) -> Option<usize> {
+    let program = name(words.first()?.as_ref()?);
+    if runs(program).is_some() {
+        return Some(1);
+    }
+    let mut rest = words.iter().enumerate().skip(1);
+    let found = rest.find(|(index, word)| word.as_ref().is_some_and(|word| is_dangerous(program, *index, word)))?;
+    Some(found.0 + 1)
 }
 
 /// The words after which a suggested rule ends: `cargo test`, `npm run build`, but all of `rm -r build`.

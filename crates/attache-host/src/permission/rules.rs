@@ -164,36 +164,15 @@ impl Rule {
         if self.command.is_empty() {
             return Match::Yes;
         }
-        let found = line.commands.iter().map(|command| self.guards_words(command, 0)).max().unwrap_or(Match::No);
+        let found = line.all().map(|command| self.guards_words(command)).max().unwrap_or(Match::No);
         if line.opaque { found.max(Match::Maybe) } else { found }
     }
 
-    fn guards_words(&self, words: &[Text], depth: usize) -> Match {
-        let mut found = self.begins(words);
-        let Some(Some(program)) = words.first() else { return found };
-        if found == Match::Yes || !programs::is_runner(program) {
-            return found;
-        }
-        // Whatever follows may be the command that it runs: as words, or as a text for a shell.
-        for (index, word) in words.iter().enumerate().skip(1) {
-            found = found.max(self.begins(&words[index..]));
-            if let Some(text) = word.as_ref().filter(|text| text.contains(|c: char| !c.is_alphanumeric())) {
-                found = found.max(self.guards_text(text, depth + 1));
-            }
-        }
-        found
-    }
-
-    fn guards_text(&self, text: &str, depth: usize) -> Match {
-        const MAX_DEPTH: usize = 3;
-        if depth > MAX_DEPTH {
-            return Match::Maybe;
-        }
-        let mut line = Line::default();
-        line.read_text(text, 0);
-        let found = line.commands.iter().map(|command| self.guards_words(command, depth)).max();
-        // Many arguments are no text for a shell at all; that they cannot be read says nothing.
-        found.unwrap_or(Match::No)
+    fn guards_words(&self, words: &[Text]) -> Match {
+        // Whatever follows a program that runs others may be the command that it runs.
+        let start = programs::inner_start(words).unwrap_or(words.len());
+        let inner = (start..words.len()).map(|index| self.begins(&words[index..]));
+        inner.chain([self.begins(words)]).max().unwrap_or(Match::No)
     }
 
     /// Whether words begin with those of the rule, seen generously: in any directory, with options in between.
@@ -210,20 +189,18 @@ impl Rule {
 
     /// Whether it denies or asks about a command.
     pub(super) fn guards_execution(&self, execution: &Execution<'_>, line: &Line) -> Match {
-        let named = self.guards_line(line);
         if self.paths.is_empty() {
-            return named;
+            return self.guards_line(line);
         }
         // A rule about paths is also about the commands that work on them, as far as that can be seen.
-        if execution.places.iter().any(|place| self.guards_path(&ToolKind::Execute, place)) {
-            return Match::Yes;
+        if execution.places.iter().any(|place| self.names_path(place, false)) {
+            return if self.is_for_kind(&ToolKind::Execute) { Match::Yes } else { Match::Maybe };
         }
         let touches = |word: &String| {
             let path = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-            self.kinds.iter().all(|kind| *kind != ToolKind::Fetch)
-                && self.names_path(&execution.cwd.join_lexically(path), false)
+            self.names_path(&execution.cwd.join_lexically(path), false)
         };
-        if line.commands.iter().flatten().flatten().any(touches) { Match::Maybe } else { named }
+        if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }
 
     /// Whether an example of the file is one: a shell line, a path or a kind, whatever the rule is about.

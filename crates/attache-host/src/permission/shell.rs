@@ -1,22 +1,27 @@
 //! What a shell line would run, read by the grammar of the shell.
 
 use brush_parser::ast::{
-    AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList,
-    IoFileRedirectTarget, IoRedirect, Program, SimpleCommand, Word,
+    AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, CompoundListItem,
+    IoFileRedirectTarget, IoRedirect, Program, SeparatorOperator, SimpleCommand, Word,
 };
 use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
 use brush_parser::{ParserOptions, parse_tokens, uncached_tokenize_str};
 
-use super::strict;
+use super::visible::is_plain;
+use super::{programs, strict};
 
 /// Longer lines are not read. Nothing that a rule is written for is as long.
 const MAX_LENGTH: usize = 16 * 1024;
 
-/// More words and characters that may open something are not read: the parser recurses on them.
-const MAX_OPENERS: usize = 60;
+/// More words and characters that may open something are not read: the parser takes twice as long for each level, some
+/// milliseconds for this many.
+const MAX_OPENERS: usize = 10;
 
 /// How deep substitutions inside of substitutions are read.
 const MAX_DEPTH: usize = 4;
+
+/// How many arguments of programs that run others are read as lines of their own.
+const MAX_INNER: usize = 16;
 
 /// One word of a command; `None` when only the shell can tell what it will be.
 pub(super) type Text = Option<String>;
@@ -26,6 +31,8 @@ pub(super) type Text = Option<String>;
 pub(super) struct Line {
     /// Every command that was found, at any depth.
     pub(super) commands: Vec<Vec<Text>>,
+    /// Commands that arguments of those would be, were they read by a shell: `sh -c 'rm x'`.
+    pub(super) inner: Vec<Vec<Text>>,
     /// Whether there may be commands that were not found.
     pub(super) opaque: bool,
     /// The commands, if they are all there is and mean only themselves; otherwise what is in the way.
@@ -35,8 +42,14 @@ pub(super) struct Line {
 /// Reads a line.
 pub(super) fn read(text: &str) -> Line {
     let mut line = Line::default();
-    let flat = line.read_text(text, 0);
-    let plain = match strict::read(text) {
+    if text.len() > MAX_LENGTH {
+        return Line { opaque: true, plain: Some(Err("it is too long")), ..line };
+    }
+    let strict = strict::read(text);
+    // What the strict reading takes has nothing that nests outside of quotes.
+    let nests = strict.is_err() && openers(text) > MAX_OPENERS;
+    let flat = line.read_text(text, if nests { MAX_DEPTH + 1 } else { 0 });
+    let plain = match strict {
         Err(reason) => Err(reason),
         Ok(_) if !flat => Err("it is not a plain list of commands"),
         Ok(commands) => {
@@ -49,6 +62,22 @@ pub(super) fn read(text: &str) -> Line {
         }
     };
     line.plain = Some(plain);
+    line.read_inner();
+    line
+}
+
+/// Words that no shell reads mean themselves. What cannot be shown as it is, is asked about all the same.
+pub(super) fn from_words(words: &[String]) -> Line {
+    let plain = if words.first().is_none_or(String::is_empty) {
+        Err("the name of the program is missing")
+    } else if words.iter().flat_map(|word| word.chars()).all(is_plain) {
+        Ok(vec![words.to_vec()])
+    } else {
+        Err("it has a line end, a control character or an invisible character")
+    };
+    let commands = vec![words.iter().cloned().map(Some).collect()];
+    let mut line = Line { commands, plain: Some(plain), ..Line::default() };
+    line.read_inner();
     line
 }
 
@@ -62,9 +91,38 @@ impl Line {
         }
     }
 
+    /// Every command that may be run.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Vec<Text>> {
+        self.commands.iter().chain(&self.inner)
+    }
+
+    /// Reads the arguments of programs that run others as lines.
+    fn read_inner(&mut self) {
+        let mut left = MAX_INNER;
+        let mut next = 0;
+        while let Some(words) = self.commands.get(next).or_else(|| self.inner.get(next - self.commands.len())) {
+            next += 1;
+            let Some(start) = programs::inner_start(words) else { continue };
+            let is_text = |text: &&String| text.contains(|c: char| !c.is_ascii_alphanumeric());
+            let texts: Vec<String> = words[start..].iter().flatten().filter(is_text).cloned().collect();
+            for text in texts {
+                if left == 0 {
+                    self.opaque = true;
+                    return;
+                }
+                left -= 1;
+                let mut line = Line::default();
+                let nests = text.len() > MAX_LENGTH || openers(&text) > MAX_OPENERS;
+                line.read_text(&text, if nests { MAX_DEPTH + 1 } else { 0 });
+                self.opaque |= line.opaque;
+                self.inner.append(&mut line.commands);
+            }
+        }
+    }
+
     /// Reads a text that the shell would run. Returns whether it is a flat list of simple commands.
-    pub(super) fn read_text(&mut self, text: &str, depth: usize) -> bool {
-        if depth > MAX_DEPTH || text.len() > MAX_LENGTH || openers(text) > MAX_OPENERS {
+    fn read_text(&mut self, text: &str, depth: usize) -> bool {
+        if depth > MAX_DEPTH || text.len() > MAX_LENGTH {
             self.opaque = true;
             return false;
         }
@@ -78,14 +136,19 @@ impl Line {
             self.opaque = true;
             return false;
         };
-        complete_commands.iter().fold(true, |flat, list| self.read_list(list, depth) && flat)
+        let mut flat = true;
+        for list in &complete_commands {
+            flat &= self.read_list(list, depth);
+        }
+        flat
     }
 
     fn read_list(&mut self, list: &CompoundList, depth: usize) -> bool {
-        list.0.iter().fold(true, |flat, item| {
-            let background = matches!(item.1, brush_parser::ast::SeparatorOperator::Async);
-            self.read_and_or(&item.0, depth) && flat && !background
-        })
+        let mut flat = true;
+        for CompoundListItem(list, separator) in &list.0 {
+            flat &= self.read_and_or(list, depth) && matches!(separator, SeparatorOperator::Sequence);
+        }
+        flat
     }
 
     fn read_and_or(&mut self, list: &AndOrList, depth: usize) -> bool {
@@ -290,7 +353,7 @@ fn is_variable(expansion: &ParameterExpr) -> bool {
 
 /// How many things may nest in a text.
 fn openers(text: &str) -> usize {
-    let characters = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`' | b'$' | b'!')).count();
+    let characters = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'[' | b'`' | b'!')).count();
     let words = text.split(|c: char| !c.is_ascii_alphabetic());
     let keywords = ["if", "elif", "else", "while", "until", "for", "case", "select", "function", "coproc", "time"];
     characters + words.filter(|word| keywords.contains(word)).count()

@@ -1,0 +1,213 @@
+//! Trust is bound to contents.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use attache_host::trust::{Status, Trust, TrustError};
+use tempfile::TempDir;
+
+struct Desk {
+    directory: TempDir,
+    trust: Trust,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let trust = Trust::new(directory.path().join("state/trust.toml"));
+        fs::create_dir_all(directory.path().join("project/.attache/deep")).unwrap();
+        Desk { directory, trust }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.directory.path().join("project")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.project().join(".attache").join(name), text).unwrap();
+    }
+
+    fn status(&self) -> Status {
+        self.trust.check(&self.project()).unwrap().0
+    }
+
+    fn accept(&self) {
+        self.trust.trust(&self.trust.check(&self.project()).unwrap().1).unwrap();
+        assert_eq!(self.status(), Status::Trusted);
+    }
+}
+
+#[test]
+fn any_change_asks_again() {
+    let desk = Desk::new();
+    assert_eq!(desk.status(), Status::NothingToTrust);
+    desk.write("permissions.toml", "# one");
+    desk.write("deep/agents.toml", "two");
+    assert_eq!(desk.status(), Status::Unknown);
+    desk.accept();
+    let changes: [(&str, &dyn Fn()); 6] = [
+        ("one byte", &|| desk.write("permissions.toml", "# onf")),
+        ("one byte in a folder", &|| desk.write("deep/agents.toml", "twp")),
+        ("a new file", &|| desk.write("new", "")),
+        ("a file is gone", &|| fs::remove_file(desk.project().join(".attache/deep/agents.toml")).unwrap()),
+        ("the same bytes under another name", &|| {
+            fs::rename(
+                desk.project().join(".attache/permissions.toml"),
+                desk.project().join(".attache/permissions.tomm"),
+            )
+            .unwrap();
+        }),
+        ("a byte moved from the name to the contents", &|| {
+            fs::remove_dir_all(desk.project().join(".attache")).unwrap();
+            fs::create_dir(desk.project().join(".attache")).unwrap();
+            desk.write("permissions.tom", "l# one");
+        }),
+    ];
+    for (name, change) in changes {
+        desk.write("permissions.toml", "# one");
+        let deep = desk.project().join(".attache/deep");
+        fs::create_dir_all(&deep).unwrap();
+        desk.write("deep/agents.toml", "two");
+        let _ = fs::remove_file(desk.project().join(".attache/new"));
+        desk.accept();
+        change();
+        assert_eq!(desk.status(), Status::Changed, "{name}");
+    }
+    desk.accept();
+    desk.trust.revoke(&desk.project()).unwrap();
+    assert_eq!(desk.status(), Status::Unknown);
+    // What is elsewhere in the project is not what takes effect.
+    desk.accept();
+    fs::write(desk.project().join("README.md"), "x").unwrap();
+    assert_eq!(desk.status(), Status::Trusted);
+}
+
+#[test]
+fn what_was_compared_is_what_is_used() {
+    let desk = Desk::new();
+    desk.write("permissions.toml", "good");
+    desk.accept();
+    let (status, contents) = desk.trust.check(&desk.project()).unwrap();
+    // Whoever changes the file after the check changes nothing about what was read.
+    desk.write("permissions.toml", "evil");
+    assert_eq!(status, Status::Trusted);
+    assert_eq!(contents.file("permissions.toml"), Some(&b"good"[..]));
+    assert_eq!(contents.files().len(), 1);
+
+    // And whoever changes it while the user looks does not get that trusted.
+    let (_, shown) = desk.trust.check(&desk.project()).unwrap();
+    desk.write("permissions.toml", "worse");
+    desk.trust.trust(&shown).unwrap();
+    assert_eq!(desk.status(), Status::Changed);
+}
+
+#[test]
+fn while_a_file_changes_only_the_trusted_bytes_are_trusted() {
+    let desk = Desk::new();
+    desk.write("permissions.toml", "good");
+    desk.accept();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                desk.write("permissions.toml", "evil");
+                desk.write("permissions.toml", "good");
+            }
+        });
+        for _ in 0..2000 {
+            let (status, contents) = desk.trust.check(&desk.project()).unwrap();
+            let is_good = contents.file("permissions.toml") == Some(b"good");
+            assert_eq!(status == Status::Trusted, is_good);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_devices_are_refused() {
+    use std::os::unix::fs::symlink;
+
+    let link = |make: &dyn Fn(&Desk)| {
+        let desk = Desk::new();
+        desk.write("permissions.toml", "x");
+        make(&desk);
+        let error = desk.trust.check(&desk.project()).unwrap_err();
+        assert!(matches!(error, TrustError::NotAFile(_)), "{error}");
+    };
+    link(&|desk| symlink("/etc/passwd", desk.project().join(".attache/link")).unwrap());
+    link(&|desk| symlink("nowhere", desk.project().join(".attache/link")).unwrap());
+    link(&|desk| symlink("/etc", desk.project().join(".attache/deep/link")).unwrap());
+    link(&|desk| {
+        fs::rename(desk.project().join(".attache"), desk.project().join("other")).unwrap();
+        symlink("other", desk.project().join(".attache")).unwrap();
+    });
+    link(&|desk| {
+        fs::remove_dir_all(desk.project().join(".attache")).unwrap();
+        fs::write(desk.project().join(".attache"), "x").unwrap();
+    });
+    link(&|desk| drop(std::os::unix::net::UnixListener::bind(desk.project().join(".attache/socket")).unwrap()));
+
+    // The directory itself may be reached by a link: it is the same directory.
+    let desk = Desk::new();
+    desk.write("permissions.toml", "x");
+    desk.accept();
+    let link = desk.directory.path().join("link");
+    symlink(desk.project(), &link).unwrap();
+    assert_eq!(desk.trust.check(&link).unwrap().0, Status::Trusted);
+}
+
+#[test]
+fn too_much_is_refused() {
+    let large = Desk::new();
+    large.write("large", &"x".repeat((4 << 20) + 1));
+    let many = Desk::new();
+    for number in 0..257 {
+        many.write(&number.to_string(), "");
+    }
+    let deep = Desk::new();
+    fs::create_dir_all(deep.project().join(".attache/a/b/c/d/e/f/g/h/i")).unwrap();
+    for desk in [large, many, deep] {
+        let error = desk.trust.check(&desk.project()).unwrap_err();
+        assert!(matches!(error, TrustError::TooLarge(_)), "{error}");
+    }
+}
+
+#[test]
+fn a_list_that_is_not_one_trusts_nothing_and_is_not_overwritten() {
+    let desk = Desk::new();
+    desk.write("permissions.toml", "x");
+    desk.accept();
+    let list = desk.directory.path().join("state/trust.toml");
+    #[cfg(unix)]
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&list).unwrap().permissions()) & 0o777, 0o600);
+    for text in ["trusted = 1", "other = 1", "[trusted]\nx = 1", "= ="] {
+        fs::write(&list, text).unwrap();
+        assert!(matches!(desk.trust.check(&desk.project()), Err(TrustError::BadList(_))), "{text}");
+        assert!(matches!(desk.trust.revoke(&desk.project()), Err(TrustError::BadList(_))), "{text}");
+        assert_eq!(fs::read_to_string(&list).unwrap(), text);
+    }
+}
+
+#[test]
+fn many_at_once_lose_nothing() {
+    let desk = Desk::new();
+    let projects: Vec<PathBuf> = (0..24)
+        .map(|number| {
+            let project = desk.directory.path().join(format!("project-{number}"));
+            fs::create_dir_all(project.join(".attache")).unwrap();
+            fs::write(project.join(".attache/x"), "x").unwrap();
+            project
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for project in &projects {
+            scope.spawn(|| desk.trust.trust(&desk.trust.check(project).unwrap().1).unwrap());
+        }
+    });
+    for project in &projects {
+        assert_eq!(desk.trust.check(project).unwrap().0, Status::Trusted);
+    }
+}
