@@ -232,16 +232,6 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Reads an object: calls `member` for each key, which has to read or skip the value.
-    pub(crate) fn object(&mut self, member: &mut dyn FnMut(&str, &mut Self) -> Result<()>) -> Result<()> {
-        self.begin_object()?;
-        let mut first = true;
-        while let Some(key) = self.next_key(&mut first)? {
-            member(&key, self)?;
-        }
-        Ok(())
-    }
-
     /// Enters an array.
     pub fn begin_array(&mut self) -> Result<()> {
         if self.peek_byte() != Some(b'[') {
