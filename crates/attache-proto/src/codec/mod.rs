@@ -9,7 +9,7 @@ mod rows;
 mod tables;
 
 pub(crate) use modes::*;
-pub(crate) use rows::{FieldOf, Flat, FlatOf, Record, Row, read_record, write_record};
+pub(crate) use rows::{FieldOf, Flat, FlatOf, Name, ReadRow, Record, WriteRow, read_record, write_record};
 pub(crate) use tables::*;
 
 use crate::Dialect;

@@ -12,43 +12,55 @@ use crate::json::{DecodeError, Place, Reader, Reason, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// A type that is read and written by its rows.
+/// A type that is read and written by its rows. Those for reading are apart from those for writing, so that a program
+/// which only does one of both is not linked with the other.
 ///
 /// # Safety
 ///
-/// There is exactly one row for each field, with the offset, type and mode of that field.
+/// In each list there is exactly one row for each field, with the offset, type and mode of that field.
 pub(crate) unsafe trait Record: Sized {
-    const ROWS: &'static [Row];
+    const READ: &'static [ReadRow];
+    const WRITE: &'static [WriteRow];
 }
 
-/// A field of a record.
-pub(crate) struct Row {
+/// What a field is called.
+pub(crate) struct Name {
     /// `,"name":` when all dialects call it so; empty when it has several names, or none because it is flat.
     quoted: &'static str,
     /// Its names when they differ.
     key: Option<&'static Key>,
-    /// How many bytes into the record it is.
-    offset: usize,
-    field: &'static Field,
 }
 
-/// What can be done with a field of some type and mode.
-///
-/// Each function wants a place for such a field: `read` and `absent` one that is empty, and it is full if they succeed;
-/// `drop` and `write` one that is full, and `drop` leaves it empty.
+/// A field of a record that is read.
+pub(crate) struct ReadRow {
+    pub(crate) name: Name,
+    /// How many bytes into the record it is.
+    pub(crate) offset: usize,
+    pub(crate) field: &'static Field,
+}
+
+/// A field of a record that is written.
+pub(crate) struct WriteRow {
+    pub(crate) name: Name,
+    /// How many bytes into the record it is.
+    pub(crate) offset: usize,
+    /// Wants a field of the row's type.
+    pub(crate) write: unsafe fn(*const (), &Name, &mut Writer<'_>),
+}
+
+/// How a field of some type and mode comes and goes. Each function wants a place for such a field: `read` and `absent` an
+/// empty one, which is full if they succeed; `drop` a full one, which it leaves empty.
 pub(crate) struct Field {
     read: unsafe fn(*mut (), &mut Reader<'_>) -> Result<()>,
-    absent: unsafe fn(*mut (), &Row, &mut Reader<'_>) -> Result<()>,
+    absent: unsafe fn(*mut (), &Name, &mut Reader<'_>) -> Result<()>,
     drop: unsafe fn(*mut ()),
-    write: unsafe fn(*const (), &Row, &mut Writer<'_>),
 }
 
 /// The functions of fields of type `T` in mode `M`.
 pub(crate) struct FieldOf<T, M>(PhantomData<(T, M)>);
 
 impl<T, M: Mode<T>> FieldOf<T, M> {
-    pub(crate) const FIELD: Field =
-        Field { read: Self::read, absent: Self::absent, drop: drop_at::<T>, write: Self::write };
+    pub(crate) const FIELD: Field = Field { read: Self::read, absent: Self::absent, drop: drop_at::<T> };
 
     unsafe fn read(place: *mut (), reader: &mut Reader<'_>) -> Result<()> {
         let value = M::read(reader)?;
@@ -57,18 +69,18 @@ impl<T, M: Mode<T>> FieldOf<T, M> {
         Ok(())
     }
 
-    unsafe fn absent(place: *mut (), row: &Row, reader: &mut Reader<'_>) -> Result<()> {
-        let value = M::absent(row, reader)?;
+    unsafe fn absent(place: *mut (), name: &Name, reader: &mut Reader<'_>) -> Result<()> {
+        let value = M::absent(name, reader)?;
         // SAFETY: the caller has a place for a `T`.
         unsafe { place.cast::<T>().write(value) };
         Ok(())
     }
 
-    unsafe fn write(place: *const (), row: &Row, writer: &mut Writer<'_>) {
+    pub(crate) unsafe fn write(place: *const (), name: &Name, writer: &mut Writer<'_>) {
         // SAFETY: the caller has a `T` there.
         let value = unsafe { &*place.cast::<T>() };
         let dialect = writer.dialect();
-        if !M::skips(value, dialect) && row.write_key(M::is_known_to(value, dialect), writer) {
+        if !M::skips(value, dialect) && name.write(M::is_known_to(value, dialect), writer) {
             M::write(value, writer);
         }
     }
@@ -88,8 +100,7 @@ pub(crate) trait Flat: super::Decode {
 pub(crate) struct FlatOf<T>(PhantomData<T>);
 
 impl<T: Flat> FlatOf<T> {
-    pub(crate) const FIELD: Field =
-        Field { read: Self::read, absent: Self::absent, drop: drop_at::<T>, write: Self::write };
+    pub(crate) const FIELD: Field = Field { read: Self::read, absent: Self::absent, drop: drop_at::<T> };
 
     unsafe fn read(place: *mut (), reader: &mut Reader<'_>) -> Result<()> {
         let value = reader.look_ahead(T::decode)?;
@@ -99,41 +110,39 @@ impl<T: Flat> FlatOf<T> {
     }
 
     /// Never called, because flat fields are read first.
-    unsafe fn absent(_: *mut (), _: &Row, _: &mut Reader<'_>) -> Result<()> {
+    unsafe fn absent(_: *mut (), _: &Name, _: &mut Reader<'_>) -> Result<()> {
         Err(DecodeError::new(Reason::Missing))
     }
 
-    unsafe fn write(place: *const (), _: &Row, writer: &mut Writer<'_>) {
+    pub(crate) unsafe fn write(place: *const (), _: &Name, writer: &mut Writer<'_>) {
         // SAFETY: the caller has a `T` there.
         unsafe { &*place.cast::<T>() }.write_flat(writer);
     }
 }
 
-impl Row {
-    /// A row whose name is the same in all dialects; `quoted` is `,"name":`.
-    pub(crate) const fn named(quoted: &'static str, offset: usize, field: &'static Field) -> Self {
-        Row { quoted, key: None, offset, field }
+impl Name {
+    /// No name at all.
+    pub(crate) const FLAT: Name = Name { quoted: "", key: None };
+
+    /// The same name in all dialects, given as `,"name":`.
+    pub(crate) const fn quoted(quoted: &'static str) -> Self {
+        Name { quoted, key: None }
     }
 
-    /// A row whose name differs by dialect.
-    pub(crate) const fn keyed(key: &'static Key, offset: usize, field: &'static Field) -> Self {
-        Row { quoted: "", key: Some(key), offset, field }
-    }
-
-    /// A row without a name.
-    pub(crate) const fn flat(offset: usize, field: &'static Field) -> Self {
-        Row { quoted: "", key: None, offset, field }
+    /// A name that differs by dialect.
+    pub(crate) const fn keyed(key: &'static Key) -> Self {
+        Name { quoted: "", key: Some(key) }
     }
 
     /// The name in this dialect, or where it has none, another.
-    pub(crate) fn name(&self, dialect: Dialect) -> &'static str {
+    pub(crate) fn text(&self, dialect: Dialect) -> &'static str {
         match self.key {
             Some(key) => key.name_or_any(dialect),
-            None => self.only_name(),
+            None => self.only_text(),
         }
     }
 
-    fn only_name(&self) -> &'static str {
+    fn only_text(&self) -> &'static str {
         self.quoted.get(2..self.quoted.len().wrapping_sub(2)).unwrap_or_default()
     }
 
@@ -141,8 +150,8 @@ impl Row {
         self.quoted.is_empty() && self.key.is_none()
     }
 
-    /// Whether a name in an object means this field.
-    fn is_named(&self, name: &str) -> bool {
+    /// Whether a name in an object is this one.
+    fn is(&self, name: &str) -> bool {
         match self.key {
             Some(key) => key.matches(name),
             None => name.len() + 4 == self.quoted.len() && self.quoted.as_bytes()[2..].starts_with(name.as_bytes()),
@@ -150,14 +159,15 @@ impl Row {
     }
 
     /// Writes the key and says whether the value has to follow. Notes what the dialect has no word for.
-    fn write_key(&self, is_known: bool, writer: &mut Writer<'_>) -> bool {
+    #[inline(never)]
+    fn write(&self, is_known: bool, writer: &mut Writer<'_>) -> bool {
         match self.key {
             None if is_known => {
                 writer.quoted_key(self.quoted);
                 true
             }
             None => {
-                writer.lose(self.only_name());
+                writer.lose(self.only_text());
                 false
             }
             Some(key) => match key.name(writer.dialect()) {
@@ -177,11 +187,11 @@ impl Row {
 
 /// Reads a record from the object that comes next.
 pub(crate) fn read_record<T: Record>(reader: &mut Reader<'_>) -> Result<T> {
-    const { assert!(T::ROWS.len() <= u64::BITS as usize, "a record has too many rows to be counted in bits") };
+    const { assert!(T::READ.len() <= u64::BITS as usize, "a record has too many rows to be counted in bits") };
     let mut record = MaybeUninit::<T>::uninit();
     // SAFETY: the rows are those of `T`; when all of them have been read, all fields are there.
     unsafe {
-        read_rows(T::ROWS, record.as_mut_ptr().cast(), reader)?;
+        read_rows(T::READ, record.as_mut_ptr().cast(), reader)?;
         Ok(record.assume_init())
     }
 }
@@ -189,16 +199,16 @@ pub(crate) fn read_record<T: Record>(reader: &mut Reader<'_>) -> Result<T> {
 /// Writes the fields of a record into an object that is open already.
 pub(crate) fn write_record<T: Record>(record: &T, writer: &mut Writer<'_>) {
     // SAFETY: the rows are those of `T`.
-    unsafe { write_rows(T::ROWS, (&raw const *record).cast(), writer) };
+    unsafe { write_rows(T::WRITE, (&raw const *record).cast(), writer) };
 }
 
 /// # Safety
 ///
 /// `record` is a record with these rows.
-unsafe fn write_rows(rows: &'static [Row], record: *const (), writer: &mut Writer<'_>) {
+unsafe fn write_rows(rows: &'static [WriteRow], record: *const (), writer: &mut Writer<'_>) {
     for row in rows {
         // SAFETY: the row says where its field is.
-        unsafe { (row.field.write)(record.byte_add(row.offset), row, writer) };
+        unsafe { (row.write)(record.byte_add(row.offset), &row.name, writer) };
     }
 }
 
@@ -207,7 +217,7 @@ unsafe fn write_rows(rows: &'static [Row], record: *const (), writer: &mut Write
 /// # Safety
 ///
 /// `record` is a place for a record with these rows.
-unsafe fn read_rows(rows: &'static [Row], record: *mut (), reader: &mut Reader<'_>) -> Result<()> {
+unsafe fn read_rows(rows: &'static [ReadRow], record: *mut (), reader: &mut Reader<'_>) -> Result<()> {
     let mut filling = Filling { rows, record, full: 0, own: 0 };
     filling.read(reader)?;
     std::mem::forget(filling);
@@ -216,7 +226,7 @@ unsafe fn read_rows(rows: &'static [Row], record: *mut (), reader: &mut Reader<'
 
 /// A record that is being read. Drops what it has so far when it is not finished.
 struct Filling {
-    rows: &'static [Row],
+    rows: &'static [ReadRow],
     record: *mut (),
     /// A bit for each row whose field is there.
     full: u64,
@@ -227,7 +237,7 @@ struct Filling {
 impl Filling {
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         for (index, row) in self.rows.iter().enumerate() {
-            if row.is_flat() {
+            if row.name.is_flat() {
                 self.fill(index, reader)?;
             }
         }
@@ -246,7 +256,7 @@ impl Filling {
         for (index, row) in self.rows.iter().enumerate() {
             if self.full & 1 << index == 0 {
                 // SAFETY: the place of the row is empty.
-                unsafe { (row.field.absent)(self.place(row), row, reader)? };
+                unsafe { (row.field.absent)(self.place(row), &row.name, reader)? };
                 self.full |= 1 << index;
             }
         }
@@ -255,11 +265,11 @@ impl Filling {
 
     /// The row of this name. Peers mostly write fields in the order of the rows, so the search begins where it ended.
     fn find(&self, name: &str, expected: usize) -> Option<usize> {
-        debug_assert!(self.rows.iter().filter(|row| row.is_named(name)).count() <= 1, "`{name}` names two rows");
+        debug_assert!(self.rows.iter().filter(|row| row.name.is(name)).count() <= 1, "`{name}` names two rows");
         let (before, after) = self.rows.split_at(expected);
-        match after.iter().position(|row| row.is_named(name)) {
+        match after.iter().position(|row| row.name.is(name)) {
             Some(index) => Some(expected + index),
-            None => before.iter().position(|row| row.is_named(name)),
+            None => before.iter().position(|row| row.name.is(name)),
         }
     }
 
@@ -267,8 +277,8 @@ impl Filling {
     fn take(&mut self, index: usize, name: &str, reader: &mut Reader<'_>) -> Result<()> {
         let row = &self.rows[index];
         let bit = 1 << index;
-        let field = row.name(reader.dialect());
-        let is_own = row.key.is_none() || name == field;
+        let field = row.name.text(reader.dialect());
+        let is_own = row.name.key.is_none() || name == field;
         if self.full & bit != 0 {
             if !is_own {
                 return reader.skip();
@@ -301,7 +311,7 @@ impl Filling {
         Ok(())
     }
 
-    fn place(&self, row: &Row) -> *mut () {
+    fn place(&self, row: &ReadRow) -> *mut () {
         // SAFETY: the row says where in the record its field is.
         unsafe { self.record.byte_add(row.offset) }
     }

@@ -18,17 +18,16 @@ macro_rules! serde_through_json {
     };
 }
 
-/// A row: of one name for all dialects, or one for each that has the field, and a further one that is understood.
-macro_rules! row {
-    ($field:expr, $offset:expr, $name:literal) => {
-        crate::codec::Row::named(concat!(",\"", $name, "\":"), $offset, $field)
+/// The name of a row: one for all dialects, or one for each that has the field, and a further one that is understood.
+macro_rules! name {
+    ($name:literal) => {
+        crate::codec::Name::quoted(concat!(",\"", $name, "\":"))
     };
-    ($field:expr, $offset:expr, [$v1:literal, $v2_draft:literal, $v2:literal]) => {
-        crate::codec::row!($field, $offset, [$v1, $v2_draft, $v2 or ""])
+    ([$v1:literal, $v2_draft:literal, $v2:literal]) => {
+        crate::codec::name!([$v1, $v2_draft, $v2 or ""])
     };
-    ($field:expr, $offset:expr, [$v1:literal, $v2_draft:literal, $v2:literal or $alias:literal]) => {
-        crate::codec::Row::keyed(
-            &crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias }, $offset, $field)
+    ([$v1:literal, $v2_draft:literal, $v2:literal or $alias:literal]) => {
+        crate::codec::Name::keyed(&crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias })
     };
 }
 
@@ -134,15 +133,39 @@ macro_rules! record_body {
 
         // SAFETY: the fields of the record and its rows come from the same lists.
         unsafe impl crate::codec::Record for $name {
-            const ROWS: &'static [crate::codec::Row] = &[
-                $( crate::codec::row!(
-                    &crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::FIELD,
-                    std::mem::offset_of!($name, $required), $required_key), )*
-                $( crate::codec::Row::flat(
-                    std::mem::offset_of!($name, $flat), &crate::codec::FlatOf::<$flat_type>::FIELD), )*
-                $( crate::codec::row!(
-                    &crate::codec::FieldOf::<$field_type, crate::codec::$mode>::FIELD,
-                    std::mem::offset_of!($name, $field), $key), )*
+            const READ: &'static [crate::codec::ReadRow] = &[
+                $( crate::codec::ReadRow {
+                    name: crate::codec::name!($required_key),
+                    offset: std::mem::offset_of!($name, $required),
+                    field: &crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::FIELD,
+                }, )*
+                $( crate::codec::ReadRow {
+                    name: crate::codec::Name::FLAT,
+                    offset: std::mem::offset_of!($name, $flat),
+                    field: &crate::codec::FlatOf::<$flat_type>::FIELD,
+                }, )*
+                $( crate::codec::ReadRow {
+                    name: crate::codec::name!($key),
+                    offset: std::mem::offset_of!($name, $field),
+                    field: &crate::codec::FieldOf::<$field_type, crate::codec::$mode>::FIELD,
+                }, )*
+            ];
+            const WRITE: &'static [crate::codec::WriteRow] = &[
+                $( crate::codec::WriteRow {
+                    name: crate::codec::name!($required_key),
+                    offset: std::mem::offset_of!($name, $required),
+                    write: crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::write,
+                }, )*
+                $( crate::codec::WriteRow {
+                    name: crate::codec::Name::FLAT,
+                    offset: std::mem::offset_of!($name, $flat),
+                    write: crate::codec::FlatOf::<$flat_type>::write,
+                }, )*
+                $( crate::codec::WriteRow {
+                    name: crate::codec::name!($key),
+                    offset: std::mem::offset_of!($name, $field),
+                    write: crate::codec::FieldOf::<$field_type, crate::codec::$mode>::write,
+                }, )*
             ];
         }
 
@@ -469,6 +492,6 @@ macro_rules! ids {
 }
 
 pub(crate) use {
-    default_of, flat, ids, known, null_is_default, payload, record, record_body, record_meta, record_of, row,
+    default_of, flat, ids, known, name, null_is_default, payload, record, record_body, record_meta, record_of,
     serde_through_json, string_enum, union, unknown, unless,
 };
