@@ -18,10 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::router::{AgentRouter, Job, Work};
-use super::serve::{Answer, Server};
+use super::serve::{Answer, Serving};
 use super::session::{self, catch_panic, internal};
-use super::{Agent, ClientInfo, OpenRequest, Opened, SessionHandle};
-use crate::link::Link;
+use super::{ClientInfo, OpenRequest, Opened, SessionHandle};
+use crate::link::{Link, Options};
 use crate::{Closed, Error};
 
 /// How much longer than a cancelled turn everything else may take when the client has closed its end.
@@ -31,12 +31,13 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
 /// Serves until the client closes its end.
-pub(super) async fn run<A: Agent>(
-    server: Server<A>,
+pub(super) async fn run(
+    server: Serving,
+    options: Options,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
 ) -> Result<(), Error> {
-    let (link, driver) = Link::new(AgentRouter::new(server.features()), server.options.clone(), reader, writer);
+    let (link, driver) = Link::new(AgentRouter::new(server.features()), options, reader, writer);
     let mut tasks = JoinSet::new();
     let (ended, end) = tokio::sync::oneshot::channel();
     tasks.spawn(async move {
@@ -69,7 +70,7 @@ pub(super) async fn run<A: Agent>(
 }
 
 /// Serves notifications of extensions, one after the other in the order they came.
-async fn run_notices<A: Agent>(server: Arc<Server<A>>, link: Link<AgentRouter>) {
+async fn run_notices(server: Arc<Serving>, link: Link<AgentRouter>) {
     loop {
         let notice = poll_fn(|cx| {
             let next = link.with(|router, _| router.next_notice(cx.waker()));
@@ -92,7 +93,7 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<J
     .await
 }
 
-async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
+async fn run_job(server: &Serving, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
     let Job { call, work, cancelled } = job;
     let _debt = Debt { link: link.clone(), call };
     let mut work = std::pin::pin!(catch_panic(do_work(server, link, call, work, sessions)));
@@ -112,8 +113,8 @@ async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Jo
     };
 }
 
-async fn do_work<A: Agent>(
-    server: &Server<A>,
+async fn do_work(
+    server: &Serving,
     link: &Link<AgentRouter>,
     call: Call,
     work: Work,
@@ -137,7 +138,7 @@ async fn do_work<A: Agent>(
                 }
             }
             let doer = server.doers.get(&method).ok_or_else(internal)?;
-            return doer(server.agent.clone(), params.as_str(), client.dialect).await.map(Some);
+            return doer(params.as_str(), client.dialect).await.map(Some);
         }
         Work::Request(request) => request,
     };
@@ -232,9 +233,9 @@ enum Kind {
 
 impl Opening {
     /// Opens the session, answers, tells what an older version tells in updates, and starts the session's task.
-    async fn run<A: Agent>(
+    async fn run(
         self,
-        server: &Server<A>,
+        server: &Serving,
         link: &Link<AgentRouter>,
         call: Call,
         client: Arc<ClientInfo>,
@@ -253,18 +254,17 @@ impl Opening {
         }
         let mut place = Place::reserve(link, &id, &self.open)?;
         let handle = SessionHandle::new(link.clone(), id.clone(), client.clone());
-        let agent = server.agent.clone();
         let opened = match self.kind {
-            Kind::New => agent.open(self.open, handle.clone()).await?,
+            Kind::New => (server.opener)(self.open, handle.clone()).await?,
             Kind::Restore { id, replay } => {
                 let restorer = server.restorer.as_ref().ok_or_else(internal)?;
-                let opened = restorer(agent, id, self.open, replay, handle.clone()).await?;
+                let opened = restorer(id, self.open, replay, handle.clone()).await?;
                 handle.update(SessionUpdate::State(StateUpdate::at_rest())).await?;
                 opened
             }
             Kind::Fork { from } => {
                 let forker = server.forker.as_ref().ok_or_else(internal)?;
-                forker(agent, from, self.open, handle.clone()).await?
+                forker(from, self.open, handle.clone()).await?
             }
         };
         let Opened { session, options, commands } = opened;
