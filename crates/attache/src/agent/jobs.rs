@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::json::Reader;
-use attache_proto::method::{ClientRequest, Method};
+use attache_proto::method::Method;
 use attache_proto::model::{
     CommandsUpdate, ConfigCategory, ConfigKind, ConfigOption, ConfigValue, DeleteSessionRequest, ErrorObject,
-    ListSessionsResponse, McpServer, Meta, Mode, ModeState, NewSessionResponse, ReplayFrom, ResumeSessionResponse,
-    SessionId, SessionInfo, SessionUpdate, StateUpdate,
+    ListSessionsResponse, McpServer, Meta, Mode, ModeState, NewSessionResponse, ResumeSessionResponse, SessionId,
+    SessionInfo, SessionUpdate, StateUpdate,
 };
 use attache_proto::rpc::Call;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -121,13 +121,11 @@ async fn do_work(
     sessions: &Sessions,
 ) -> Result<Option<Answer>, Error> {
     let client = link.with(|router, _| router.client.clone()).ok_or_else(internal)?;
-    let request = match work {
-        Work::Extension(method, params) => {
-            return match server.extensions.get(&*method) {
-                Some(extension) => Ok(Some(Box::new(extension(params).await?))),
-                None => Err(Error::Refused(ErrorObject::method_not_found(None))),
-            };
-        }
+    match work {
+        Work::Extension(method, params) => match server.extensions.get(&*method) {
+            Some(extension) => Ok(Some(Box::new(extension(params).await?))),
+            None => Err(Error::Refused(ErrorObject::method_not_found(None))),
+        },
         Work::Registered(method, params) => {
             if method == Method::DeleteSession
                 && let Ok(request) = Reader::new(params.as_str(), client.dialect).decode::<DeleteSessionRequest>()
@@ -138,54 +136,33 @@ async fn do_work(
                 }
             }
             let doer = server.doers.get(&method).ok_or_else(internal)?;
-            return doer(params.as_str(), client.dialect).await.map(Some);
+            doer(params.as_str(), client.dialect).await.map(Some)
         }
-        Work::Request(request) => request,
-    };
-    let opening = match *request {
-        ClientRequest::NewSession(request) => Opening {
-            kind: Kind::New,
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::LoadSession(request) => Opening {
-            kind: Kind::Restore { id: request.session_id, replay: true },
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::ForkSession(request) => Opening {
-            kind: Kind::Fork { from: request.session_id },
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::ResumeSession(request) => {
-            let replay = match &request.replay_from {
-                None => false,
-                Some(ReplayFrom::Start(_)) => true,
-                Some(_) => return Err(wrong("replayFrom: there is no such point")),
-            };
-            if server.restorer.is_none() {
-                return resume_open(link, call, &request.session_id, replay, client).await.map(|()| None);
-            }
-            Opening {
-                kind: Kind::Restore { id: request.session_id, replay },
-                open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-            }
+        Work::Open(Opening { kind: Kind::Restore { id, replay }, .. }) if server.restorer.is_none() => {
+            resume_open(link, call, &id, replay, client).await.map(|()| None)
         }
-        ClientRequest::ListSessions(request) => {
+        Work::Open(opening) => opening.run(server, link, call, client, sessions).await.map(|()| None),
+        Work::List(wanted) => {
             // Listing is part of version 2's baseline. Without a store, the open sessions are all there are.
             let open = link.with(|router, _| router.open_sessions()).into_iter();
-            let open = open.filter(|(_, cwd)| request.cwd.as_ref().is_none_or(|wanted| wanted == cwd));
+            let open = open.filter(|(_, cwd)| wanted.as_ref().is_none_or(|wanted| wanted == cwd));
             let sessions: Vec<SessionInfo> = open.map(|(id, cwd)| SessionInfo::new(id, cwd)).collect();
-            return Ok(Some(Box::new(ListSessionsResponse::new(sessions))));
+            Ok(Some(Box::new(ListSessionsResponse::new(sessions))))
         }
-        _ => return Err(internal()),
-    };
-    opening.run(server, link, call, client, sessions).await.map(|()| None)
+        Work::Wrong(why) => Err(wrong(why)),
+    }
 }
 
 fn wrong(why: &'static str) -> Error {
     Error::Refused(ErrorObject::wrong_params(why))
 }
 
-fn open_request(cwd: String, directories: Vec<String>, mcp_servers: Vec<McpServer>, meta: Option<Meta>) -> OpenRequest {
+pub(super) fn open_request(
+    cwd: String,
+    directories: Vec<String>,
+    mcp_servers: Vec<McpServer>,
+    meta: Option<Meta>,
+) -> OpenRequest {
     OpenRequest { cwd, directories, mcp_servers, meta }
 }
 
@@ -220,12 +197,12 @@ async fn resume_open(
 }
 
 /// A session that is to be opened.
-struct Opening {
-    kind: Kind,
-    open: OpenRequest,
+pub(super) struct Opening {
+    pub(super) kind: Kind,
+    pub(super) open: OpenRequest,
 }
 
-enum Kind {
+pub(super) enum Kind {
     New,
     Restore { id: SessionId, replay: bool },
     Fork { from: SessionId },
