@@ -188,8 +188,7 @@ pub fn decode_params<T: Decode>(
     dialect: Dialect,
     tolerated: &mut Vec<DecodeError>,
 ) -> Result<T, DecodeError> {
-    let params = params.map(str::trim_ascii).filter(|params| *params != "null").unwrap_or("{}");
-    decode_result(params, dialect, tolerated)
+    decode_result(object_of(params), dialect, tolerated)
 }
 
 /// Reads the result of a method. Where nothing is required in it, null will do.
@@ -199,9 +198,25 @@ pub fn decode_result<T: Decode>(
     tolerated: &mut Vec<DecodeError>,
 ) -> Result<T, DecodeError> {
     let mut reader = Reader::new(result, dialect);
-    let value = reader.decode();
+    let value = T::decode(&mut reader);
+    match finish(reader, value.is_ok(), tolerated) {
+        Some(error) => Err(error),
+        None => value,
+    }
+}
+
+/// The text of parameters that may be absent or null.
+#[inline(never)]
+fn object_of(params: Option<&str>) -> &str {
+    params.map(str::trim_ascii).filter(|params| *params != "null").unwrap_or("{}")
+}
+
+/// Hands over what a reader let pass; what follows a good value is an error.
+#[inline(never)]
+fn finish(mut reader: Reader<'_>, is_good: bool, tolerated: &mut Vec<DecodeError>) -> Option<DecodeError> {
+    let error = if is_good { reader.end().err() } else { None };
     tolerated.append(&mut reader.tolerated());
-    value
+    error
 }
 
 /// What one end sends: rows `Method(Params)`, with `session` where the parameters name one.

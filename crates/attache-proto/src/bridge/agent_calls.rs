@@ -12,6 +12,7 @@ use crate::model::{
 use crate::rpc::{Call, Outcome};
 
 impl Bridge {
+    #[inline]
     pub(super) fn handle_agent_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let decoded = match Method::parse(method) {
@@ -52,6 +53,7 @@ impl Bridge {
         self.agent_calls.insert(call, key);
     }
 
+    #[inline]
     pub(super) fn handle_client_answer(&mut self, asking: Asking, outcome: Outcome<'_>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let (call, method) = match &asking {
@@ -87,6 +89,7 @@ impl Bridge {
     }
 
     /// Only what the agent's dialect knows can be approval; everything else is none.
+    #[inline]
     fn answer_permission(&mut self, call: Call, result: &str, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let response = decode_result::<PermissionResponse>(result, client, &mut Vec::new());
@@ -106,6 +109,7 @@ impl Bridge {
     }
 
     /// A v2 client is told that the session waits for the user.
+    #[inline]
     fn question_asked(&mut self, id: &SessionId, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let session = self.session(id);
@@ -118,6 +122,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     fn question_answered(&mut self, id: &SessionId, out: &mut Out<'_>) {
         let session = self.session(id);
         if session.questions == 0 {
@@ -130,6 +135,7 @@ impl Bridge {
     }
 
     /// The request that a question belongs to, by the id that the client gave it.
+    #[inline]
     fn rename_request(&self, elicitation: &mut CreateElicitationRequest) {
         let scope = match &mut elicitation.mode {
             ElicitationMode::Form(form) => &mut form.scope,
@@ -141,6 +147,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     fn client_id(&self, id: &RequestId) -> Option<RequestId> {
         let (call, _) = self.client_calls.iter().find(|(_, request)| request.id() == *id)?;
         self.client.call_id(*call).cloned()

@@ -13,6 +13,7 @@ use crate::model::{
 use crate::rpc::{Call, Outcome};
 
 impl Bridge {
+    #[inline]
     pub(super) fn handle_client_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let known = Method::parse(method).filter(|_| client != agent);
@@ -30,6 +31,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     fn translate_call(&mut self, call: Call, request: ClientRequest, out: &mut Out<'_>) {
         let (_, agent) = self.both();
         let session = self.agent_capabilities.session.as_ref();
@@ -57,6 +59,7 @@ impl Bridge {
     }
 
     /// Asks the agent, if its dialect has the method.
+    #[inline]
     pub(super) fn forward(&mut self, call: Call, request: &ClientRequest, asked: Asked, out: &mut Out<'_>) {
         let (_, agent) = self.both();
         let Some(name) = request.method().name(agent) else {
@@ -67,6 +70,7 @@ impl Bridge {
         self.client_calls.insert(call, key);
     }
 
+    #[inline]
     fn set_mode(&mut self, call: Call, set: SetModeRequest, out: &mut Out<'_>) {
         let id = set.session_id.clone();
         let Modes::FromOption(option) = &self.session(&id).modes else {
@@ -78,6 +82,7 @@ impl Bridge {
         self.forward(call, &request.into(), Asked::SetModeOption(call, id), out);
     }
 
+    #[inline]
     fn set_option(&mut self, call: Call, set: SetConfigOptionRequest, out: &mut Out<'_>) {
         let id = set.session_id.clone();
         let is_mode = matches!(&self.session(&id).modes, Modes::AsOption { id, .. } if *id == set.config_id);
@@ -91,6 +96,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     pub(super) fn handle_client_notification(&mut self, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         if client != agent && Method::parse(method) == Some(Method::Cancel) {
@@ -104,6 +110,7 @@ impl Bridge {
     }
 
     /// Stops what a session is doing, and what it has not begun.
+    #[inline]
     pub(super) fn cancel_session(&mut self, cancel: &CancelNotification, out: &mut Out<'_>) {
         self.agent.notify("session/cancel", |writer| writer.value(cancel), out.agent);
         let queued: Vec<Call> = self.session(&cancel.session_id).queue.drain(..).map(|(call, _)| call).collect();
@@ -117,6 +124,7 @@ impl Bridge {
     }
 
     /// An old agent waits for the client to answer its questions after a cancel; a v2 client waits to be told.
+    #[inline]
     fn cancel_permissions(&mut self, session_id: &SessionId, out: &mut Out<'_>) {
         let of_session =
             |asking: &super::Asking| matches!(asking, super::Asking::Permission(_, id) if id == session_id);
@@ -130,6 +138,7 @@ impl Bridge {
     }
 
     /// The client no longer wants the answer to a call.
+    #[inline]
     pub(super) fn handle_client_cancel(&mut self, call: Call, out: &mut Out<'_>) {
         if let Some(request) = self.client_calls.get(&call) {
             return self.agent.cancel(*request, out.agent);
@@ -150,6 +159,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     pub(super) fn handle_agent_answer(&mut self, asked: Asked, outcome: Outcome<'_>, out: &mut Out<'_>) {
         match asked {
             Asked::Initialize(call) => self.initialized(call, outcome, out),
@@ -196,10 +206,12 @@ impl Bridge {
         }
     }
 
+    #[inline]
     fn options_of(&self, outcome: Outcome<'_>) -> Result<SetConfigOptionResponse, ErrorObject> {
         decode_result(outcome?, self.both().1, &mut Vec::new()).map_err(|_| misunderstood())
     }
 
+    #[inline]
     fn settle_recoded(&mut self, call: Call, method: Method, outcome: Outcome<'_>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         match outcome.map(|result| recode(method, result, agent, client)) {
@@ -213,12 +225,14 @@ impl Bridge {
     }
 
     /// Answers a call of the client whose result makes no sense.
+    #[inline]
     pub(super) fn settle_misunderstood(&mut self, call: Call, out: &mut Out<'_>) {
         self.report("a result of the agent is wrong");
         self.settle_error(call, &misunderstood(), out);
     }
 }
 
+#[inline]
 fn misunderstood() -> ErrorObject {
     ErrorObject::internal("the agent's answer was not understood")
 }

@@ -11,6 +11,7 @@ use crate::model::{
 use crate::rpc::{Call, Outcome};
 
 impl Bridge {
+    #[inline]
     pub(super) fn initialize(&mut self, call: Call, params: Option<&str>, out: &mut Out<'_>) {
         let dialect = match client_dialect(params) {
             Ok(dialect) => dialect,
@@ -39,6 +40,7 @@ impl Bridge {
         self.client_hint = dialect;
     }
 
+    #[inline]
     pub(super) fn initialized(&mut self, call: Call, outcome: Outcome<'_>, out: &mut Out<'_>) {
         let result = match outcome {
             Ok(result) => result,
@@ -68,6 +70,7 @@ impl Bridge {
 }
 
 /// What a client that speaks v2 understands without saying so.
+#[inline]
 fn understand_v2(capabilities: &mut ClientCapabilities, dialect: Dialect) {
     let options = capabilities.session.config_options.get_or_insert_with(ClientConfigCapabilities::new);
     options.boolean.get_or_insert_with(Capability::new);
@@ -78,6 +81,7 @@ fn understand_v2(capabilities: &mut ClientCapabilities, dialect: Dialect) {
 }
 
 /// What goes without saying in one dialect and has to be said in the other.
+#[inline]
 fn translate_capabilities(capabilities: &mut AgentCapabilities, from: Dialect, to: Dialect, can_log_in: bool) {
     let offered = || Some(Capability::new());
     if from == Dialect::V2 {
@@ -102,6 +106,7 @@ fn translate_capabilities(capabilities: &mut AgentCapabilities, from: Dialect, t
 }
 
 /// The dialect of a client, by the shape of its `initialize`.
+#[inline]
 fn client_dialect(params: Option<&str>) -> Result<Dialect, ErrorObject> {
     let invalid = || ErrorObject::new(ErrorObject::INVALID_PARAMS, "Invalid params: protocolVersion");
     let params = RawJson::new(params.unwrap_or("{}")).map_err(|_| invalid())?;
@@ -115,6 +120,7 @@ fn client_dialect(params: Option<&str>) -> Result<Dialect, ErrorObject> {
 }
 
 /// The dialect of an agent, by the shape of its answer.
+#[inline]
 fn agent_dialect(result: &str, hint: Dialect) -> Option<Dialect> {
     let result = RawJson::new(result).ok()?;
     match result.get("protocolVersion")?.as_str().parse::<u16>() {

@@ -17,6 +17,8 @@
 //! assert!(String::from_utf8_lossy(&to_client).contains(r#""id":7,"result":{"protocolVersion":2,"info""#));
 //! ```
 
+// Every function of this module is `inline`: so it is compiled by the program that uses a bridge, and by no other.
+
 mod agent_calls;
 mod client_calls;
 mod initialize;
@@ -120,6 +122,7 @@ struct Out<'a> {
 
 impl Bridge {
     /// A bridge to an agent that is addressed in this dialect. It may answer in another.
+    #[inline]
     pub fn new(agent: Dialect) -> Self {
         Bridge {
             hint: agent,
@@ -137,17 +140,20 @@ impl Bridge {
     }
 
     /// Chooses how frames are written, for the client and for the agent.
+    #[inline]
     pub fn set_framing(&mut self, client: Framing, agent: Framing) {
         self.client.set_framing(client);
         self.agent.set_framing(agent);
     }
 
     /// The dialects of the client and of the agent, once they are known.
+    #[inline]
     pub fn dialects(&self) -> Option<(Dialect, Dialect)> {
         Some((self.client.dialect()?, self.agent.dialect()?))
     }
 
     /// What could not be said to the other side, and what either side did wrong. Nothing in it repeats a message.
+    #[inline]
     pub fn take_reports(&mut self) -> Vec<&'static str> {
         let mut reports = std::mem::take(&mut self.reports);
         reports.extend(self.agent.take_lost());
@@ -156,6 +162,7 @@ impl Bridge {
     }
 
     /// Takes in a frame of the client.
+    #[inline]
     pub fn handle_client(&mut self, frame: &str, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
         for event in self.client.handle_frame(frame, to_client) {
             let out = &mut Out { agent: to_agent, client: to_client };
@@ -170,6 +177,7 @@ impl Bridge {
     }
 
     /// Takes in a frame of the agent.
+    #[inline]
     pub fn handle_agent(&mut self, frame: &str, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
         // Agents print banners and warnings. They would not understand an answer to one.
         if !frame.trim_ascii_start().starts_with(['{', '[']) {
@@ -192,18 +200,21 @@ impl Bridge {
     }
 
     /// Takes note of bytes of the client that are no message, and answers as the protocol says.
+    #[inline]
     pub fn handle_client_junk(&mut self, junk: Junk, to_client: &mut Vec<u8>) {
         let violation = self.client.handle_junk(junk, to_client);
         self.report(violation.rule());
     }
 
     /// Takes note of bytes of the agent that are no message. Agents print such things; they are not answered.
+    #[inline]
     pub fn handle_agent_junk(&mut self, junk: Junk) {
         let violation = self.agent.handle_junk(junk, &mut Vec::new());
         self.report(violation.rule());
     }
 
     /// The agent is gone: whatever the client waits for fails.
+    #[inline]
     pub fn handle_agent_gone(&mut self, to_client: &mut Vec<u8>) {
         let gone = ErrorObject::internal("the agent is gone");
         let mut sink = Vec::new();
@@ -219,6 +230,7 @@ impl Bridge {
     }
 
     /// Sends a call of the client on as it is.
+    #[inline]
     fn pass_client_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         let params = |writer: &mut Writer<'_>| raw(writer, params.unwrap_or("{}"));
         let request = self.agent.request(method, params, Asked::Raw(call), out.agent);
@@ -226,16 +238,19 @@ impl Bridge {
     }
 
     /// Answers a call of the client.
+    #[inline]
     fn settle(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Out<'_>) {
         self.client_calls.remove(&call);
         self.client.answer(call, result, out.client);
     }
 
+    #[inline]
     fn settle_error(&mut self, call: Call, error: &ErrorObject, out: &mut Out<'_>) {
         self.client_calls.remove(&call);
         self.client.refuse(call, error, out.client);
     }
 
+    #[inline]
     fn settle_raw(&mut self, call: Call, outcome: Outcome<'_>, out: &mut Out<'_>) {
         match outcome {
             Ok(result) => self.settle(call, |writer| raw(writer, result), out),
@@ -244,11 +259,13 @@ impl Bridge {
     }
 
     /// The dialects; before they are settled both count as the same, so that nothing is changed.
+    #[inline]
     fn both(&self) -> (Dialect, Dialect) {
         self.dialects().unwrap_or((self.hint, self.hint))
     }
 
     #[cold]
+    #[inline]
     fn report(&mut self, what: &'static str) {
         // Nobody may be asking for reports.
         if self.reports.len() < 1024 {
@@ -258,6 +275,7 @@ impl Bridge {
 }
 
 /// Writes JSON that came from outside. Line ends can stand between tokens only; a blank means the same.
+#[inline]
 fn raw(writer: &mut Writer<'_>, json: &str) {
     if json.contains(['\n', '\r']) {
         writer.raw(&json.replace(['\n', '\r'], " "));
@@ -267,6 +285,7 @@ fn raw(writer: &mut Writer<'_>, json: &str) {
 }
 
 /// Whether the answer to a prompt ends the turn in this dialect.
+#[inline]
 fn answers_at_the_end(dialect: Dialect) -> bool {
     dialect != Dialect::V2
 }

@@ -19,12 +19,14 @@ pub(super) enum Modes {
 
 impl Modes {
     /// All options that the client sees, when the modes are one of them.
+    #[inline]
     pub(super) fn as_options(&self) -> Option<Vec<ConfigOption>> {
         let Modes::AsOption { id, modes, options } = self else { return None };
         Some(options.iter().cloned().chain([option_of(id, modes)]).collect())
     }
 
     /// Takes note of the mode that the session is in now, when the client sees it as an option.
+    #[inline]
     pub(super) fn set_current(&mut self, mode: &ModeId) -> bool {
         let Modes::AsOption { modes, .. } = self else { return false };
         modes.current_mode_id = mode.clone();
@@ -32,6 +34,7 @@ impl Modes {
     }
 
     /// Takes note of the agent's options as they are now, and adds the modes if they are seen as one.
+    #[inline]
     pub(super) fn add_to(&mut self, options: Vec<ConfigOption>) -> Vec<ConfigOption> {
         match self {
             Modes::AsOption { options: known, .. } => *known = options,
@@ -42,6 +45,7 @@ impl Modes {
 }
 
 /// The agent's modes as an option, unless it has such an option itself.
+#[inline]
 pub(super) fn as_option(modes: ModeState, options: Vec<ConfigOption>) -> Modes {
     if mode_option(&options).is_some() {
         return Modes::Plain;
@@ -52,6 +56,7 @@ pub(super) fn as_option(modes: ModeState, options: Vec<ConfigOption>) -> Modes {
 }
 
 /// The option that is the mode.
+#[inline]
 pub(super) fn mode_option(options: &[ConfigOption]) -> Option<&ConfigOption> {
     let is_mode = |option: &&ConfigOption| {
         option.category == Some(ConfigCategory::Mode) && matches!(option.kind, ConfigKind::Select(_))
@@ -60,6 +65,7 @@ pub(super) fn mode_option(options: &[ConfigOption]) -> Option<&ConfigOption> {
 }
 
 /// An option as modes.
+#[inline]
 pub(super) fn modes_of(option: &ConfigOption) -> Option<ModeState> {
     let ConfigKind::Select(select) = &option.kind else { return None };
     let mode = |value: &ConfigValue| Mode {
@@ -71,6 +77,7 @@ pub(super) fn modes_of(option: &ConfigOption) -> Option<ModeState> {
     Some(ModeState::new(select.current.as_str(), modes))
 }
 
+#[inline]
 fn option_of(id: &ConfigId, modes: &ModeState) -> ConfigOption {
     let value = |mode: &Mode| ConfigValue {
         description: mode.description.clone(),

@@ -9,6 +9,7 @@ macro_rules! results {
     ($( $method:ident($request:ty), )*) => {
         /// The result of a method in another dialect, and what was lost. A method without a row has the same result in
         /// all dialects, which is kept as it came.
+        #[inline]
         pub(super) fn recode(
             method: Method,
             result: &str,
@@ -39,6 +40,7 @@ results! {
 }
 
 /// What was written in a dialect, and what it had no words for.
+#[inline]
 pub(super) fn write(dialect: Dialect, write: impl FnOnce(&mut Writer<'_>)) -> (String, Vec<&'static str>) {
     let mut buffer = Vec::new();
     let mut writer = Writer::new(&mut buffer, dialect);

@@ -39,6 +39,7 @@ pub(super) struct Session {
 
 impl Session {
     /// The calls of the client that nobody will answer any more.
+    #[inline]
     pub(super) fn take_open_calls(&mut self) -> Vec<Call> {
         let queued = self.queue.drain(..).map(|(call, _)| call);
         queued.chain(self.turns.drain(..).map(|turn| turn.call)).collect()
@@ -46,6 +47,7 @@ impl Session {
 }
 
 impl Bridge {
+    #[inline]
     pub(super) fn session(&mut self, id: &SessionId) -> &mut Session {
         let (client, _) = self.both();
         let capabilities = &self.client_capabilities;
@@ -63,6 +65,7 @@ impl Bridge {
     }
 
     /// Opens a session: one that is new, or one that there was.
+    #[inline]
     pub(super) fn open(&mut self, call: Call, request: ClientRequest, out: &mut Out<'_>) {
         let (cwd, session_id) = match &request {
             ClientRequest::NewSession(request) => (request.cwd.clone(), None),
@@ -84,6 +87,7 @@ impl Bridge {
     }
 
     /// How the agent is asked to open a session, and whether the history that it tells is not wanted.
+    #[inline]
     fn opening_request(&self, request: ClientRequest) -> Result<(ClientRequest, bool), ErrorObject> {
         let (_, agent) = self.both();
         let session = self.agent_capabilities.session.as_ref();
@@ -135,6 +139,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     pub(super) fn opened(&mut self, opening: Opening, outcome: Outcome<'_>, out: &mut Out<'_>) {
         let call = opening.call;
         if let Some(id) = &opening.session_id {
@@ -180,6 +185,7 @@ impl Bridge {
     }
 
     /// Shows modes as an option or an option as modes, and leaves out what the client does not understand.
+    #[inline]
     fn present(&mut self, id: &SessionId, parts: &mut Parts) {
         let (client, agent) = self.both();
         match (agent, client) {
@@ -203,6 +209,7 @@ impl Bridge {
     }
 
     /// Leaves out the options that a v1 client does not understand.
+    #[inline]
     pub(super) fn understood_options(&mut self, options: &mut Vec<ConfigOption>) {
         let offers = self.client_capabilities.session.config_options.as_ref();
         let knows_switches = offers.is_some_and(|offers| offers.boolean.is_some());
@@ -218,6 +225,7 @@ impl Bridge {
     }
 
     /// Lists the sessions that were opened through us, for an agent that cannot list its own.
+    #[inline]
     pub(super) fn list(&mut self, call: Call, request: &ListSessionsRequest, out: &mut Out<'_>) {
         let mut sessions = Vec::new();
         for (id, session) in &self.sessions {
@@ -232,6 +240,7 @@ impl Bridge {
         self.settle(call, |writer| writer.value(&response), out);
     }
 
+    #[inline]
     pub(super) fn close(&mut self, call: Call, request: CloseSessionRequest, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let id = request.session_id.clone();
@@ -253,6 +262,7 @@ impl Bridge {
     }
 
     /// Nothing more is said of a session.
+    #[inline]
     pub(super) fn closed(&mut self, id: &SessionId) {
         let session = self.session(id);
         session.is_muted = true;
@@ -260,6 +270,7 @@ impl Bridge {
     }
 }
 
+#[inline]
 fn unknown_place() -> ErrorObject {
     ErrorObject::new(ErrorObject::INVALID_PARAMS, "Invalid params: the history cannot be replayed from there")
 }
@@ -276,41 +287,49 @@ struct Parts {
 }
 
 impl Parts {
+    #[inline]
     fn from_new(response: NewSessionResponse) -> Self {
         let NewSessionResponse { session_id, modes, models, config_options, available_commands, meta } = response;
         Parts { session_id: Some(session_id), modes, models, config_options, available_commands, meta }
     }
 
+    #[inline]
     fn from_fork(response: ForkSessionResponse) -> Self {
         let ForkSessionResponse { session_id, modes, config_options, available_commands, meta } = response;
         Parts { session_id: Some(session_id), modes, models: None, config_options, available_commands, meta }
     }
 
+    #[inline]
     fn from_load(response: LoadSessionResponse) -> Self {
         let LoadSessionResponse { modes, models, config_options, meta } = response;
         Parts { modes, models, config_options, meta, ..Parts::default() }
     }
 
+    #[inline]
     fn from_resume(response: ResumeSessionResponse) -> Self {
         let ResumeSessionResponse { modes, models, config_options, available_commands, meta } = response;
         Parts { session_id: None, modes, models, config_options, available_commands, meta }
     }
 
+    #[inline]
     fn into_new(self, session_id: SessionId) -> NewSessionResponse {
         let Parts { modes, models, config_options, available_commands, meta, .. } = self;
         NewSessionResponse { session_id, modes, models, config_options, available_commands, meta }
     }
 
+    #[inline]
     fn into_fork(self, session_id: SessionId) -> ForkSessionResponse {
         let Parts { modes, config_options, available_commands, meta, .. } = self;
         ForkSessionResponse { session_id, modes, config_options, available_commands, meta }
     }
 
+    #[inline]
     fn into_load(self) -> LoadSessionResponse {
         let Parts { modes, models, config_options, meta, .. } = self;
         LoadSessionResponse { modes, models, config_options, meta }
     }
 
+    #[inline]
     fn into_resume(self) -> ResumeSessionResponse {
         let Parts { modes, models, config_options, available_commands, meta, .. } = self;
         ResumeSessionResponse { modes, models, config_options, available_commands, meta }

@@ -25,6 +25,7 @@ pub(super) struct Turn {
 }
 
 impl Bridge {
+    #[inline]
     pub(super) fn prompt(&mut self, call: Call, prompt: PromptRequest, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let id = prompt.session_id.clone();
@@ -48,6 +49,7 @@ impl Bridge {
     }
 
     /// Hands a prompt to an agent that answers at the end, and tells the client that it was taken.
+    #[inline]
     fn begin_turn(&mut self, call: Call, prompt: PromptRequest, out: &mut Out<'_>) {
         self.messages += 1;
         let message = format!("user-{}", self.messages);
@@ -63,6 +65,7 @@ impl Bridge {
     }
 
     /// An agent that answers at the end has answered.
+    #[inline]
     pub(super) fn turn_ended(&mut self, id: &SessionId, outcome: Outcome<'_>, out: &mut Out<'_>) {
         let (_, agent) = self.both();
         let idle = match outcome.map(|result| decode_result::<PromptResponse>(result, agent, &mut Vec::new())) {
@@ -87,6 +90,7 @@ impl Bridge {
     }
 
     /// An agent that tells the end later has taken a prompt, or not.
+    #[inline]
     pub(super) fn inserted(&mut self, call: Call, id: &SessionId, outcome: Outcome<'_>, out: &mut Out<'_>) {
         self.client_calls.remove(&call);
         let (_, agent) = self.both();
@@ -118,6 +122,7 @@ impl Bridge {
     }
 
     /// The agent tells what a session is doing, and the client waits for it to be done.
+    #[inline]
     pub(super) fn handle_state(&mut self, id: &SessionId, state: StateUpdate, out: &mut Out<'_>) {
         let session = self.session(id);
         let idle = match state {
@@ -145,6 +150,7 @@ impl Bridge {
     }
 
     /// Answers a prompt whose client waits for the end.
+    #[inline]
     fn end_turn(&mut self, call: Call, idle: &IdleState, out: &mut Out<'_>) {
         let stop_reason = match &idle.stop_reason {
             None => StopReason::EndTurn,
@@ -163,6 +169,7 @@ impl Bridge {
     }
 }
 
+#[inline]
 fn failed(error: ErrorObject) -> IdleState {
     IdleState { stop_reason: Some(StopReason::Error), error: Some(error), ..IdleState::new() }
 }

@@ -9,6 +9,7 @@ use crate::model::{
 };
 
 impl Bridge {
+    #[inline]
     pub(super) fn handle_agent_notification(&mut self, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let known = Method::parse(method).filter(|_| client != agent);
@@ -27,6 +28,7 @@ impl Bridge {
         }
     }
 
+    #[inline]
     fn handle_update(&mut self, news: SessionNotification, out: &mut Out<'_>) {
         let (client, agent) = self.both();
         let SessionNotification { session_id: id, update, meta } = news;
@@ -59,6 +61,7 @@ impl Bridge {
     }
 
     /// Tells the client news of a session, in its own words.
+    #[inline]
     pub(super) fn say(&mut self, id: &SessionId, update: &SessionUpdate, meta: Option<Meta>, out: &mut Out<'_>) {
         // The session is there from now on, so that it can be borrowed beside the peer.
         self.session(id);

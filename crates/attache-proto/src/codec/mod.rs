@@ -5,13 +5,15 @@
 
 mod basic;
 mod modes;
+mod rows;
 mod tables;
 
 pub(crate) use modes::*;
+pub(crate) use rows::{FieldOf, Flat, FlatOf, Name, ReadRow, Record, WriteRow, read_record, write_record};
 pub(crate) use tables::*;
 
 use crate::Dialect;
-use crate::json::{DecodeError, Place, Reader, Reason, Writer};
+use crate::json::{DecodeError, Place, Reader, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -39,10 +41,6 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) const fn same(name: &'static str) -> Self {
-        Key { v1: name, v2_draft: name, v2: name, alias: name }
-    }
-
     pub(crate) fn name(&self, dialect: Dialect) -> &'static str {
         match dialect {
             Dialect::V1 => self.v1,
@@ -69,83 +67,6 @@ impl Key {
 
     fn is_name(name: &str) -> bool {
         !matches!(name, "" | "-")
-    }
-}
-
-/// Writes one field that all dialects name alike; `key` is `,"name":`.
-pub(crate) fn write_only<T, M: Mode<T>>(key: &'static str, value: &T, writer: &mut Writer<'_>) {
-    let dialect = writer.dialect();
-    if M::skips(value, dialect) {
-        return;
-    }
-    if !M::is_known_to(value, dialect) {
-        return writer.lose(&key[2..key.len() - 2]);
-    }
-    writer.quoted_key(key);
-    M::write(value, writer);
-}
-
-/// Writes one field of an object, or notes that the dialect has no word for it.
-pub(crate) fn write_field<T, M: Mode<T>>(key: &Key, value: &T, writer: &mut Writer<'_>) {
-    let dialect = writer.dialect();
-    if M::skips(value, dialect) {
-        return;
-    }
-    match key.name(dialect) {
-        name if name.is_empty() || !M::is_known_to(value, dialect) => writer.lose(key.any()),
-        "-" => {}
-        name => {
-            writer.key(name);
-            M::write(value, writer);
-        }
-    }
-}
-
-/// The place of a field while its object is read.
-pub(crate) struct Slot<T> {
-    pub(crate) value: Option<T>,
-    /// Whether the value came under the name that this dialect uses.
-    own: bool,
-}
-
-impl<T> Slot<T> {
-    pub(crate) const EMPTY: Self = Slot { value: None, own: false };
-
-    /// Reads a field that has one name into its place. Twice is an error.
-    pub(crate) fn fill_only(
-        &mut self,
-        field: &'static str,
-        reader: &mut Reader<'_>,
-        read: fn(&mut Reader<'_>) -> Result<T>,
-    ) -> Result<()> {
-        if self.value.is_some() {
-            return Err(DecodeError::new(Reason::Duplicate).in_field(field));
-        }
-        self.value = Some(read_at(Place::Field(field), reader, read)?);
-        Ok(())
-    }
-
-    /// Reads a field into its place. The same name twice is an error; of two names the dialect's own wins.
-    pub(crate) fn fill(
-        &mut self,
-        key: &Key,
-        name: &str,
-        reader: &mut Reader<'_>,
-        read: fn(&mut Reader<'_>) -> Result<T>,
-    ) -> Result<()> {
-        let field = key.name_or_any(reader.dialect());
-        let own = name == field;
-        if self.value.is_some() {
-            if !own {
-                return reader.skip();
-            }
-            if self.own {
-                return Err(DecodeError::new(Reason::Duplicate).in_field(field));
-            }
-        }
-        self.value = Some(read_at(Place::Field(field), reader, read)?);
-        self.own = own;
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The modes of a record's fields: what absence means, which mistakes are let pass, when a field is left out.
 
-use super::{Decode, Encode, Key, read_at};
+use super::{Decode, Encode, Name, read_at};
 use crate::Dialect;
 use crate::json::{DecodeError, Kind, Place, Reader, Reason, Writer};
 use crate::model::{Capability, EnvVariable, Patch, Secret};
@@ -9,7 +9,7 @@ type Result<T> = std::result::Result<T, DecodeError>;
 
 /// What a field does when it is absent, wrong or empty.
 pub(crate) trait Mode<T> {
-    fn absent(key: &Key, reader: &mut Reader<'_>) -> Result<T>;
+    fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<T>;
     fn read(reader: &mut Reader<'_>) -> Result<T>;
     /// Whether the field is left out.
     fn skips(value: &T, dialect: Dialect) -> bool;
@@ -24,8 +24,8 @@ pub(crate) trait Mode<T> {
 pub(crate) struct Required;
 
 impl<T: Decode + Encode> Mode<T> for Required {
-    fn absent(key: &Key, reader: &mut Reader<'_>) -> Result<T> {
-        Err(missing(key, reader))
+    fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<T> {
+        Err(missing(name, reader))
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<T> {
@@ -45,7 +45,7 @@ impl<T: Decode + Encode> Mode<T> for Required {
 pub(crate) struct Optional;
 
 impl<T: Decode + Encode> Mode<Option<T>> for Optional {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Option<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Option<T>> {
         Ok(None)
     }
 
@@ -68,7 +68,7 @@ impl<T: Decode + Encode> Mode<Option<T>> for Optional {
 pub(crate) struct Lenient;
 
 impl<T: Decode + Encode> Mode<Option<T>> for Lenient {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Option<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Option<T>> {
         Ok(None)
     }
 
@@ -89,7 +89,7 @@ impl<T: Decode + Encode> Mode<Option<T>> for Lenient {
 pub(crate) struct Defaulted;
 
 impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Defaulted {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<T> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<T> {
         Ok(T::default())
     }
 
@@ -113,7 +113,7 @@ impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Defaulted {
 pub(crate) struct LenientList;
 
 impl<T: Decode + Encode> Mode<Option<Vec<T>>> for LenientList {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Option<Vec<T>>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Option<Vec<T>>> {
         Ok(None)
     }
 
@@ -137,7 +137,7 @@ impl<T: Decode + Encode> Mode<Option<Vec<T>>> for LenientList {
 pub(crate) struct List;
 
 impl<T: Decode + Encode> Mode<Vec<T>> for List {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<T>> {
         Ok(Vec::new())
     }
 
@@ -162,8 +162,8 @@ impl<T: Decode + Encode> Mode<Vec<T>> for List {
 pub(crate) struct RequiredList;
 
 impl<T: Decode + Encode> Mode<Vec<T>> for RequiredList {
-    fn absent(key: &Key, reader: &mut Reader<'_>) -> Result<Vec<T>> {
-        Err(missing(key, reader))
+    fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<Vec<T>> {
+        Err(missing(name, reader))
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Vec<T>> {
@@ -183,7 +183,7 @@ impl<T: Decode + Encode> Mode<Vec<T>> for RequiredList {
 pub(crate) struct StrictList;
 
 impl<T: Decode + Encode> Mode<Vec<T>> for StrictList {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<T>> {
         Ok(Vec::new())
     }
 
@@ -204,7 +204,7 @@ impl<T: Decode + Encode> Mode<Vec<T>> for StrictList {
 pub(crate) struct V1List;
 
 impl<T: Decode + Encode> Mode<Vec<T>> for V1List {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<T>> {
         Ok(Vec::new())
     }
 
@@ -225,7 +225,7 @@ impl<T: Decode + Encode> Mode<Vec<T>> for V1List {
 pub(crate) struct Upsert;
 
 impl<T: Decode + Encode> Mode<Patch<T>> for Upsert {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Patch<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Patch<T>> {
         Ok(Patch::Keep)
     }
 
@@ -256,7 +256,7 @@ impl<T: Decode + Encode> Mode<Patch<T>> for Upsert {
 pub(crate) struct ClearableUpsert;
 
 impl<T: Decode + Encode> Mode<Patch<T>> for ClearableUpsert {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Patch<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Patch<T>> {
         Ok(Patch::Keep)
     }
 
@@ -280,7 +280,7 @@ impl<T: Decode + Encode> Mode<Patch<T>> for ClearableUpsert {
 pub(crate) struct UpsertList;
 
 impl<T: Decode + Encode> Mode<Patch<Vec<T>>> for UpsertList {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Patch<Vec<T>>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Patch<Vec<T>>> {
         Ok(Patch::Keep)
     }
 
@@ -308,7 +308,7 @@ impl<T: Decode + Encode> Mode<Patch<Vec<T>>> for UpsertList {
 pub(crate) struct ClearableList;
 
 impl<T: Decode + Encode> Mode<Patch<Vec<T>>> for ClearableList {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Patch<Vec<T>>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Patch<Vec<T>>> {
         Ok(Patch::Keep)
     }
 
@@ -332,7 +332,7 @@ impl<T: Decode + Encode> Mode<Patch<Vec<T>>> for ClearableList {
 pub(crate) struct StrictUpsert;
 
 impl<T: Decode + Encode> Mode<Patch<T>> for StrictUpsert {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Patch<T>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Patch<T>> {
         Ok(Patch::Keep)
     }
 
@@ -353,8 +353,8 @@ impl<T: Decode + Encode> Mode<Patch<T>> for StrictUpsert {
 pub(crate) struct RequiredSinceV2;
 
 impl<T: Decode + Encode> Mode<Option<T>> for RequiredSinceV2 {
-    fn absent(key: &Key, reader: &mut Reader<'_>) -> Result<Option<T>> {
-        if reader.dialect() == Dialect::V1 { Ok(None) } else { Err(missing(key, reader)) }
+    fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<Option<T>> {
+        if reader.dialect() == Dialect::V1 { Ok(None) } else { Err(missing(name, reader)) }
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Option<T>> {
@@ -378,9 +378,9 @@ impl<T: Decode + Encode> Mode<Option<T>> for RequiredSinceV2 {
 pub(crate) struct Expected;
 
 impl<T: Decode + Encode> Mode<Option<T>> for Expected {
-    fn absent(key: &Key, reader: &mut Reader<'_>) -> Result<Option<T>> {
+    fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<Option<T>> {
         if reader.dialect() == Dialect::V2 {
-            let error = missing(key, reader);
+            let error = missing(name, reader);
             reader.tolerate(error);
         }
         Ok(None)
@@ -403,7 +403,7 @@ impl<T: Decode + Encode> Mode<Option<T>> for Expected {
 pub(crate) struct Shown;
 
 impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Shown {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<T> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<T> {
         Ok(T::default())
     }
 
@@ -424,7 +424,7 @@ impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Shown {
 pub(crate) struct Baseline;
 
 impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Baseline {
-    fn absent(_: &Key, reader: &mut Reader<'_>) -> Result<T> {
+    fn absent(_: &Name, reader: &mut Reader<'_>) -> Result<T> {
         T::decode(&mut Reader::new("{}", reader.dialect()))
     }
 
@@ -449,7 +449,7 @@ impl<T: Decode + Encode + Default + PartialEq> Mode<T> for Baseline {
 pub(crate) struct Map;
 
 impl<T: Decode + Encode> Mode<Vec<(String, T)>> for Map {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<(String, T)>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<(String, T)>> {
         Ok(Vec::new())
     }
 
@@ -481,7 +481,7 @@ impl<T: Decode + Encode> Mode<Vec<(String, T)>> for Map {
 pub(crate) struct StrictMap;
 
 impl<T: Decode + Encode> Mode<Vec<(String, T)>> for StrictMap {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<(String, T)>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<(String, T)>> {
         Ok(Vec::new())
     }
 
@@ -502,7 +502,7 @@ impl<T: Decode + Encode> Mode<Vec<(String, T)>> for StrictMap {
 pub(crate) struct OptionalMap;
 
 impl<T: Decode + Encode> Mode<Option<Vec<(String, T)>>> for OptionalMap {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Option<Vec<(String, T)>>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Option<Vec<(String, T)>>> {
         Ok(None)
     }
 
@@ -525,7 +525,7 @@ impl<T: Decode + Encode> Mode<Option<Vec<(String, T)>>> for OptionalMap {
 pub(crate) struct Offered;
 
 impl Mode<Option<Capability>> for Offered {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Option<Capability>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Option<Capability>> {
         Ok(None)
     }
 
@@ -557,7 +557,7 @@ impl Mode<Option<Capability>> for Offered {
 pub(crate) struct Environment;
 
 impl Mode<Vec<EnvVariable>> for Environment {
-    fn absent(_: &Key, _: &mut Reader<'_>) -> Result<Vec<EnvVariable>> {
+    fn absent(_: &Name, _: &mut Reader<'_>) -> Result<Vec<EnvVariable>> {
         Ok(Vec::new())
     }
 
@@ -590,8 +590,8 @@ impl Mode<Vec<EnvVariable>> for Environment {
 }
 
 #[cold]
-fn missing(key: &Key, reader: &Reader<'_>) -> DecodeError {
-    DecodeError::new(Reason::Missing).in_field(key.name_or_any(reader.dialect()))
+fn missing(name: &Name, reader: &Reader<'_>) -> DecodeError {
+    DecodeError::new(Reason::Missing).in_field(name.text(reader.dialect()))
 }
 
 fn lenient<T: Default>(reader: &mut Reader<'_>, read: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {

@@ -18,46 +18,16 @@ macro_rules! serde_through_json {
     };
 }
 
-/// A key: one name for all dialects, or one for each that has the field, and a further one that is understood.
-macro_rules! key {
+/// The name of a row: one for all dialects, or one for each that has the field, and a further one that is understood.
+macro_rules! name {
     ($name:literal) => {
-        crate::codec::Key::same($name)
+        crate::codec::Name::quoted(concat!(",\"", $name, "\":"))
     };
     ([$v1:literal, $v2_draft:literal, $v2:literal]) => {
-        crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: "" }
+        crate::codec::name!([$v1, $v2_draft, $v2 or ""])
     };
     ([$v1:literal, $v2_draft:literal, $v2:literal or $alias:literal]) => {
-        crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias }
-    };
-}
-
-/// Whether a name is one of a key's. One name for all dialects is compared with a constant, which costs next to nothing.
-macro_rules! is_key {
-    ($found:ident, $name:literal) => {
-        $found == $name
-    };
-    ($found:ident, $names:tt) => {
-        const { crate::codec::key!($names) }.matches($found)
-    };
-}
-
-/// Writes a field. The quotes around a name that all dialects share are put there by the compiler.
-macro_rules! write {
-    ($mode:ty, $type:ty, $value:expr, $writer:ident, $name:literal) => {
-        crate::codec::write_only::<$type, $mode>(concat!(",\"", $name, "\":"), $value, $writer)
-    };
-    ($mode:ty, $type:ty, $value:expr, $writer:ident, $names:tt) => {
-        crate::codec::write_field::<$type, $mode>(&const { crate::codec::key!($names) }, $value, $writer)
-    };
-}
-
-/// Reads a field into its place.
-macro_rules! fill {
-    ($slot:ident, $found:ident, $reader:ident, $read:expr, $name:literal) => {
-        $slot.fill_only($name, $reader, $read)
-    };
-    ($slot:ident, $found:ident, $reader:ident, $read:expr, $names:tt) => {
-        $slot.fill(&const { crate::codec::key!($names) }, $found, $reader, $read)
+        crate::codec::Name::keyed(&crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias })
     };
 }
 
@@ -156,46 +126,53 @@ macro_rules! record_body {
             }
 
             /// Writes the fields into an object that is open already.
-            #[allow(unused_variables)]
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
-                $( crate::codec::write!(crate::codec::$required_mode, $required_type, &self.$required, writer, $required_key); )*
-                $( self.$flat.encode_fields(writer); )*
-                $( crate::codec::write!(crate::codec::$mode, $field_type, &self.$field, writer, $key); )*
+                crate::codec::write_record(self, writer);
             }
         }
 
+        // SAFETY: the fields of the record and its rows come from the same lists.
+        unsafe impl crate::codec::Record for $name {
+            const READ: &'static [crate::codec::ReadRow] = &[
+                $( crate::codec::ReadRow {
+                    name: crate::codec::name!($required_key),
+                    offset: std::mem::offset_of!($name, $required),
+                    field: &crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::FIELD,
+                }, )*
+                $( crate::codec::ReadRow {
+                    name: crate::codec::Name::FLAT,
+                    offset: std::mem::offset_of!($name, $flat),
+                    field: &crate::codec::FlatOf::<$flat_type>::FIELD,
+                }, )*
+                $( crate::codec::ReadRow {
+                    name: crate::codec::name!($key),
+                    offset: std::mem::offset_of!($name, $field),
+                    field: &crate::codec::FieldOf::<$field_type, crate::codec::$mode>::FIELD,
+                }, )*
+            ];
+            const WRITE: &'static [crate::codec::WriteRow] = &[
+                $( crate::codec::WriteRow {
+                    name: crate::codec::name!($required_key),
+                    offset: std::mem::offset_of!($name, $required),
+                    write: crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::write,
+                }, )*
+                $( crate::codec::WriteRow {
+                    name: crate::codec::Name::FLAT,
+                    offset: std::mem::offset_of!($name, $flat),
+                    write: crate::codec::FlatOf::<$flat_type>::write,
+                }, )*
+                $( crate::codec::WriteRow {
+                    name: crate::codec::name!($key),
+                    offset: std::mem::offset_of!($name, $field),
+                    write: crate::codec::FieldOf::<$field_type, crate::codec::$mode>::write,
+                }, )*
+            ];
+        }
+
         impl crate::codec::Decode for $name {
-            #[allow(unused_mut, unused_variables)]
             fn decode(reader: &mut crate::json::Reader<'_>) -> std::result::Result<Self, crate::json::DecodeError> {
                 crate::codec::null_is_default!(reader [$($required)* $($flat)*]);
-                $( let $flat = reader.look_ahead(<$flat_type as crate::codec::Decode>::decode)?; )*
-                $( let mut $required = crate::codec::Slot::<$required_type>::EMPTY; )*
-                $( let mut $field = crate::codec::Slot::<$field_type>::EMPTY; )*
-                // A closure, so that the loop around it is compiled once for all records.
-                reader.object(&mut |name, reader| {
-                    $( if crate::codec::is_key!(name, $required_key) {
-                        return crate::codec::fill!($required, name, reader,
-                            <crate::codec::$required_mode as crate::codec::Mode<$required_type>>::read, $required_key);
-                    } )*
-                    $( if crate::codec::is_key!(name, $key) {
-                        return crate::codec::fill!($field, name, reader,
-                            <crate::codec::$mode as crate::codec::Mode<$field_type>>::read, $key);
-                    } )*
-                    reader.skip()
-                })?;
-                Ok($name {
-                    $( $required: match $required.value {
-                        Some(value) => value,
-                        None => <crate::codec::$required_mode as crate::codec::Mode<$required_type>>::absent(
-                            &const { crate::codec::key!($required_key) }, reader)?,
-                    }, )*
-                    $( $flat, )*
-                    $( $field: match $field.value {
-                        Some(value) => value,
-                        None => <crate::codec::$mode as crate::codec::Mode<$field_type>>::absent(
-                            &const { crate::codec::key!($key) }, reader)?,
-                    }, )*
-                })
+                crate::codec::read_record(reader)
             }
         }
 
@@ -313,6 +290,8 @@ macro_rules! union {
             }
         }
 
+        crate::codec::flat!($name);
+
         crate::codec::unless! { Decode [$($($without)+)?] {
             impl crate::codec::Decode for $name {
                 fn decode(reader: &mut crate::json::Reader<'_>) -> std::result::Result<Self, crate::json::DecodeError> {
@@ -344,6 +323,18 @@ macro_rules! union {
 
         crate::codec::serde_through_json!($name);
     )*};
+}
+
+/// Lets a type with `encode_fields` be a flat row of a record.
+macro_rules! flat {
+    ($name:ident) => {
+        impl crate::codec::Flat for $name {
+            #[inline]
+            fn write_flat(&self, writer: &mut crate::json::Writer<'_>) {
+                self.encode_fields(writer);
+            }
+        }
+    };
 }
 
 /// What a variant holds.
@@ -501,6 +492,6 @@ macro_rules! ids {
 }
 
 pub(crate) use {
-    default_of, fill, ids, is_key, key, known, null_is_default, payload, record, record_body, record_meta, record_of,
-    serde_through_json, string_enum, union, unknown, unless, write,
+    default_of, flat, ids, known, name, null_is_default, payload, record, record_body, record_meta, record_of,
+    serde_through_json, string_enum, union, unknown, unless,
 };

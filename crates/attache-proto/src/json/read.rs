@@ -105,6 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads `null` if it comes next, and says whether it did.
+    #[inline(never)]
     pub fn null(&mut self) -> Result<bool> {
         if self.peek_byte() != Some(b'n') {
             return Ok(false);
@@ -114,6 +115,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads `true` or `false`.
+    #[inline(never)]
     pub fn bool(&mut self) -> Result<bool> {
         match self.peek_byte() {
             Some(b't') => self.literal("true").map(|()| true),
@@ -123,6 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number as it is written.
+    #[inline(never)]
     pub fn number(&mut self) -> Result<&'a str> {
         match self.peek_byte() {
             Some(b'-' | b'0'..=b'9') => {}
@@ -134,6 +137,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string; borrowed when it holds no escapes.
+    #[inline(never)]
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek_byte() != Some(b'"') {
             return Err(DecodeError::new(Reason::Expected("a string")));
@@ -153,6 +157,7 @@ impl<'a> Reader<'a> {
     ///
     /// Every message passes through here before its params are decoded, so this is one loop without recursion: a bit for
     /// each container that is open tells whether it is an object.
+    #[inline(never)]
     pub fn skip(&mut self) -> Result<()> {
         let mut containers: u128 = 0;
         let outside = self.depth;
@@ -215,6 +220,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Enters an object.
+    #[inline(never)]
     pub fn begin_object(&mut self) -> Result<()> {
         if self.peek_byte() != Some(b'{') {
             return Err(DecodeError::new(Reason::Expected("an object")));
@@ -233,6 +239,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next key of the object entered last, its value next to read; `None` leaves the object.
+    #[inline(never)]
     pub fn next_key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>> {
         if !self.next_member(first, b'}')? {
             return Ok(None);
@@ -242,17 +249,8 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Reads an object: calls `member` for each key, which has to read or skip the value.
-    pub(crate) fn object(&mut self, member: &mut dyn FnMut(&str, &mut Self) -> Result<()>) -> Result<()> {
-        self.begin_object()?;
-        let mut first = true;
-        while let Some(key) = self.next_key(&mut first)? {
-            member(&key, self)?;
-        }
-        Ok(())
-    }
-
     /// Enters an array.
+    #[inline(never)]
     pub fn begin_array(&mut self) -> Result<()> {
         if self.peek_byte() != Some(b'[') {
             return Err(DecodeError::new(Reason::Expected("an array")));
@@ -261,6 +259,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether another item of the array entered last follows; `false` leaves the array.
+    #[inline(never)]
     pub fn next_item(&mut self, first: &mut bool) -> Result<bool> {
         self.next_member(first, b']')
     }
@@ -297,6 +296,7 @@ impl<'a> Reader<'a> {
 
     /// The string value of `tag` in the object that comes next, which stays to be read. The tag usually comes first;
     /// when it does not, the keys before it are skipped here and read again later.
+    #[inline(never)]
     pub(crate) fn peek_tag(&mut self, tag: &'static str) -> Result<Option<Cow<'a, str>>> {
         self.look_ahead(|reader| {
             reader.begin_object()?;

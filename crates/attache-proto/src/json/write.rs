@@ -44,11 +44,13 @@ impl<'b> Writer<'b> {
     }
 
     /// Appends text that is JSON already.
+    #[inline(never)]
     pub fn raw(&mut self, json: &str) {
         self.buffer.extend_from_slice(json.as_bytes());
     }
 
     /// Writes a string with its quotes and escapes.
+    #[inline(never)]
     pub fn string(&mut self, text: &str) {
         self.buffer.reserve(text.len() + 2);
         self.buffer.push(b'"');

@@ -2,7 +2,7 @@
 
 use super::{ConfigGroupId, ConfigId, ConfigValueId, SessionId, Unknown};
 use crate::Dialect;
-use crate::codec::{Decode, Encode, peek_field, record, serde_through_json, string_enum, union};
+use crate::codec::{Decode, Encode, Flat, peek_field, record, serde_through_json, string_enum, union};
 use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
 
 record! {
@@ -201,8 +201,8 @@ impl From<bool> for ConfigSetting {
     }
 }
 
-impl ConfigSetting {
-    pub(crate) fn encode_fields(&self, writer: &mut Writer<'_>) {
+impl Flat for ConfigSetting {
+    fn write_flat(&self, writer: &mut Writer<'_>) {
         match self {
             ConfigSetting::Id(id) => {
                 if writer.dialect() == Dialect::V2 {

@@ -1,7 +1,7 @@
 //! Questions of the agent to the user: a form to fill in, or an address to visit.
 
 use super::{ElicitationId, RequestId, SessionId, ToolCallId};
-use crate::codec::{Decode, Encode, peek_field, record, serde_through_json, union};
+use crate::codec::{Decode, Encode, Flat, peek_field, record, serde_through_json, union};
 use crate::json::{DecodeError, Kind, RawJson, Reader, Reason, Writer};
 use crate::model::ElicitationSchema;
 
@@ -172,8 +172,8 @@ impl From<RequestScope> for ElicitationScope {
     }
 }
 
-impl ElicitationScope {
-    pub(crate) fn encode_fields(&self, writer: &mut Writer<'_>) {
+impl Flat for ElicitationScope {
+    fn write_flat(&self, writer: &mut Writer<'_>) {
         match self {
             ElicitationScope::Session(scope) => scope.encode_fields(writer),
             ElicitationScope::Request(scope) => scope.encode_fields(writer),

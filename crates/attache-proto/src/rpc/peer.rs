@@ -98,18 +98,37 @@ impl<'a, W> Collector<'a, W> {
 #[derive(Debug)]
 pub struct Peer<W> {
     side: Side,
-    /// `None` until `initialize` is answered.
-    dialect: Option<Dialect>,
-    framing: Framing,
     next_request: i64,
     waiting: IntMap<i64, W>,
     next_call: u64,
-    owed: IntMap<u64, Owed>,
     next_batch: u64,
-    batches: IntMap<u64, Batch>,
     accepts_batches: bool,
     strict: bool,
+    voice: Voice,
+}
+
+/// The part of a peer that writes. It does not depend on the waiters, so it is compiled once for all kinds of them.
+#[derive(Debug)]
+struct Voice {
+    /// `None` until `initialize` is answered.
+    dialect: Option<Dialect>,
+    framing: Framing,
+    owed: IntMap<u64, Owed>,
+    batches: IntMap<u64, Batch>,
     lost: Vec<&'static str>,
+}
+
+/// Writes the caller's part of a message.
+type Part<'p> = &'p mut dyn FnMut(&mut Writer<'_>);
+
+/// Lets a part that can be written once be passed on without its type.
+fn once(write: impl FnOnce(&mut Writer<'_>)) -> impl FnMut(&mut Writer<'_>) {
+    let mut write = Some(write);
+    move |writer| {
+        if let Some(write) = write.take() {
+            write(writer);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -130,23 +149,25 @@ impl<W> Peer<W> {
     pub fn new(side: Side) -> Self {
         Peer {
             side,
-            dialect: None,
-            framing: Framing::Lines,
             next_request: 0,
             waiting: IntMap::default(),
             next_call: 0,
-            owed: IntMap::default(),
             next_batch: 0,
-            batches: IntMap::default(),
             accepts_batches: true,
             strict: false,
-            lost: Vec::new(),
+            voice: Voice {
+                dialect: None,
+                framing: Framing::Lines,
+                owed: IntMap::default(),
+                batches: IntMap::default(),
+                lost: Vec::new(),
+            },
         }
     }
 
     /// Chooses how frames are written.
     pub fn set_framing(&mut self, framing: Framing) {
-        self.framing = framing;
+        self.voice.framing = framing;
     }
 
     /// Whether arrays of messages are served (the default) or refused, as the newest peers do.
@@ -161,22 +182,22 @@ impl<W> Peer<W> {
 
     /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.lost)
+        std::mem::take(&mut self.voice.lost)
     }
 
     /// The dialect, once `initialize` has settled it.
     pub fn dialect(&self) -> Option<Dialect> {
-        self.dialect
+        self.voice.dialect
     }
 
     /// Settles the dialect. Until then an agent refuses everything but `initialize`.
     pub fn set_dialect(&mut self, dialect: Dialect) {
-        self.dialect = Some(dialect);
+        self.voice.dialect = Some(dialect);
     }
 
     /// How many requests of the peer wait for our answer.
     pub fn owed(&self) -> usize {
-        self.owed.len()
+        self.voice.owed.len()
     }
 
     /// How many requests of ours wait for an answer.
@@ -186,12 +207,12 @@ impl<W> Peer<W> {
 
     /// Whether this call still waits for our answer.
     pub fn is_owed(&self, call: Call) -> bool {
-        self.owed.contains_key(&call.0)
+        self.voice.owed.contains_key(&call.0)
     }
 
     /// The id that the peer gave a call, for messages that refer to it.
     pub fn call_id(&self, call: Call) -> Option<&RequestId> {
-        self.owed.get(&call.0).map(|owed| &owed.id)
+        self.voice.owed.get(&call.0).map(|owed| &owed.id)
     }
 
     /// Takes in one frame. Answers that need no thought are appended to `out` at once.
@@ -201,7 +222,7 @@ impl<W> Peer<W> {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
             Envelope::NotJson => {
                 events.push(Event::Violation(Violation::NotJson));
-                self.write_error(&RequestId::Null, &ErrorObject::parse_error(), out);
+                self.voice.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
             }
             Envelope::EmptyBatch => {
                 self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
@@ -213,17 +234,17 @@ impl<W> Peer<W> {
                 self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
             }
             Envelope::Batch(messages) => {
-                if self.dialect != Some(Dialect::V2Draft) {
+                if self.voice.dialect != Some(Dialect::V2Draft) {
                     events.push(Event::Violation(Violation::Batch));
                 }
                 let batch = self.next_batch;
                 self.next_batch += 1;
                 // The batch itself counts as open until all of it has been looked at.
-                self.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
+                self.voice.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
                 for message in messages {
                     self.handle_message(message, Some(batch), &mut events, out);
                 }
-                self.close_entry(batch, out);
+                self.voice.close_entry(batch, out);
             }
         }
         Events { first: events.first, rest: events.rest.into_iter() }
@@ -237,7 +258,7 @@ impl<W> Peer<W> {
             Junk::TooLong => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
             Junk::BadHeader => (Violation::BadHeader, ErrorObject::parse_error()),
         };
-        self.write_error(&RequestId::Null, &error, out);
+        self.voice.write_error(&RequestId::Null, None, &error, out);
         violation
     }
 
@@ -252,17 +273,15 @@ impl<W> Peer<W> {
         let id = self.next_request;
         self.next_request += 1;
         self.waiting.insert(id, waiter);
-        self.write(out, |writer| {
-            writer.key("id");
-            writer.value(&id);
-            write_method(writer, method, params);
-        });
+        let mut params = once(params);
+        self.voice.write(out, &mut |writer| write_method(writer, Some(id), method, &mut params));
         RequestKey(id)
     }
 
     /// Tells the peer; `params` writes the params.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
-        self.write(out, |writer| write_method(writer, method, params));
+        let mut params = once(params);
+        self.voice.write(out, &mut |writer| write_method(writer, None, method, &mut params));
     }
 
     /// Tells the peer something whose beginning is always the same: `start` is the message up to the last value, which
@@ -270,12 +289,12 @@ impl<W> Peer<W> {
     pub fn notify_prepared(&mut self, start: &[u8], last: impl FnOnce(&mut Writer<'_>), end: &str, out: &mut Vec<u8>) {
         let from = out.len();
         out.extend_from_slice(start);
-        let mut writer = Writer::new(out, self.dialect.unwrap_or(Dialect::V1));
+        let mut writer = Writer::new(out, self.voice.dialect.unwrap_or(Dialect::V1));
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.lost.extend(lost);
-        self.framing.finish(out, from);
+        self.voice.lost.extend(lost);
+        self.voice.framing.finish(out, from);
     }
 
     /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
@@ -287,7 +306,7 @@ impl<W> Peer<W> {
             let start = out.len();
             out.extend_from_slice(&entries);
             out.push(b']');
-            self.framing.finish(out, start);
+            self.voice.framing.finish(out, start);
         }
     }
 
@@ -309,18 +328,12 @@ impl<W> Peer<W> {
 
     /// Answers a call; `result` writes the result. Answering twice does nothing.
     pub fn answer(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
-        self.settle(call, out, |writer| {
-            writer.key("result");
-            result(writer);
-        });
+        self.voice.settle(call, out, "result", &mut once(result));
     }
 
     /// Answers a call with an error. Answering twice does nothing.
     pub fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.settle(call, out, |writer| {
-            writer.key("error");
-            error.encode(writer);
-        });
+        self.voice.settle(call, out, "error", &mut |writer| error.encode(writer));
     }
 
     /// Whether somebody of a kind waits for an answer.
@@ -330,17 +343,14 @@ impl<W> Peer<W> {
 
     /// Gives up on every request whose waiter is of a kind, and returns the waiters.
     pub fn abandon_all(&mut self, kind: impl Fn(&W) -> bool, out: &mut Vec<u8>) -> Vec<W> {
-        let mut requests: Vec<i64> =
-            self.waiting.iter().filter(|(_, waiter)| kind(waiter)).map(|(request, _)| *request).collect();
-        requests.sort_unstable();
-        requests.into_iter().filter_map(|request| self.abandon(RequestKey(request), out)).collect()
+        let requests = self.waiting.iter().filter(|(_, waiter)| kind(waiter)).map(|(request, _)| *request).collect();
+        in_order(requests).into_iter().filter_map(|request| self.abandon(RequestKey(request), out)).collect()
     }
 
     /// No more answers will come: returns all who wait for one. What we owe can still be answered.
     pub fn close(&mut self) -> Vec<W> {
-        let mut waiting: Vec<(i64, W)> = self.waiting.drain().collect();
-        waiting.sort_by_key(|(request, _)| *request);
-        waiting.into_iter().map(|(_, waiter)| waiter).collect()
+        let requests = in_order(self.waiting.keys().copied().collect());
+        requests.into_iter().filter_map(|request| self.waiting.remove(&request)).collect()
     }
 
     fn handle_message<'a>(
@@ -388,7 +398,7 @@ impl<W> Peer<W> {
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
     ) {
-        let null_is_wrong = self.dialect.is_some_and(|dialect| dialect == Dialect::V2);
+        let null_is_wrong = self.voice.dialect.is_some_and(|dialect| dialect == Dialect::V2);
         let violation = if id == RequestId::Null && null_is_wrong {
             Some(Violation::NullId)
         } else if self.is_before_initialize(&method) {
@@ -401,33 +411,28 @@ impl<W> Peer<W> {
         }
         if id == RequestId::Null {
             events.push(Event::Violation(Violation::NullId));
-        } else if self.strict && self.owed.values().any(|owed| owed.id == id) {
+        } else if self.strict && self.voice.owed.values().any(|owed| owed.id == id) {
             // Both are served: each has its own call, so their answers cannot be mixed up by us.
             events.push(Event::Violation(Violation::DuplicateId));
         }
-        if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+        if let Some(batch) = batch.and_then(|batch| self.voice.batches.get_mut(&batch)) {
             batch.open += 1;
         }
         let call = self.next_call;
         self.next_call += 1;
-        self.owed.insert(call, Owed { id, batch });
+        self.voice.owed.insert(call, Owed { id, batch });
         events.push(Event::Call { call: Call(call), method, params });
     }
 
     fn handle_cancel<'a>(&mut self, params: Option<&str>, events: &mut Collector<'a, W>) {
         let Some(params) = params else { return };
-        let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return };
-        let mut calls: Vec<u64> =
-            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
-        calls.sort_unstable();
-        for call in calls {
+        for call in self.voice.cancelled_by(params) {
             events.push(Event::Cancel(Call(call)));
         }
     }
 
     fn is_before_initialize(&self, method: &str) -> bool {
-        self.side == Side::Agent && self.dialect.is_none() && method != "initialize"
+        self.side == Side::Agent && self.voice.dialect.is_none() && method != "initialize"
     }
 
     fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
@@ -438,27 +443,48 @@ impl<W> Peer<W> {
         }
     }
 
-    fn settle(&mut self, call: Call, out: &mut Vec<u8>, body: impl FnOnce(&mut Writer<'_>)) {
+    /// Answers a message that is no valid request, and tells our side.
+    fn refuse_message<'a>(
+        &mut self,
+        violation: Violation,
+        id: &RequestId,
+        batch: Option<u64>,
+        events: &mut Collector<'a, W>,
+        out: &mut Vec<u8>,
+    ) {
+        let error = ErrorObject::invalid_request(violation.rule());
+        events.push(Event::Violation(violation));
+        self.voice.write_error(id, batch, &error, out);
+    }
+}
+
+impl Voice {
+    /// The calls that a request to cancel means, oldest first.
+    fn cancelled_by(&self, params: &str) -> Vec<u64> {
+        let dialect = self.dialect.unwrap_or(Dialect::V1);
+        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return Vec::new() };
+        let mut calls: Vec<u64> =
+            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
+        calls.sort_unstable();
+        calls
+    }
+
+    fn settle(&mut self, call: Call, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
         let Some(owed) = self.owed.remove(&call.0) else { return };
-        self.write_entry(&owed.id, owed.batch, out, body);
+        self.write_entry(&owed.id, owed.batch, out, key, value);
         if let Some(batch) = owed.batch {
             self.close_entry(batch, out);
         }
     }
 
     /// Writes an answer: by itself, or into the batch that it belongs to.
-    fn write_entry(
-        &mut self,
-        id: &RequestId,
-        batch: Option<u64>,
-        out: &mut Vec<u8>,
-        body: impl FnOnce(&mut Writer<'_>),
-    ) {
+    fn write_entry(&mut self, id: &RequestId, batch: Option<u64>, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
         let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let fields = |writer: &mut Writer<'_>| {
+        let fields: Part<'_> = &mut |writer| {
             writer.key("id");
             id.encode(writer);
-            body(writer);
+            writer.key(key);
+            value(writer);
         };
         match batch.and_then(|batch| self.batches.get_mut(&batch)) {
             Some(batch) => {
@@ -484,31 +510,11 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Answers a message that is no valid request, and tells our side.
-    fn refuse_message<'a>(
-        &mut self,
-        violation: Violation,
-        id: &RequestId,
-        batch: Option<u64>,
-        events: &mut Collector<'a, W>,
-        out: &mut Vec<u8>,
-    ) {
-        let error = ErrorObject::invalid_request(violation.rule());
-        events.push(Event::Violation(violation));
-        self.write_entry(id, batch, out, |writer| {
-            writer.key("error");
-            error.encode(writer);
-        });
+    fn write_error(&mut self, id: &RequestId, batch: Option<u64>, error: &ErrorObject, out: &mut Vec<u8>) {
+        self.write_entry(id, batch, out, "error", &mut |writer| error.encode(writer));
     }
 
-    fn write_error(&mut self, id: &RequestId, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.write_entry(id, None, out, |writer| {
-            writer.key("error");
-            error.encode(writer);
-        });
-    }
-
-    fn write(&mut self, out: &mut Vec<u8>, fields: impl FnOnce(&mut Writer<'_>)) {
+    fn write(&mut self, out: &mut Vec<u8>, fields: Part<'_>) {
         let start = out.len();
         let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
         self.lost.extend(lost);
@@ -529,29 +535,26 @@ impl<W> BatchWriter<'_, W> {
         let id = self.peer.next_request;
         self.peer.next_request += 1;
         self.peer.waiting.insert(id, waiter);
-        self.entry(|writer| {
-            writer.key("id");
-            writer.value(&id);
-            write_method(writer, method, params);
-        });
+        self.entry(Some(id), method, &mut once(params));
         RequestKey(id)
     }
 
     /// Tells the peer; `params` writes the params.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
-        self.entry(|writer| write_method(writer, method, params));
+        self.entry(None, method, &mut once(params));
     }
 
-    fn entry(&mut self, fields: impl FnOnce(&mut Writer<'_>)) {
+    fn entry(&mut self, id: Option<i64>, method: &str, params: Part<'_>) {
         self.entries.push(if self.entries.is_empty() { b'[' } else { b',' });
-        let dialect = self.peer.dialect.unwrap_or(Dialect::V1);
-        let lost = write_object(&mut self.entries, dialect, fields);
-        self.peer.lost.extend(lost);
+        let voice = &mut self.peer.voice;
+        let dialect = voice.dialect.unwrap_or(Dialect::V1);
+        let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
+        voice.lost.extend(lost);
     }
 }
 
 /// Writes one message; returns what the dialect could not say.
-fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: impl FnOnce(&mut Writer<'_>)) -> Vec<&'static str> {
+fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: Part<'_>) -> Vec<&'static str> {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     let mut writer = Writer::new(out, dialect);
     fields(&mut writer);
@@ -559,9 +562,19 @@ fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: impl FnOnce(&mut Wr
     writer.lost()
 }
 
-fn write_method(writer: &mut Writer<'_>, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
+fn write_method(writer: &mut Writer<'_>, id: Option<i64>, method: &str, params: Part<'_>) {
+    if let Some(id) = id {
+        writer.key("id");
+        writer.value(&id);
+    }
     writer.key("method");
     writer.string(method);
     writer.key("params");
     params(writer);
+}
+
+/// Requests in the order they were made.
+fn in_order(mut requests: Vec<i64>) -> Vec<i64> {
+    requests.sort_unstable();
+    requests
 }

@@ -23,6 +23,7 @@ string_enum! {
 
 impl SessionState {
     /// Whether to show the session as busy: in every state but idle, those that we do not know included.
+    #[inline]
     pub fn is_busy(&self) -> bool {
         *self != SessionState::Idle
     }
@@ -30,6 +31,7 @@ impl SessionState {
 
 /// A new session is idle until told otherwise.
 impl Default for SessionState {
+    #[inline]
     fn default() -> Self {
         SessionState::Idle
     }
@@ -74,6 +76,7 @@ record! {
 }
 
 impl SessionView {
+    #[inline]
     pub(super) fn apply_plan(&mut self, plan: PlanContent) {
         let id = plan.plan_id();
         match self.plans.iter_mut().find(|stored| stored.plan_id() == id) {
@@ -82,12 +85,14 @@ impl SessionView {
         }
     }
 
+    #[inline]
     pub(super) fn apply_info(&mut self, update: &SessionInfoUpdate) {
         update.title.clone().apply(&mut self.title);
         update.updated_at.clone().apply(&mut self.updated_at);
         patch_meta(&mut self.meta, &update.meta);
     }
 
+    #[inline]
     pub(super) fn apply_usage(&mut self, update: &UsageUpdate) {
         let mut cost = self.usage.take().and_then(|usage| usage.cost);
         update.cost.clone().apply(&mut cost);
@@ -95,6 +100,7 @@ impl SessionView {
             Some(ContextUsage { cost, meta: update.meta.clone(), ..ContextUsage::new(update.used, update.size) });
     }
 
+    #[inline]
     pub(super) fn apply_state(&mut self, update: &StateUpdate) {
         self.state = SessionState::from(update.tag());
         self.background = match update {
@@ -116,6 +122,7 @@ impl SessionView {
         }
     }
 
+    #[inline]
     pub(super) fn apply_subagent(&mut self, update: &SubagentUpdate) {
         let id = &update.session_id;
         let stored = self.subagents.entry(id.clone()).or_insert_with(|| Subagent::new(id.clone()));
@@ -128,10 +135,12 @@ impl SessionView {
         patch_meta(&mut stored.meta, &update.meta);
     }
 
+    #[inline]
     pub(super) fn terminal_mut(&mut self, id: &TerminalId) -> &mut Terminal {
         self.terminals.entry(id.clone()).or_insert_with(|| Terminal::new(id.clone()))
     }
 
+    #[inline]
     pub(super) fn keep_unknown(&mut self, unknown: &Unknown) {
         self.unknown_count += 1;
         if self.unknown.len() == UNKNOWN_LIMIT {

@@ -86,12 +86,14 @@ record! {
 
 impl Message {
     /// All its text; what is no text is left out.
+    #[inline]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
 }
 
 /// Adds a piece to what is there. Text that continues a text grows it, so that a long answer stays one block.
+#[inline]
 pub(super) fn append(content: &mut Vec<ContentBlock>, piece: &ContentBlock) {
     if let (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) = (content.last_mut(), piece)
         && last.annotations == next.annotations
@@ -105,6 +107,7 @@ pub(super) fn append(content: &mut Vec<ContentBlock>, piece: &ContentBlock) {
 
 impl MessageRole {
     /// The name in snapshots.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             MessageRole::User => "user",
@@ -115,6 +118,7 @@ impl MessageRole {
 }
 
 impl Decode for MessageRole {
+    #[inline]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match &*reader.string()? {
             "user" => Ok(MessageRole::User),
@@ -126,6 +130,7 @@ impl Decode for MessageRole {
 }
 
 impl Encode for MessageRole {
+    #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.string(self.as_str());
     }

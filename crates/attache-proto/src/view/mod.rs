@@ -1,5 +1,7 @@
 //! What there is to show of a session: all its news, folded into one picture.
 
+// Every function of this module is `inline`: so it is compiled by the client that uses a view, and by no agent.
+
 mod beside;
 mod entry;
 mod snapshot;
@@ -114,26 +116,31 @@ pub struct SessionView {
 
 impl SessionView {
     /// A session of which nothing is known.
+    #[inline]
     pub fn new() -> Self {
         SessionView::default()
     }
 
     /// The conversation, in order of first appearance. Entries change but never move or go.
+    #[inline]
     pub fn timeline(&self) -> &[Entry] {
         self.timeline.entries()
     }
 
     /// A message by its id. Messages of different roles may have the same.
+    #[inline]
     pub fn message(&self, role: MessageRole, id: &MessageId) -> Option<&Message> {
         self.timeline.message(role, id)
     }
 
     /// A tool call by its id.
+    #[inline]
     pub fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
         self.timeline.tool_call(id)
     }
 
     /// All tool calls, in order of first appearance.
+    #[inline]
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.timeline().iter().filter_map(|entry| match entry {
             Entry::ToolCall(call) => Some(&**call),
@@ -142,16 +149,19 @@ impl SessionView {
     }
 
     /// A plan by its id.
+    #[inline]
     pub fn plan(&self, id: &PlanId) -> Option<&PlanContent> {
         self.plans.iter().find(|plan| plan.plan_id().as_ref() == Some(id))
     }
 
     /// The whole view as JSON. Its layout is above.
+    #[inline]
     pub fn snapshot(&self) -> RawJson {
         RawJson::from_model(self)
     }
 
     /// Takes in an update. Returns the place in the timeline that is new or different, if one is.
+    #[inline]
     pub fn apply(&mut self, update: &SessionUpdate) -> Option<usize> {
         let timeline = &mut self.timeline;
         match update {
@@ -193,16 +203,19 @@ impl SessionView {
     }
 
     /// The commands that there are now, as `session/new` and `session/resume` tell.
+    #[inline]
     pub fn apply_commands(&mut self, commands: Vec<AvailableCommand>) {
         self.commands = commands;
     }
 
     /// The options as they are now, as `session/new`, `session/resume` and `session/set_config_option` tell.
+    #[inline]
     pub fn apply_options(&mut self, options: Vec<ConfigOption>) {
         self.options = options;
     }
 
     /// The modes of a v1 session, as `session/new` and `session/load` tell.
+    #[inline]
     pub fn apply_modes(&mut self, modes: &ModeState) {
         self.modes.clone_from(&modes.available_modes);
         self.current_mode = Some(modes.current_mode_id.clone());
@@ -210,6 +223,7 @@ impl SessionView {
 
     /// The agent asks for permission: what it says of the tool call is news like an update. Returns the place of the
     /// tool call in the timeline. Asking and answering is not the view's business.
+    #[inline]
     pub fn apply_permission(&mut self, request: &PermissionRequest) -> Option<usize> {
         request.tool_call().map(|call| self.timeline.handle_tool_call(call))
     }
@@ -220,17 +234,20 @@ impl SessionView {
     /// in v2, that is the next user message with a new id: the one with the same content first, else the oldest.
     /// Without an id, as often in v1, it is a chunk that comes before anything else and begins like the prompt. An
     /// agent that tells nothing leaves the message as it is, and the end of the turn settles that.
+    #[inline]
     pub fn user_prompt(&mut self, prompt: &[ContentBlock]) -> usize {
         self.timeline.user_prompt(prompt)
     }
 
     /// A turn begins, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    #[inline]
     pub fn begin_turn(&mut self) {
         self.state = SessionState::Running;
         self.timeline.end_message();
     }
 
     /// A turn has ended, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    #[inline]
     pub fn end_turn(&mut self, stop_reason: &StopReason) {
         self.state = SessionState::Idle;
         self.stop_reason = Some(stop_reason.clone());
@@ -240,6 +257,7 @@ impl SessionView {
 
     /// The user wants to stop: tool calls that are not done count as cancelled until the agent tells their status.
     /// Those that go on beside the conversation are not meant.
+    #[inline]
     pub fn cancel_requested(&mut self) {
         let background = self.background.as_deref().unwrap_or_default();
         let beside: BTreeSet<&ToolCallId> = background.iter().filter_map(BackgroundWork::tool_call_id).collect();
@@ -250,6 +268,7 @@ impl SessionView {
 }
 
 /// Brings a value up to date that has a default instead of being absent.
+#[inline]
 fn patch_value<T: Clone + Default>(stored: &mut T, patch: &Patch<T>) {
     match patch {
         Patch::Keep => {}
@@ -259,6 +278,7 @@ fn patch_value<T: Clone + Default>(stored: &mut T, patch: &Patch<T>) {
 }
 
 /// Brings `_meta` up to date, key by key.
+#[inline]
 fn patch_meta(stored: &mut Option<Meta>, patch: &Patch<Meta>) {
     match patch {
         Patch::Keep => {}

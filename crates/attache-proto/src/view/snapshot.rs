@@ -5,6 +5,7 @@ use crate::codec::Encode;
 use crate::json::{RawJson, Writer};
 
 impl Encode for SessionView {
+    #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.begin_object();
         list(writer, "timeline", self.timeline());
@@ -36,6 +37,7 @@ impl Encode for SessionView {
 }
 
 impl Encode for Entry {
+    #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.begin_object();
         writer.key("type");
@@ -66,28 +68,33 @@ impl Encode for Entry {
 }
 
 impl serde::Serialize for SessionView {
+    #[inline]
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.snapshot().serialize(serializer)
     }
 }
 
 impl serde::Serialize for Entry {
+    #[inline]
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         RawJson::from_model(self).serialize(serializer)
     }
 }
 
+#[inline]
 fn required<T: Encode>(writer: &mut Writer<'_>, key: &str, value: &T) {
     writer.key(key);
     value.encode(writer);
 }
 
+#[inline]
 fn optional<T: Encode>(writer: &mut Writer<'_>, key: &str, value: &Option<T>) {
     if let Some(value) = value {
         required(writer, key, value);
     }
 }
 
+#[inline]
 fn list<'a, T: Encode + 'a>(writer: &mut Writer<'_>, key: &str, values: impl IntoIterator<Item = &'a T>) {
     writer.key(key);
     writer.begin_array();

@@ -62,10 +62,12 @@ pub struct OutputBytes {
 
 impl Terminal {
     /// Its output as text: see [`OutputBytes::text`].
+    #[inline]
     pub fn text(&self) -> Cow<'_, str> {
         self.output.text()
     }
 
+    #[inline]
     pub(super) fn handle_update(&mut self, update: &TerminalUpdate) {
         update.command.clone().apply(&mut self.command);
         update.cwd.clone().apply(&mut self.cwd);
@@ -83,6 +85,7 @@ impl Terminal {
         patch_meta(&mut self.meta, &update.meta);
     }
 
+    #[inline]
     pub(super) fn handle_output(&mut self, chunk: &TerminalOutputChunk) {
         match base64::decode(&chunk.data) {
             Some(bytes) => self.output.push(&bytes),
@@ -93,16 +96,19 @@ impl Terminal {
 
 impl OutputBytes {
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
     /// How many bytes there were before these.
+    #[inline]
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
     /// The bytes as text. What is no UTF-8 becomes `�`, and so does a character whose rest is still to come.
+    #[inline]
     pub fn text(&self) -> Cow<'_, str> {
         let bytes = self.bytes();
         // A cut may have left the end of a character.
@@ -111,6 +117,7 @@ impl OutputBytes {
         String::from_utf8_lossy(&bytes[cut..])
     }
 
+    #[inline]
     fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         let over = self.bytes().len().saturating_sub(OUTPUT_LIMIT);
@@ -124,6 +131,7 @@ impl OutputBytes {
 }
 
 impl From<Vec<u8>> for OutputBytes {
+    #[inline]
     fn from(bytes: Vec<u8>) -> Self {
         let mut output = OutputBytes::default();
         output.push(&bytes);
@@ -132,12 +140,14 @@ impl From<Vec<u8>> for OutputBytes {
 }
 
 impl PartialEq for OutputBytes {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.bytes() == other.bytes() && self.omitted == other.omitted
     }
 }
 
 impl Decode for OutputBytes {
+    #[inline]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let OutputWire { data, omitted } = OutputWire::decode(reader)?;
         let not_base64 = || DecodeError::new(Reason::Expected("base64")).in_field("data");
@@ -148,6 +158,7 @@ impl Decode for OutputBytes {
 }
 
 impl Encode for OutputBytes {
+    #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
         OutputWire { omitted: self.omitted, ..OutputWire::new(base64::encode(self.bytes())) }.encode(writer);
     }

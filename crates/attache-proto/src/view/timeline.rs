@@ -24,15 +24,18 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
+    #[inline]
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
+    #[inline]
     pub(super) fn message(&self, role: MessageRole, id: &MessageId) -> Option<&Message> {
         let place = *self.messages.get(&(role, id.clone()))?;
         Some(self.message_at(place))
     }
 
+    #[inline]
     pub(super) fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
         match &self.entries[*self.tool_calls.get(id)?] {
             Entry::ToolCall(call) => Some(call),
@@ -40,6 +43,7 @@ impl Timeline {
         }
     }
 
+    #[inline]
     pub(super) fn tool_calls_mut(&mut self) -> impl Iterator<Item = &mut ToolCall> {
         self.entries.iter_mut().filter_map(|entry| match entry {
             Entry::ToolCall(call) => Some(&mut **call),
@@ -47,6 +51,7 @@ impl Timeline {
         })
     }
 
+    #[inline]
     pub(super) fn push(&mut self, entry: Entry) -> usize {
         self.entries.push(entry);
         self.is_ended = false;
@@ -54,15 +59,18 @@ impl Timeline {
     }
 
     /// Nothing more comes of the last message, unless it is called by its id.
+    #[inline]
     pub(super) fn end_message(&mut self) {
         self.is_ended = true;
     }
 
+    #[inline]
     pub(super) fn end_turn(&mut self) {
         self.end_message();
         self.prompts.clear();
     }
 
+    #[inline]
     pub(super) fn user_prompt(&mut self, prompt: &[ContentBlock]) -> usize {
         let message = Message { content: prompt.to_vec(), ..Message::new(MessageRole::User) };
         let place = self.push(Entry::Message(message));
@@ -70,6 +78,7 @@ impl Timeline {
         place
     }
 
+    #[inline]
     pub(super) fn handle_chunk(&mut self, role: MessageRole, chunk: &MessageChunk) -> usize {
         let id = chunk.message_id.as_ref();
         let known = match id {
@@ -91,6 +100,7 @@ impl Timeline {
         place
     }
 
+    #[inline]
     pub(super) fn handle_message(&mut self, role: MessageRole, update: &MessageUpdate) -> usize {
         let id = &update.message_id;
         let place = self.messages.get(&(role, id.clone())).copied().unwrap_or_else(|| {
@@ -103,18 +113,21 @@ impl Timeline {
         place
     }
 
+    #[inline]
     pub(super) fn handle_tool_call(&mut self, update: &ToolCallUpdate) -> usize {
         let place = self.tool_call_place(&update.tool_call_id);
         self.tool_call_mut(place).handle_update(update);
         place
     }
 
+    #[inline]
     pub(super) fn handle_tool_call_chunk(&mut self, chunk: &ToolCallContentChunk) -> usize {
         let place = self.tool_call_place(&chunk.tool_call_id);
         self.tool_call_mut(place).content.push(chunk.content.clone());
         place
     }
 
+    #[inline]
     pub(super) fn handle_compaction(&mut self, update: &CompactionUpdate) -> usize {
         let place = self.compaction_place(&update.compaction_id);
         let compaction = self.compaction_mut(place);
@@ -125,12 +138,14 @@ impl Timeline {
         place
     }
 
+    #[inline]
     pub(super) fn handle_summary_chunk(&mut self, chunk: &CompactionSummaryChunk) -> usize {
         let place = self.compaction_place(&chunk.compaction_id);
         append(&mut self.compaction_mut(place).summary, &chunk.content);
         place
     }
 
+    #[inline]
     pub(super) fn handle_peer_message(&mut self, update: &SessionMessage) -> usize {
         let place = self.peer_message_place(&update.message_id);
         let message = self.peer_message_mut(place);
@@ -143,6 +158,7 @@ impl Timeline {
         place
     }
 
+    #[inline]
     pub(super) fn handle_peer_chunk(&mut self, chunk: &SessionMessageChunk) -> usize {
         let place = self.peer_message_place(&chunk.message_id);
         append(&mut self.peer_message_mut(place).content, &chunk.content);
@@ -150,6 +166,7 @@ impl Timeline {
     }
 
     /// The place of a message that begins now: that of the prompt which it tells of, or a new one.
+    #[inline]
     fn begin_message(&mut self, role: MessageRole, id: Option<&MessageId>, prompt: Option<usize>) -> usize {
         let place = prompt.unwrap_or_else(|| self.push(Entry::Message(Message::new(role))));
         self.prompts.retain(|prompt| *prompt != place);
@@ -164,23 +181,27 @@ impl Timeline {
     }
 
     /// The message that a chunk without an id continues: the last entry, if it is one of this role that the agent told.
+    #[inline]
     fn open_message(&self, role: MessageRole) -> Option<usize> {
         let place = self.entries.len().checked_sub(1)?;
         let is_open = matches!(&self.entries[place], Entry::Message(message) if message.role == role);
         (is_open && !self.is_ended && !self.prompts.contains(&place)).then_some(place)
     }
 
+    #[inline]
     fn oldest_prompt(&self, role: MessageRole) -> Option<usize> {
         self.prompts.front().copied().filter(|_| role == MessageRole::User)
     }
 
     /// The prompt with this very content.
+    #[inline]
     fn same_prompt(&self, role: MessageRole, content: &Patch<Vec<ContentBlock>>) -> Option<usize> {
         let content = content.set().filter(|_| role == MessageRole::User)?;
         self.prompts.iter().copied().find(|prompt| self.message_at(*prompt).content == *content)
     }
 
     /// The prompt just sent, if it begins like this chunk without an id. Other chunks are messages of their own.
+    #[inline]
     fn echoed_prompt(&self, role: MessageRole, chunk: &ContentBlock) -> Option<usize> {
         let is_last = |prompt: &usize| role == MessageRole::User && prompt + 1 == self.entries.len();
         let prompt = self.prompts.back().copied().filter(is_last)?;
@@ -192,6 +213,7 @@ impl Timeline {
         is_echo.then_some(prompt)
     }
 
+    #[inline]
     fn message_at(&self, place: usize) -> &Message {
         match &self.entries[place] {
             Entry::Message(message) => message,
@@ -199,6 +221,7 @@ impl Timeline {
         }
     }
 
+    #[inline]
     fn message_mut(&mut self, place: usize) -> &mut Message {
         match &mut self.entries[place] {
             Entry::Message(message) => message,
@@ -206,6 +229,7 @@ impl Timeline {
         }
     }
 
+    #[inline]
     fn tool_call_place(&mut self, id: &ToolCallId) -> usize {
         self.tool_calls.get(id).copied().unwrap_or_else(|| {
             let place = self.push(Entry::ToolCall(Box::new(ToolCall::new(id.clone()))));
@@ -214,6 +238,7 @@ impl Timeline {
         })
     }
 
+    #[inline]
     fn tool_call_mut(&mut self, place: usize) -> &mut ToolCall {
         match &mut self.entries[place] {
             Entry::ToolCall(call) => call,
@@ -221,6 +246,7 @@ impl Timeline {
         }
     }
 
+    #[inline]
     fn compaction_place(&mut self, id: &CompactionId) -> usize {
         self.compactions.get(id).copied().unwrap_or_else(|| {
             let place = self.push(Entry::Compaction(Compaction::new(id.clone(), CompactionStatus::InProgress)));
@@ -229,6 +255,7 @@ impl Timeline {
         })
     }
 
+    #[inline]
     fn compaction_mut(&mut self, place: usize) -> &mut Compaction {
         match &mut self.entries[place] {
             Entry::Compaction(compaction) => compaction,
@@ -236,6 +263,7 @@ impl Timeline {
         }
     }
 
+    #[inline]
     fn peer_message_place(&mut self, id: &MessageId) -> usize {
         self.peer_messages.get(id).copied().unwrap_or_else(|| {
             let place = self.push(Entry::PeerMessage(Box::new(PeerMessage::new(id.clone()))));
@@ -244,6 +272,7 @@ impl Timeline {
         })
     }
 
+    #[inline]
     fn peer_message_mut(&mut self, place: usize) -> &mut PeerMessage {
         match &mut self.entries[place] {
             Entry::PeerMessage(message) => message,

@@ -39,6 +39,7 @@ record! {
 }
 
 impl ToolCall {
+    #[inline]
     pub(super) fn handle_update(&mut self, update: &ToolCallUpdate) {
         patch_value(&mut self.title, &update.title);
         update.name.clone().apply(&mut self.name);
@@ -54,6 +55,7 @@ impl ToolCall {
     }
 
     /// Counts it as cancelled, if it is known to be unfinished.
+    #[inline]
     pub(super) fn presume_cancelled(&mut self) {
         if matches!(self.status, ToolCallStatus::Pending | ToolCallStatus::InProgress | ToolCallStatus::Paused) {
             self.status = ToolCallStatus::Cancelled;

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::json::Reader;
-use attache_proto::method::{ClientRequest, Method};
+use attache_proto::method::Method;
 use attache_proto::model::{
     CommandsUpdate, ConfigCategory, ConfigKind, ConfigOption, ConfigValue, DeleteSessionRequest, ErrorObject,
-    ListSessionsResponse, McpServer, Meta, Mode, ModeState, NewSessionResponse, ReplayFrom, ResumeSessionResponse,
-    SessionId, SessionInfo, SessionUpdate, StateUpdate,
+    ListSessionsResponse, McpServer, Meta, Mode, ModeState, NewSessionResponse, ResumeSessionResponse, SessionId,
+    SessionInfo, SessionUpdate, StateUpdate,
 };
 use attache_proto::rpc::Call;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::router::{AgentRouter, Job, Work};
-use super::serve::{Answer, Server};
+use super::serve::{Answer, Serving};
 use super::session::{self, catch_panic, internal};
-use super::{Agent, ClientInfo, OpenRequest, Opened, SessionHandle};
-use crate::link::Link;
+use super::{ClientInfo, OpenRequest, Opened, SessionHandle};
+use crate::link::{Link, Options};
 use crate::{Closed, Error};
 
 /// How much longer than a cancelled turn everything else may take when the client has closed its end.
@@ -32,12 +32,13 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
 /// Serves until the client closes its end.
-pub(super) async fn run<A: Agent>(
-    server: Server<A>,
+pub(super) async fn run(
+    server: Serving,
+    options: Options,
     reader: Box<dyn AsyncRead + Send + Unpin>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
 ) -> Result<(), Error> {
-    let (link, driver) = Link::new(AgentRouter::new(server.features()), server.options.clone(), reader, writer);
+    let (link, driver) = Link::new(AgentRouter::new(server.features()), options, reader, writer);
     let mut tasks = JoinSet::new();
     let (ended, end) = tokio::sync::oneshot::channel();
     tasks.spawn(async move {
@@ -70,7 +71,7 @@ pub(super) async fn run<A: Agent>(
 }
 
 /// Serves notifications of extensions, one after the other in the order they came.
-async fn run_notices<A: Agent>(server: Arc<Server<A>>, link: Link<AgentRouter>) {
+async fn run_notices(server: Arc<Serving>, link: Link<AgentRouter>) {
     loop {
         let notice = poll_fn(|cx| {
             let next = link.with(|router, _| router.next_notice(cx.waker()));
@@ -93,7 +94,7 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<J
     .await
 }
 
-async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
+async fn run_job(server: &Serving, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
     let Job { call, work, cancelled } = job;
     let _debt = Debt { link: link.clone(), call };
     let work = pin!(do_work(server, link, call, work, sessions));
@@ -114,21 +115,19 @@ async fn run_job<A: Agent>(server: &Server<A>, link: &Link<AgentRouter>, job: Jo
     };
 }
 
-async fn do_work<A: Agent>(
-    server: &Server<A>,
+async fn do_work(
+    server: &Serving,
     link: &Link<AgentRouter>,
     call: Call,
     work: Work,
     sessions: &Sessions,
 ) -> Result<Option<Answer>, Error> {
     let client = link.with(|router, _| router.client.clone()).ok_or_else(internal)?;
-    let request = match work {
-        Work::Extension(method, params) => {
-            return match server.extensions.get(&*method) {
-                Some(extension) => Ok(Some(Box::new(extension(params).await?))),
-                None => Err(Error::Refused(ErrorObject::method_not_found(None))),
-            };
-        }
+    match work {
+        Work::Extension(method, params) => match server.extensions.get(&*method) {
+            Some(extension) => Ok(Some(Box::new(extension(params).await?))),
+            None => Err(Error::Refused(ErrorObject::method_not_found(None))),
+        },
         Work::Registered(method, params) => {
             if method == Method::DeleteSession
                 && let Ok(request) = Reader::new(params.as_str(), client.dialect).decode::<DeleteSessionRequest>()
@@ -139,54 +138,33 @@ async fn do_work<A: Agent>(
                 }
             }
             let doer = server.doers.get(&method).ok_or_else(internal)?;
-            return doer(server.agent.clone(), params.as_str(), client.dialect).await.map(Some);
+            doer(params.as_str(), client.dialect).await.map(Some)
         }
-        Work::Request(request) => request,
-    };
-    let opening = match *request {
-        ClientRequest::NewSession(request) => Opening {
-            kind: Kind::New,
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::LoadSession(request) => Opening {
-            kind: Kind::Restore { id: request.session_id, replay: true },
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::ForkSession(request) => Opening {
-            kind: Kind::Fork { from: request.session_id },
-            open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-        },
-        ClientRequest::ResumeSession(request) => {
-            let replay = match &request.replay_from {
-                None => false,
-                Some(ReplayFrom::Start(_)) => true,
-                Some(_) => return Err(wrong("replayFrom: there is no such point")),
-            };
-            if server.restorer.is_none() {
-                return resume_open(link, call, &request.session_id, replay, client).await.map(|()| None);
-            }
-            Opening {
-                kind: Kind::Restore { id: request.session_id, replay },
-                open: open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta),
-            }
+        Work::Open(Opening { kind: Kind::Restore { id, replay }, .. }) if server.restorer.is_none() => {
+            resume_open(link, call, &id, replay, client).await.map(|()| None)
         }
-        ClientRequest::ListSessions(request) => {
+        Work::Open(opening) => opening.run(server, link, call, client, sessions).await.map(|()| None),
+        Work::List(wanted) => {
             // Listing is part of version 2's baseline. Without a store, the open sessions are all there are.
             let open = link.with(|router, _| router.open_sessions()).into_iter();
-            let open = open.filter(|(_, cwd)| request.cwd.as_ref().is_none_or(|wanted| wanted == cwd));
+            let open = open.filter(|(_, cwd)| wanted.as_ref().is_none_or(|wanted| wanted == cwd));
             let sessions: Vec<SessionInfo> = open.map(|(id, cwd)| SessionInfo::new(id, cwd)).collect();
-            return Ok(Some(Box::new(ListSessionsResponse::new(sessions))));
+            Ok(Some(Box::new(ListSessionsResponse::new(sessions))))
         }
-        _ => return Err(internal()),
-    };
-    opening.run(server, link, call, client, sessions).await.map(|()| None)
+        Work::Wrong(why) => Err(wrong(why)),
+    }
 }
 
 fn wrong(why: &'static str) -> Error {
     Error::Refused(ErrorObject::wrong_params(why))
 }
 
-fn open_request(cwd: String, directories: Vec<String>, mcp_servers: Vec<McpServer>, meta: Option<Meta>) -> OpenRequest {
+pub(super) fn open_request(
+    cwd: String,
+    directories: Vec<String>,
+    mcp_servers: Vec<McpServer>,
+    meta: Option<Meta>,
+) -> OpenRequest {
     OpenRequest { cwd, directories, mcp_servers, meta }
 }
 
@@ -221,12 +199,12 @@ async fn resume_open(
 }
 
 /// A session that is to be opened.
-struct Opening {
-    kind: Kind,
-    open: OpenRequest,
+pub(super) struct Opening {
+    pub(super) kind: Kind,
+    pub(super) open: OpenRequest,
 }
 
-enum Kind {
+pub(super) enum Kind {
     New,
     Restore { id: SessionId, replay: bool },
     Fork { from: SessionId },
@@ -234,9 +212,9 @@ enum Kind {
 
 impl Opening {
     /// Opens the session, answers, tells what an older version tells in updates, and starts the session's task.
-    async fn run<A: Agent>(
+    async fn run(
         self,
-        server: &Server<A>,
+        server: &Serving,
         link: &Link<AgentRouter>,
         call: Call,
         client: Arc<ClientInfo>,
@@ -255,18 +233,17 @@ impl Opening {
         }
         let mut place = Place::reserve(link, &id, &self.open)?;
         let handle = SessionHandle::new(link.clone(), id.clone(), client.clone());
-        let agent = server.agent.clone();
         let opened = match self.kind {
-            Kind::New => agent.open(self.open, handle.clone()).await?,
+            Kind::New => (server.opener)(self.open, handle.clone()).await?,
             Kind::Restore { id, replay } => {
                 let restorer = server.restorer.as_ref().ok_or_else(internal)?;
-                let opened = restorer(agent, id, self.open, replay, handle.clone()).await?;
+                let opened = restorer(id, self.open, replay, handle.clone()).await?;
                 handle.update(SessionUpdate::State(StateUpdate::at_rest())).await?;
                 opened
             }
             Kind::Fork { from } => {
                 let forker = server.forker.as_ref().ok_or_else(internal)?;
-                forker(agent, from, self.open, handle.clone()).await?
+                forker(from, self.open, handle.clone()).await?
             }
         };
         let Opened { session, options, commands } = opened;

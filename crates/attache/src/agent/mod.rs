@@ -1,5 +1,6 @@
 //! The agent's end: answer prompts, and ask the client for what a turn needs.
 
+mod any;
 mod ask;
 mod flag;
 mod handle;

@@ -10,13 +10,14 @@ use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::{
     AgentCapabilities, AuthMethod, AvailableCommand, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption,
     ConfigSetting, ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer,
-    PromptRequest, SessionId,
+    PromptRequest, ReplayFrom, SessionId,
 };
 use attache_proto::rpc::{Call, IntMap, Side, Violation};
 use tokio::sync::oneshot;
 
 use super::flag::Flag;
 use super::handle::ClientInfo;
+use super::jobs::{Kind, Opening, open_request};
 use crate::link::{Port, Router};
 use crate::{Closed, Error};
 
@@ -28,8 +29,12 @@ pub(crate) struct Job {
 }
 
 pub(crate) enum Work {
-    /// A request that opens a session, or that the server answers by itself.
-    Request(Box<ClientRequest>),
+    /// A session is to be opened.
+    Open(Opening),
+    /// Open sessions are to be listed: all of them, or those in a directory.
+    List(Option<String>),
+    /// The params cannot be served, and why.
+    Wrong(&'static str),
     /// A request that something was registered for; its params are right.
     Registered(Method, RawJson),
     Extension(Box<str>, Option<RawJson>),
@@ -410,7 +415,33 @@ impl AgentRouter {
             ClientRequest::CancelTerminal(request) => {
                 self.cancel_part(port, call, &request.session_id, request.terminal_id.as_str());
             }
-            other => self.push_job(call, Work::Request(Box::new(other)), size),
+            // From here on a job, which keeps what it needs and not the whole of every request.
+            ClientRequest::NewSession(request) => {
+                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
+                self.push_job(call, Work::Open(Opening { kind: Kind::New, open }), size);
+            }
+            ClientRequest::LoadSession(request) => {
+                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
+                let kind = Kind::Restore { id: request.session_id, replay: true };
+                self.push_job(call, Work::Open(Opening { kind, open }), size);
+            }
+            ClientRequest::ForkSession(request) => {
+                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
+                let kind = Kind::Fork { from: request.session_id };
+                self.push_job(call, Work::Open(Opening { kind, open }), size);
+            }
+            ClientRequest::ResumeSession(request) => {
+                let replay = match &request.replay_from {
+                    None => false,
+                    Some(ReplayFrom::Start(_)) => true,
+                    Some(_) => return self.push_job(call, Work::Wrong("replayFrom: there is no such point"), size),
+                };
+                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
+                let kind = Kind::Restore { id: request.session_id, replay };
+                self.push_job(call, Work::Open(Opening { kind, open }), size);
+            }
+            ClientRequest::ListSessions(request) => self.push_job(call, Work::List(request.cwd), size),
+            _ => port.refuse(call, &ErrorObject::internal("Internal error")),
         }
     }
 

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::any::AnySession;
 use super::jobs::run;
 use super::router::Features;
 use super::{Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Session, SessionHandle, Turn};
@@ -23,14 +24,14 @@ use crate::link::Options;
 use crate::{Closed, Error, Prompt, Stop};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type OpenResult<A> = Result<Opened<<A as Agent>::Session>, Error>;
-type Restorer<A> =
-    Arc<dyn Fn(Arc<A>, SessionId, OpenRequest, bool, SessionHandle) -> Boxed<OpenResult<A>> + Send + Sync>;
-type Forker<A> = Arc<dyn Fn(Arc<A>, SessionId, OpenRequest, SessionHandle) -> Boxed<OpenResult<A>> + Send + Sync>;
+type OpenResult = Result<Opened<AnySession>, Error>;
+type Opener = Box<dyn Fn(OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
+type Restorer = Box<dyn Fn(SessionId, OpenRequest, bool, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
+type Forker = Box<dyn Fn(SessionId, OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 /// A result on its way to the client, still to be said in its dialect.
 pub(super) type Answer = Box<dyn Encode + Send + Sync>;
-type Doer<A> = Arc<dyn Fn(Arc<A>, &str, Dialect) -> Boxed<Result<Answer, Error>> + Send + Sync>;
-type Extension = Arc<dyn Fn(Option<RawJson>) -> Boxed<Result<RawJson, ErrorObject>> + Send + Sync>;
+type Doer = Box<dyn Fn(&str, Dialect) -> Boxed<Result<Answer, Error>> + Send + Sync>;
+type Extension = Box<dyn Fn(Option<RawJson>) -> Boxed<Result<RawJson, ErrorObject>> + Send + Sync>;
 
 /// Prepares to serve an agent. What it offers follows from what is registered.
 ///
@@ -51,17 +52,23 @@ pub fn serve<A: Agent>(agent: A) -> Server<A> {
     let mut session = SessionCapabilities::new();
     session.close = Some(Capability::new());
     session.mcp.stdio = Some(Capability::new());
-    Server {
-        agent: Arc::new(agent),
+    let agent = Arc::new(agent);
+    let opening = agent.clone();
+    let opener: Opener = Box::new(move |request, handle| {
+        let agent = opening.clone();
+        Box::pin(async move { agent.open(request, handle).await.map(AnySession::opened) })
+    });
+    let serving = Serving {
         info,
         capabilities: AgentCapabilities { session: Some(session), ..AgentCapabilities::new() },
         auth_methods: Vec::new(),
+        opener,
         restorer: None,
         forker: None,
         doers: HashMap::new(),
         extensions: HashMap::new(),
-        options: Options::default(),
-    }
+    };
+    Server { agent, serving, options: Options::default() }
 }
 
 /// An agent made of one function that answers prompts.
@@ -109,16 +116,22 @@ where
 /// An agent that is about to be served. Made by [`serve`].
 #[must_use = "nothing is served until `stdio` or `connect`"]
 pub struct Server<A: Agent> {
-    pub(super) agent: Arc<A>,
+    agent: Arc<A>,
+    serving: Serving,
+    options: Options,
+}
+
+/// What is served, without the type of the agent: so all that serves is compiled here, once, and not for every agent.
+pub(super) struct Serving {
     info: Implementation,
     capabilities: AgentCapabilities,
     auth_methods: Vec<AuthMethod>,
-    pub(super) restorer: Option<Restorer<A>>,
-    pub(super) forker: Option<Forker<A>>,
+    pub(super) opener: Opener,
+    pub(super) restorer: Option<Restorer>,
+    pub(super) forker: Option<Forker>,
     /// What is done for requests that open no session, by method.
-    pub(super) doers: HashMap<Method, Doer<A>>,
+    pub(super) doers: HashMap<Method, Doer>,
     pub(super) extensions: HashMap<String, Extension>,
-    pub(super) options: Options,
 }
 
 impl<A: Agent> Server<A> {
@@ -127,10 +140,13 @@ impl<A: Agent> Server<A> {
     where
         A: Restore,
     {
-        self.session().load = Some(Capability::new());
-        self.session().resume = Some(Capability::new());
-        self.restorer = Some(Arc::new(|agent, session, request, replay, handle| {
-            Box::pin(async move { agent.restore(session, request, replay, handle).await })
+        let session = self.serving.session();
+        session.load = Some(Capability::new());
+        session.resume = Some(Capability::new());
+        let agent = self.agent.clone();
+        self.serving.restorer = Some(Box::new(move |session, request, replay, handle| {
+            let agent = agent.clone();
+            Box::pin(async move { agent.restore(session, request, replay, handle).await.map(AnySession::opened) })
         }));
         self
     }
@@ -140,9 +156,11 @@ impl<A: Agent> Server<A> {
     where
         A: Fork,
     {
-        self.session().fork = Some(Capability::new());
-        self.forker = Some(Arc::new(|agent, session, request, handle| {
-            Box::pin(async move { agent.fork(session, request, handle).await })
+        self.serving.session().fork = Some(Capability::new());
+        let agent = self.agent.clone();
+        self.serving.forker = Some(Box::new(move |session, request, handle| {
+            let agent = agent.clone();
+            Box::pin(async move { agent.fork(session, request, handle).await.map(AnySession::opened) })
         }));
         self
     }
@@ -170,7 +188,7 @@ impl<A: Agent> Server<A> {
     where
         A: Authenticate,
     {
-        self.auth_methods = self.agent.methods();
+        self.serving.auth_methods = self.agent.methods();
         self.handles(async |agent: Arc<A>, request: AuthenticateRequest| {
             let known = agent.methods().iter().any(|method| method.id().as_ref() == Some(&request.method_id));
             if !known {
@@ -198,11 +216,12 @@ impl<A: Agent> Server<A> {
         Q::Response: Send + Sync + 'static,
         W: Future<Output = Result<Q::Response, Error>> + Send + 'static,
     {
-        self.offer(Q::METHOD);
-        self.doers.insert(
+        self.serving.offer(Q::METHOD);
+        let agent = self.agent.clone();
+        self.serving.doers.insert(
             Q::METHOD,
-            Arc::new(move |agent, params, dialect| {
-                let work = Reader::new(params, dialect).decode::<Q>().map(|request| serve(agent, request));
+            Box::new(move |params, dialect| {
+                let work = Reader::new(params, dialect).decode::<Q>().map(|request| serve(agent.clone(), request));
                 Box::pin(async move {
                     match work {
                         Ok(work) => work.await.map(|response| Box::new(response) as Answer),
@@ -212,6 +231,70 @@ impl<A: Agent> Server<A> {
             }),
         );
         self
+    }
+
+    /// Changes what sessions offer where only the agent can know: images in prompts, MCP over HTTP and the like.
+    pub fn sessions(mut self, change: impl FnOnce(&mut SessionCapabilities)) -> Self {
+        change(self.serving.session());
+        self
+    }
+
+    /// Changes anything about what is offered, such as `_meta` for capabilities of your own.
+    pub fn capabilities(mut self, change: impl FnOnce(&mut AgentCapabilities)) -> Self {
+        change(&mut self.serving.capabilities);
+        self
+    }
+
+    /// Serves an extension method, whose name begins with `_`, with types of your own.
+    pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P) -> W + Send + Sync + 'static) -> Self
+    where
+        P: DeserializeOwned + Send,
+        T: Serialize,
+        W: Future<Output = Result<T, ErrorObject>> + Send + 'static,
+    {
+        let serve: Extension = Box::new(move |params| {
+            let params = serde_json::from_str::<P>(params.as_ref().map_or("null", RawJson::as_str));
+            let work = params.map(&serve);
+            Box::pin(async move {
+                let Ok(work) = work else {
+                    return Err(ErrorObject::wrong_params("the params are not as expected"));
+                };
+                RawJson::from_value(&work.await?).map_err(|_| ErrorObject::internal("Internal error"))
+            })
+        });
+        self.serving.extensions.insert(method.into(), serve);
+        self
+    }
+
+    crate::link::connection_settings!("client");
+
+    /// Serves on the process's own stdin and stdout until the client closes them.
+    ///
+    /// The real stdout is kept for the wire alone: whatever else this process prints goes to stderr.
+    pub async fn stdio(self) -> Result<(), Error> {
+        let (reader, writer) = crate::stdio::take().map_err(|error| Error::Closed(Closed::Io(error.kind())))?;
+        self.serving.run(self.options, reader, writer).await
+    }
+
+    /// Serves on two streams until the client closes its end.
+    pub async fn connect(
+        self,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), Error> {
+        self.serving.run(self.options, Box::new(reader), Box::new(writer)).await
+    }
+}
+
+impl Serving {
+    /// Serves until the client closes its end. Boxed here, because a future is compiled where its type is known last.
+    fn run(
+        self,
+        options: Options,
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        writer: Box<dyn AsyncWrite + Send + Unpin>,
+    ) -> Boxed<Result<(), Error>> {
+        Box::pin(run(self, options, reader, writer))
     }
 
     /// Offers what a method stands for.
@@ -247,57 +330,5 @@ impl<A: Agent> Server<A> {
             methods: self.doers.keys().copied().collect(),
             extensions: self.extensions.keys().cloned().collect(),
         }
-    }
-
-    /// Changes what sessions offer where only the agent can know: images in prompts, MCP over HTTP and the like.
-    pub fn sessions(mut self, change: impl FnOnce(&mut SessionCapabilities)) -> Self {
-        change(self.session());
-        self
-    }
-
-    /// Changes anything about what is offered, such as `_meta` for capabilities of your own.
-    pub fn capabilities(mut self, change: impl FnOnce(&mut AgentCapabilities)) -> Self {
-        change(&mut self.capabilities);
-        self
-    }
-
-    /// Serves an extension method, whose name begins with `_`, with types of your own.
-    pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P) -> W + Send + Sync + 'static) -> Self
-    where
-        P: DeserializeOwned + Send,
-        T: Serialize,
-        W: Future<Output = Result<T, ErrorObject>> + Send + 'static,
-    {
-        let serve: Extension = Arc::new(move |params| {
-            let params = serde_json::from_str::<P>(params.as_ref().map_or("null", RawJson::as_str));
-            let work = params.map(&serve);
-            Box::pin(async move {
-                let Ok(work) = work else {
-                    return Err(ErrorObject::wrong_params("the params are not as expected"));
-                };
-                RawJson::from_value(&work.await?).map_err(|_| ErrorObject::internal("Internal error"))
-            })
-        });
-        self.extensions.insert(method.into(), serve);
-        self
-    }
-
-    crate::link::connection_settings!("client");
-
-    /// Serves on the process's own stdin and stdout until the client closes them.
-    ///
-    /// The real stdout is kept for the wire alone: whatever else this process prints goes to stderr.
-    pub async fn stdio(self) -> Result<(), Error> {
-        let (reader, writer) = crate::stdio::take().map_err(|error| Error::Closed(Closed::Io(error.kind())))?;
-        run(self, reader, writer).await
-    }
-
-    /// Serves on two streams until the client closes its end.
-    pub async fn connect(
-        self,
-        reader: impl AsyncRead + Send + Unpin + 'static,
-        writer: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<(), Error> {
-        run(self, Box::new(reader), Box::new(writer)).await
     }
 }

@@ -1,5 +1,7 @@
 //! The two directions of a relay, and what they share.
 
+// What uses the bridge is `inline`: so both are compiled by the program that relays, and by no other.
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -116,6 +118,7 @@ async fn first<T>(
 }
 
 impl Shared {
+    #[inline]
     fn state(&self) -> MutexGuard<'_, State> {
         // A hook that panicked leaves the state as it was before its message.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -179,6 +182,7 @@ impl Shared {
 
 impl State {
     /// What waits to be written to the side that a direction leads to.
+    #[inline]
     fn waiting(&mut self, direction: Direction) -> &mut Vec<u8> {
         match direction {
             Direction::ClientToAgent => &mut self.to_agent,
@@ -187,6 +191,7 @@ impl State {
     }
 
     /// Decides about a frame; returns how much waits to be written.
+    #[inline]
     fn handle(&mut self, direction: Direction, cutter: &Cutter, cut: Cut) -> usize {
         self.learn(direction, cutter.framing());
         match cut {
@@ -224,6 +229,7 @@ impl State {
         self.to_client.len() + self.to_agent.len()
     }
 
+    #[inline]
     fn carry_out(&mut self, direction: Direction, message: &RelayMessage<'_>, verdict: Verdict, framing: Framing) {
         match verdict {
             Verdict::Drop => {}
@@ -249,6 +255,7 @@ impl State {
         }
     }
 
+    #[inline]
     fn translate(&mut self, direction: Direction, text: &str) {
         let Some(bridge) = &mut self.bridge else { return };
         match direction {
@@ -257,6 +264,7 @@ impl State {
         }
     }
 
+    #[inline]
     fn not_text(&mut self, direction: Direction) {
         let Some(bridge) = &mut self.bridge else { return };
         match direction {
@@ -266,6 +274,7 @@ impl State {
     }
 
     /// Answers the sender of a message.
+    #[inline]
     fn answer(&mut self, direction: Direction, id: &RequestId, answer: &Result<RawJson, ErrorObject>) {
         let (out, framing) = match direction {
             Direction::ClientToAgent => (&mut self.to_client, self.client_framing),
@@ -291,6 +300,7 @@ impl State {
     }
 
     /// Takes note of how a side frames its messages: it is answered in the same way.
+    #[inline]
     fn learn(&mut self, direction: Direction, framing: Framing) {
         let known = match direction {
             Direction::ClientToAgent => &mut self.client_framing,
@@ -304,6 +314,7 @@ impl State {
         }
     }
 
+    #[inline]
     fn take_reports(&mut self) {
         let Some(bridge) = &mut self.bridge else { return };
         for report in bridge.take_reports() {

@@ -1,0 +1,59 @@
+//! A session of any type, so that what runs sessions is compiled once and not for every agent.
+
+use std::pin::Pin;
+
+use attache_proto::model::{ConfigId, ConfigOption, ConfigSetting};
+
+use super::{Opened, Session, Turn};
+use crate::{Error, Prompt, Stop};
+
+type Boxed<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
+
+/// A session whose type is forgotten.
+pub(super) struct AnySession(Box<dyn Erased>);
+
+impl AnySession {
+    pub(super) fn opened<S: Session>(opened: Opened<S>) -> Opened<Self> {
+        let Opened { session, options, commands } = opened;
+        Opened { session: AnySession(Box::new(session)), options, commands }
+    }
+}
+
+/// What [`Session`] says, with futures of one size.
+trait Erased: Send {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, Error>>;
+    fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Boxed<'_, Result<Vec<ConfigOption>, Error>>;
+    fn close(self: Box<Self>) -> Boxed<'static, ()>;
+}
+
+impl<S: Session> Erased for S {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, Error>> {
+        Box::pin(Session::prompt(self, turn, prompt))
+    }
+
+    fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Boxed<'_, Result<Vec<ConfigOption>, Error>> {
+        Box::pin(Session::set_option(self, option, value))
+    }
+
+    fn close(self: Box<Self>) -> Boxed<'static, ()> {
+        Box::pin(async move { Session::close(*self).await })
+    }
+}
+
+impl Session for AnySession {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> impl Future<Output = Result<Stop, Error>> + Send {
+        self.0.prompt(turn, prompt)
+    }
+
+    fn set_option(
+        &mut self,
+        option: ConfigId,
+        value: ConfigSetting,
+    ) -> impl Future<Output = Result<Vec<ConfigOption>, Error>> + Send {
+        self.0.set_option(option, value)
+    }
+
+    fn close(self) -> impl Future<Output = ()> + Send {
+        self.0.close()
+    }
+}
