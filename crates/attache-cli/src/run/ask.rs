@@ -69,6 +69,9 @@ pub(crate) fn show(question: &Question) -> String {
     if let Some(input) = &question.input {
         let _ = writeln!(text, "  input: {}", input.replace('\n', "\n    "));
     }
+    for shown in &question.texts {
+        let _ = writeln!(text, "  it shows: {}", shown.replace('\n', "\n    "));
+    }
     if let Some(title) = &question.title {
         let _ = writeln!(text, "  it says: {title}");
     }

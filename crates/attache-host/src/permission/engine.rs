@@ -16,7 +16,8 @@ use super::subject::{Session, Subject};
 /// What becomes of that which no rule decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// It is asked about.
+    /// It is asked about; except that the client serves files beneath the roots for reading, because to open a session
+    /// there is to show them.
     #[default]
     Ask,
     /// Reading and searching beneath the roots is allowed, and thinking. The rest is asked about.
@@ -27,6 +28,13 @@ pub enum Policy {
     All,
     /// Everything is refused; what a rule would ask about, too.
     None,
+}
+
+impl Policy {
+    /// The mode for what the client serves.
+    fn for_served(self) -> Self {
+        if self == Policy::Ask { Policy::Reads } else { self }
+    }
 }
 
 impl FromStr for Policy {
@@ -189,7 +197,8 @@ impl Engine {
         let rules: Vec<&Rule> = rules.filter(|rule| rule.is_for_agent(&session.agent)).collect();
         let own = [self.places.config_dir.clone(), self.places.state_dir.clone()];
         let ground = Ground::new(&session.roots, &own);
-        let judge = Judge { policy: self.policy, session, rules, ground: &ground };
+        let policy = if subject.is_served { self.policy.for_served() } else { self.policy };
+        let judge = Judge { policy, session, rules, ground: &ground };
 
         let mut decided: Option<Opinion> = None;
         let mut suggestion = Vec::new();

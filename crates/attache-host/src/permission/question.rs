@@ -25,6 +25,8 @@ pub struct Question {
     pub changes: Vec<Change>,
     /// The input of the tool, where nothing else says what it does.
     pub input: Option<String>,
+    /// What the agent shows, where nothing else says what it does. Its word only.
+    pub texts: Vec<String>,
     /// What the agent calls it. Its word only.
     pub title: Option<String>,
     /// What else the agent says. Its word only.
@@ -68,6 +70,7 @@ impl Question {
             paths: Vec::new(),
             changes: subject.diffs.iter().map(change).collect(),
             input: None,
+            texts: Vec::new(),
             title: subject.title.as_deref().map(visible),
             description: subject.description.as_deref().map(visible_lines),
             reason: decision.reason.clone(),
@@ -79,6 +82,7 @@ impl Question {
         let says_nothing = question.commands.is_empty() && question.changes.is_empty();
         if says_nothing || subject.actions.iter().any(|action| matches!(action, Action::Unclear { .. })) {
             question.input = subject.input.as_deref().map(visible_lines);
+            question.texts = subject.texts.iter().map(|text| visible_lines(text)).collect();
         }
         question
     }

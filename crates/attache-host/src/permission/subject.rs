@@ -6,6 +6,7 @@ use attache::model::{
     CreateTerminalRequest, Diff, DiffChange, PermissionRequest, PermissionSubject, ReadTextFileRequest, Secret,
     SessionId, ToolCallContent, ToolKind, WriteTextFileRequest,
 };
+use attache::proto::json::RawJson;
 use attache::proto::view::ToolCall;
 
 use super::input::Input;
@@ -46,6 +47,10 @@ pub struct Subject {
     pub description: Option<String>,
     /// The input of the tool, as JSON.
     pub input: Option<String>,
+    /// What the agent shows beside that, as text.
+    pub texts: Vec<String>,
+    /// The client itself would do it, not the agent.
+    pub is_served: bool,
 }
 
 /// Something that would be done.
@@ -117,7 +122,16 @@ impl Command {
 
 impl Subject {
     fn new(session: Session, actions: Vec<Action>) -> Self {
-        Subject { session, actions, diffs: Vec::new(), title: None, description: None, input: None }
+        Subject {
+            session,
+            actions,
+            diffs: Vec::new(),
+            title: None,
+            description: None,
+            input: None,
+            texts: Vec::new(),
+            is_served: false,
+        }
     }
 
     /// From `session/request_permission`, with what is known of the tool call from before.
@@ -147,7 +161,8 @@ impl Subject {
 
     /// From `fs/read_text_file`.
     pub fn from_read(session: Session, request: &ReadTextFileRequest) -> Self {
-        Subject::new(session, vec![Action::Files { kind: ToolKind::Read, paths: vec![request.path.clone()] }])
+        let action = Action::Files { kind: ToolKind::Read, paths: vec![request.path.clone()] };
+        Subject { is_served: true, ..Subject::new(session, vec![action]) }
     }
 
     /// From `fs/write_text_file`. The text before is not known here; whoever can read it may put it into `diffs`.
@@ -155,6 +170,7 @@ impl Subject {
         let mut subject =
             Subject::new(session, vec![Action::Files { kind: ToolKind::Edit, paths: vec![request.path.clone()] }]);
         subject.diffs.push(Diff::text(request.path.as_str(), None, request.content.as_str()));
+        subject.is_served = true;
         subject
     }
 
@@ -166,7 +182,8 @@ impl Subject {
             Command::from_words([&request.command].into_iter().chain(&request.args).cloned().collect())
         };
         let env = request.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect();
-        Subject::new(session, vec![Action::Execute { command, cwd: request.cwd.clone(), env, paths: Vec::new() }])
+        let action = Action::Execute { command, cwd: request.cwd.clone(), env, paths: Vec::new() };
+        Subject { is_served: true, ..Subject::new(session, vec![action]) }
     }
 
     fn read_tool_call(&mut self, request: &PermissionRequest, known: Option<&ToolCall>) {
@@ -185,6 +202,8 @@ impl Subject {
         update.title.clone().apply(&mut title);
         self.title = self.title.take().or(title).filter(|title| !title.is_empty());
 
+        // Kimi shows the input as text while it comes in, and has none when it asks.
+        let raw_input = raw_input.or_else(|| known.and_then(shown_input));
         let input = raw_input.as_ref().map(Input::read).unwrap_or_default();
         self.input = raw_input.map(|raw| raw.as_str().to_owned());
         let mut paths: Vec<String> = locations.into_iter().flatten().map(|location| location.path).collect();
@@ -196,7 +215,8 @@ impl Subject {
                     self.actions.extend(changes(&diff));
                     self.diffs.push(*diff);
                 }
-                ToolCallContent::Content(_) | ToolCallContent::Terminal(_) => {}
+                ToolCallContent::Content(block) => self.texts.extend(block.content.as_text().map(str::to_owned)),
+                ToolCallContent::Terminal(_) => {}
                 _ => self.unclear(&kind, "it shows something of an unknown kind"),
             }
         }
@@ -230,6 +250,12 @@ impl Subject {
     fn unclear(&mut self, kind: &ToolKind, reason: &'static str) {
         self.actions.push(Action::Unclear { kind: kind.clone(), paths: Vec::new(), reason });
     }
+}
+
+/// The input of a tool call that is shown as its only text: a JSON object.
+fn shown_input(call: &ToolCall) -> Option<RawJson> {
+    let [ToolCallContent::Content(block)] = call.content.as_slice() else { return None };
+    RawJson::new(block.content.as_text()?).ok().filter(RawJson::is_object)
 }
 
 /// What a diff does to which files.
