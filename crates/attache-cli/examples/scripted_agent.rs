@@ -1,4 +1,6 @@
-//! For tests: an agent that does as its options say, and answers a prompt with its text.
+//! For tests: an agent that does as its options say, and as the steps of the prompt say.
+//!
+//! A prompt is steps with `; ` between them (see `step`); one that begins with no step is said back.
 //!
 //! `--die start|session|turn` ends without a word; `--junk` prints what is no message; `--hang` never answers; `--auth
 //! agent|terminal|both` wants a login; `--state FILE` is there while somebody is logged in; `--login FILE` is the login
@@ -9,11 +11,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::exit;
 
-use attache::agent::{Agent, Authenticate, OpenRequest, Opened, Session, SessionHandle};
-use attache::model::{
-    AgentAuthMethod, AuthMethod, AuthMethodId, Command, ConfigCategory, ConfigKind, ConfigOption, ConfigSelect,
-    ConfigValue, ErrorObject, Implementation, TerminalAuthMethod,
-};
+use attache::agent::{Agent, Ask, Authenticate, List, OpenRequest, Opened, Restore, Session, SessionHandle};
+use attache::model::*;
+use attache::proto::json::RawJson;
 use attache::{Error, Prompt, Stop, Turn};
 
 #[derive(Default)]
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Error> {
     }
     agent.may_die("start");
     let wants_login = !agent.auth.is_empty();
-    let server = attache::serve(agent);
+    let server = attache::serve(agent).restores().lists();
     if wants_login { server.authenticates().stdio().await } else { server.stdio().await }
 }
 
@@ -89,9 +89,156 @@ impl Agent for Scripted {
 impl Session for Scripted {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
         self.may_die("turn");
-        turn.text(prompt.text()).await?;
+        let text = prompt.text();
+        for (index, text_of_step) in text.split("; ").enumerate() {
+            match step(&turn, text_of_step, &prompt).await? {
+                Step::Done => {}
+                Step::Stop(stop) => return Ok(stop),
+                Step::Unknown if index == 0 => {
+                    turn.text(text.as_str()).await?;
+                    break;
+                }
+                Step::Unknown => panic!("there is no step {text_of_step}"),
+            }
+        }
         Ok(Stop::EndTurn)
     }
+
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+        let ConfigSetting::Id(value) = value else { return Err(ErrorObject::wrong_params("no such value").into()) };
+        let values = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("auto", "Auto")];
+        let kind = ConfigKind::Select(ConfigSelect::new(value, values));
+        Ok(vec![ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new(option, "Mode", kind) }])
+    }
+}
+
+impl Restore for Scripted {
+    async fn restore(
+        &self,
+        session: SessionId,
+        request: OpenRequest,
+        replay: bool,
+        handle: SessionHandle,
+    ) -> Result<Opened<Scripted>, Error> {
+        if session.as_str().contains("unknown") {
+            return Err(ErrorObject::session_not_found(&session).into());
+        }
+        if replay {
+            handle.text("what was said long ago").await?;
+        }
+        self.open(request, handle).await
+    }
+}
+
+impl List for Scripted {
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let number: usize = request.cursor.map_or(0, |cursor| cursor.parse().unwrap_or(0));
+        let info = SessionInfo { title: Some(format!("talk {number}")), ..SessionInfo::new(format!("s{number}"), "/w") };
+        let next_cursor = (number < 2).then(|| (number + 1).to_string());
+        Ok(ListSessionsResponse { next_cursor, ..ListSessionsResponse::new([info]) })
+    }
+}
+
+/// What came of a step.
+enum Step {
+    Done,
+    Stop(Stop),
+    Unknown,
+}
+
+async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
+    let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+    match word {
+        "say" => turn.text(rest).await?,
+        "think" => turn.thought(rest).await?,
+        "notice" => turn.notice(NoticeSeverity::Warning, rest).await?,
+        "plan" => {
+            let entry = |text: &str, status| PlanEntry::new(text, PlanPriority::High, status);
+            turn.plan(vec![entry("look", PlanStatus::Completed), entry("leap", PlanStatus::Pending)]).await?;
+        }
+        "usage" => {
+            let cost = Patch::Set(Cost::new(0.25, "USD"));
+            turn.usage(UsageUpdate { cost, ..UsageUpdate::new(100u64, 1000u64) }).await?;
+        }
+        // A tool call that ends well or fails: `tool read the book`, `fail execute the order`.
+        "tool" | "fail" => {
+            let (kind, title) = rest.split_once(' ').unwrap_or((rest, "untitled"));
+            let tool = turn.tool(title).await?;
+            tool.kind(ToolKind::from(kind)).await?;
+            tool.in_progress().await?;
+            tool.push_text("first line\nlast line").await?;
+            if word == "tool" { tool.complete().await? } else { tool.fail().await? }
+        }
+        // Shows a change and asks for it: `edit PATH`. The agent changes nothing itself.
+        "edit" => {
+            let tool = turn.tool(format!("Edit {rest}")).await?;
+            tool.kind(ToolKind::Edit).await?;
+            tool.push(ToolCallContent::Diff(Box::new(Diff::text(rest, Some("old\nsame\n".into()), "new\nsame\n")))).await?;
+            let allowed = turn.ask(Ask::new("May I?").about(&tool)).await?.is_allowed();
+            turn.text(if allowed { "edit allowed. " } else { "edit denied. " }).await?;
+            if allowed { tool.complete().await? } else { tool.fail().await? }
+        }
+        // Asks whether a command may be run: `ask rm -rf /`.
+        "ask" => {
+            let tool = turn.tool("Something harmless").await?;
+            tool.kind(ToolKind::Execute).await?;
+            tool.input(RawJson::from_value(&serde_json::json!({ "command": rest })).expect("it is JSON")).await?;
+            let allowed = turn.ask(Ask::new("May I?").about(&tool).allow_always("Always")).await?.is_allowed();
+            turn.text(if allowed { "command allowed. " } else { "command denied. " }).await?;
+            tool.complete().await?;
+        }
+        "read" => match turn.read_text_file(rest).await {
+            Ok(text) => turn.text(format!("read {text:?}. ")).await?,
+            Err(Error::Refused(error)) => turn.text(format!("not read, {}. ", error.code)).await?,
+            Err(error) => return Err(error),
+        },
+        "write" => {
+            let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
+            match turn.write_text_file(path, text).await {
+                Ok(()) => turn.text("written. ").await?,
+                Err(Error::Refused(error)) => turn.text(format!("not written, {}. ", error.code)).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        "run" => match turn.terminal(rest, Vec::<String>::new()).await {
+            Ok(terminal) => {
+                let status = terminal.wait().await?;
+                let output = terminal.output().await?.output;
+                turn.text(format!("exit {:?}, {output:?}. ", status.exit_code)).await?;
+                terminal.release().await?;
+            }
+            Err(Error::Refused(error)) => turn.text(format!("not run, {}. ", error.code)).await?,
+            Err(error) => return Err(error),
+        },
+        // Leaves a command running that nobody waits for.
+        "leave" => {
+            let terminal = turn.terminal(rest, Vec::<String>::new()).await?;
+            std::mem::forget(terminal);
+        }
+        "blocks" => {
+            let kinds: Vec<String> = prompt.blocks.iter().map(|block| block.tag().to_owned()).collect();
+            turn.text(kinds.join(" ")).await?;
+        }
+        "stream" => {
+            let count = rest.parse::<usize>().expect("a number of MiB") << 10;
+            let piece = format!("{}\n", "x".repeat(1023));
+            for _ in 0..count {
+                turn.text(piece.as_str()).await?;
+            }
+        }
+        "slow" => {
+            turn.text("working").await?;
+            turn.cancelled().await;
+        }
+        "deaf" => {
+            turn.text("working").await?;
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        "error" => return Err(ErrorObject::internal("it \u{1b}[31mbroke").into()),
+        "stop" => return Ok(Step::Stop(Stop::from(rest))),
+        _ => return Ok(Step::Unknown),
+    }
+    Ok(Step::Done)
 }
 
 impl Authenticate for Scripted {

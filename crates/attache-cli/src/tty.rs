@@ -22,12 +22,12 @@ impl Tty {
         Ok(Tty(unsafe { AsyncFd::register(file) }?))
     }
 
-    /// Shows a text and waits for a line that was typed after it. `None` at the end of input.
+    /// Shows a text and waits for a line that is typed from then on. `None` at the end of input.
     pub(crate) async fn ask(&self, text: &str) -> io::Result<Option<String>> {
-        self.write(text).await?;
         // What was typed before the question was seen is no answer to it.
         // SAFETY: the descriptor is open as long as `self`.
         unsafe { libc::tcflush(self.0.as_raw_fd(), libc::TCIFLUSH) };
+        self.write(text).await?;
         let mut line = Vec::new();
         loop {
             let mut buffer = [0; 512];

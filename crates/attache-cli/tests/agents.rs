@@ -11,95 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use tempfile::TempDir;
+mod support;
 
-/// A home of its own for a test.
-struct Home(TempDir);
-
-/// What a command printed, and its exit code.
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Home {
-    fn new() -> Self {
-        Home(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn config(&self) -> PathBuf {
-        self.path("config/attache/agents.toml")
-    }
-
-    fn write_config(&self, text: &str) {
-        fs::create_dir_all(self.path("config/attache")).unwrap();
-        fs::write(self.config(), text).unwrap();
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_attache"));
-        command.args(args).env_clear().current_dir(self.0.path());
-        command.env("HOME", self.0.path()).env("PATH", self.path("bin")).stdin(Stdio::null());
-        command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        run(self.command(args))
-    }
-
-    /// A program on PATH that does nothing.
-    fn install(&self, name: &str) {
-        let path = self.path("bin").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    /// Runs a command of `agents` on the scripted agent.
-    fn scripted(&self, args: &[&str], agent: &[&str]) -> Ran {
-        self.run(&[&["agents"], args, &["--", &scripted()], agent].concat())
-    }
-}
-
-fn run(mut command: Command) -> Ran {
-    let output = command.output().unwrap();
-    Ran {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-impl Ran {
-    #[track_caller]
-    fn check(&self, code: i32, in_out: &[&str], in_err: &[&str]) {
-        assert_eq!(self.code, code, "{}{}", self.out, self.err);
-        let missing = |text: &str, parts: &[&str]| parts.iter().any(|part| !text.contains(part));
-        assert!(!missing(&self.out, in_out), "{in_out:?} in stdout:\n{}", self.out);
-        assert!(!missing(&self.err, in_err), "{in_err:?} in stderr:\n{}", self.err);
-        let harmful = |text: &str| text.contains(['\u{1b}', '\u{7}', '\u{202e}']);
-        assert!(!harmful(&self.out) && !harmful(&self.err), "{}{}", self.out, self.err);
-    }
-
-    fn json(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-/// The agent for tests: cargo builds examples together with tests, and puts them beside each other.
-fn scripted() -> String {
-    let test = std::env::current_exe().unwrap();
-    let path = test.parent().and_then(Path::parent).unwrap().join("examples/scripted_agent");
-    assert!(path.exists(), "{} is not built", path.display());
-    path.to_str().unwrap().into()
-}
+use support::{Home, in_terminal, run, scripted};
 
 #[test]
 fn agents_are_added_listed_shown_and_removed() {
@@ -334,50 +248,12 @@ fn a_login_in_a_terminal_needs_one() {
     assert!(!state.exists());
 
     // With a terminal, the person is asked, and the agent's own login runs there.
-    let (screen, ours) = open_terminal();
     let mut command = home.command(&[&["agents", "login", "--", &*scripted()], &agent[..]].concat());
-    let theirs = screen.as_raw_fd();
-    // SAFETY: both calls may be made between fork and exec, and the descriptor is open until then.
-    unsafe {
-        command.pre_exec(move || match libc::setsid() >= 0 && libc::ioctl(theirs, libc::TIOCSCTTY, 0) >= 0 {
-            true => Ok(()),
-            false => Err(std::io::Error::last_os_error()),
-        });
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(screen.try_clone().unwrap());
-    let mut child = command.spawn().unwrap();
-    drop((command, screen));
-    let mut ours = fs::File::from(ours);
-    let mut seen = String::new();
-    let mut answered = false;
-    let mut buffer = [0; 1024];
-    // Reading fails when the last process has let go of the terminal.
-    while let Ok(length @ 1..) = ours.read(&mut buffer) {
-        seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
-        if !answered && seen.contains("Number: ") {
-            answered = true;
-            ours.write_all(b"9\n2\n").unwrap();
-        }
-    }
-    assert!(child.wait().unwrap().success(), "{seen}");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let (seen, code) = in_terminal(command, &[("Number: ", "9\n"), ("Number: ", "2\n")]);
+    assert_eq!(code, 0, "{seen}");
     assert!(seen.contains("A number from 1 to 2") && seen.contains("logging in\r\n"), "{seen}");
     assert!(state.exists());
-}
-
-/// A terminal: its screen and keyboard for a program, and its other end for us.
-fn open_terminal() -> (OwnedFd, OwnedFd) {
-    let (mut ours, mut theirs) = (0, 0);
-    // SAFETY: two numbers are written; the rest may be null.
-    let opened = unsafe {
-        libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut())
-    };
-    assert_eq!(opened, 0);
-    // SAFETY: both were opened just now, and nobody else has them. No child gets them unless it is given them.
-    unsafe {
-        libc::fcntl(ours, libc::F_SETFD, libc::FD_CLOEXEC);
-        libc::fcntl(theirs, libc::F_SETFD, libc::FD_CLOEXEC);
-        (OwnedFd::from_raw_fd(theirs), OwnedFd::from_raw_fd(ours))
-    }
 }
 
 #[test]
