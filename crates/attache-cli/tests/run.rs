@@ -507,3 +507,72 @@ fn a_person_is_asked_with_everything_in_sight() {
     let (seen, code) = in_terminal(command, &[("anywhere: ", "\u{3}")]);
     assert_eq!(code, 130, "{seen}");
 }
+
+#[test]
+fn little_time_passes_before_the_agent_is_spoken_to() {
+    // Its own start is counted too, and then taken off; the best of several is what the machine can do.
+    let home = home();
+    let agent = home.path("agent.sh");
+    fs::write(&agent, "#!/bin/sh\nhead -c1 >/dev/null\ndate +%s%N > \"$0.time\"\n").unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let best = |command: &dyn Fn() -> Command| {
+        let time = || {
+            let began = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+            let mut child = command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            drop(child.stdin.take().map(|mut stdin| stdin.write_all(b"x")));
+            child.wait().unwrap();
+            let heard: u128 = fs::read_to_string(home.path("agent.sh.time")).unwrap().trim().parse().unwrap();
+            Duration::from_nanos(u64::try_from(heard - began).unwrap())
+        };
+        (0..10).map(|_| time()).min().unwrap()
+    };
+    let path = std::env::var_os("PATH").unwrap();
+    let own = best(&|| {
+        let mut command = Command::new(&agent);
+        command.env("PATH", &path).stdin(Stdio::piped());
+        command
+    });
+    let ours = best(&|| {
+        let mut command = home.command(&["run", "hi", "--", agent.to_str().unwrap()]);
+        command.env("PATH", &path);
+        command
+    });
+    let limit = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 15 });
+    assert!(ours < own + limit, "{ours:?}, its own {own:?}");
+}
+
+#[test]
+fn a_sandbox_holds_the_agent_and_its_commands_or_nothing_runs() {
+    let home = home();
+    for directory in ["tmp", "outside", ".ssh"] {
+        fs::create_dir(home.path(directory)).unwrap();
+    }
+    fs::write(home.path(".ssh/id"), "private").unwrap();
+    let run = |kind: &str, steps: &str| {
+        let options = [kind, "--protocol", "1", "--permissions", "all", "-o", "json", steps];
+        let mut command = prompt(&home, &options, &[]);
+        command.env("TMPDIR", home.path("tmp"));
+        support::run(command)
+    };
+    let ran = run("--sandbox", "run echo hi");
+    if ran.code == 2 {
+        // This kernel cannot, and says why; nothing was started.
+        ran.check(2, &["cannot confine the agent"], &[]);
+        return;
+    }
+    let text = |kind: &str, steps: &str| {
+        let result: Value = serde_json::from_str(&run(kind, steps).out).unwrap();
+        result["text"].as_str().unwrap().to_owned()
+    };
+    let place = |name: &str| home.path(name).display().to_string();
+    assert!(text("--sandbox", "run echo in > new.txt && cat new.txt").contains("in\\n"));
+    assert!(text("--sandbox", &format!("run echo in > {}", place("tmp/new.txt"))).contains("exit Some(0)"));
+    assert!(!text("--sandbox", &format!("run echo out > {}", place("outside/new.txt"))).contains("exit Some(0)"));
+    assert!(!home.path("outside/new.txt").exists());
+    assert!(!text("--sandbox", &format!("run cat {}", place(".ssh/id"))).contains("private"));
+    // Our own records and settings are none of its business.
+    assert!(!text("--sandbox", &format!("run ls {}", place("state/attache/runs"))).contains("jsonl"));
+    let connect = "run (exec 3<>/dev/tcp/127.0.0.1/9) 2>&1 || bash -c '(exec 3<>/dev/tcp/127.0.0.1/9)' 2>&1";
+    assert!(text("--sandbox", connect).contains("refused"));
+    assert!(!text("--sandbox=offline", connect).contains("refused"));
+}
