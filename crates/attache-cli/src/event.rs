@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// types of events may come without that.
 pub(crate) const VERSION: u32 = 1;
 
+/// How much of a command's output is kept from its end.
+pub(crate) const KEPT_TAIL: usize = 4 << 10;
+
 /// One line of `attache run -o stream-json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Line {
@@ -170,7 +173,7 @@ pub(crate) struct Command {
     /// The signal that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<String>,
-    /// The end of its output, when it has ended.
+    /// The end of its output so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tail: Option<String>,
 }
@@ -483,13 +486,14 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
         }
         SessionUpdate::TerminalUpdate(update) => {
             let status = update.exit_status.set();
+            let output = update.output.set().and_then(|output| attache::proto::base64::decode(&output.data));
             Event::Command(Command {
                 id: update.terminal_id.to_string(),
                 command: update.command.set().cloned(),
                 cwd: update.cwd.set().cloned(),
                 exit_code: status.and_then(|status| status.exit_code),
                 signal: status.and_then(|status| status.signal.clone()),
-                tail: None,
+                tail: output.map(|output| tail_of(&String::from_utf8_lossy(&output))),
             })
         }
         SessionUpdate::TerminalOutputChunk(chunk) => {
@@ -545,6 +549,11 @@ fn output(content: &ToolCallContent) -> Option<String> {
         ToolCallContent::Content(block) => Some(text_of(&block.content)),
         _ => None,
     }
+}
+
+/// The end of a command's output, which is what matters of a long one.
+pub(crate) fn tail_of(output: &str) -> String {
+    output[output.ceil_char_boundary(output.len().saturating_sub(KEPT_TAIL))..].to_owned()
 }
 
 /// The text of a block; what is no text is named in brackets.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::style::{Paint, Screen};
-use crate::event::{Answer, Change, Command, Event, FileOperation, Level, Result, Tool};
+use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Result, Tool, tail_of};
 use crate::pen::Ink;
 use crate::visible::visible;
 
@@ -34,6 +34,8 @@ pub(crate) struct TextPrinter {
     /// When the log was last told that somebody works.
     last_logged: Duration,
     tools: HashMap<String, Shown>,
+    /// The end of what commands have written so far, for when they end.
+    tails: HashMap<String, String>,
 }
 
 /// What was shown of a tool call.
@@ -55,6 +57,7 @@ impl TextPrinter {
             is_sign_shown: false,
             last_logged: Duration::ZERO,
             tools: HashMap::new(),
+            tails: HashMap::new(),
         }
     }
 
@@ -104,6 +107,10 @@ impl TextPrinter {
             }
             Event::Tool(tool) => self.tool(tool),
             Event::Command(command) => self.command(command),
+            Event::CommandOutput(output) => {
+                self.keep_tail(&output.id, &output.text);
+                String::new()
+            }
             // What is read is said by the tool call, and what is not there is no news.
             Event::File(file) if file.operation == FileOperation::Read => String::new(),
             Event::File(file) => match &file.error {
@@ -181,13 +188,28 @@ impl TextPrinter {
         text
     }
 
+    fn keep_tail(&mut self, id: &str, text: &str) {
+        if self.tails.len() >= REMEMBERED && !self.tails.contains_key(id) {
+            self.tails.clear();
+        }
+        let tail = self.tails.entry(id.to_owned()).or_default();
+        tail.push_str(text);
+        if tail.len() > 2 * KEPT_TAIL {
+            *tail = tail_of(tail);
+        }
+    }
+
     fn command(&mut self, command: &Command) -> String {
         let mut text = String::new();
         if let Some(command) = &command.command {
             text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
         }
+        let has_ended = command.exit_code.is_some() || command.signal.is_some();
         if let Some(tail) = &command.tail {
-            text += &last_lines(tail, self.screen);
+            self.tails.insert(command.id.clone(), tail.clone());
+        }
+        if has_ended && let Some(tail) = self.tails.remove(&command.id) {
+            text += &last_lines(&tail, self.screen);
         }
         match (command.exit_code, &command.signal) {
             (Some(0), _) => {}

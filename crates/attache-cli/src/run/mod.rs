@@ -447,6 +447,25 @@ impl TurnLoop<'_> {
         }
     }
 
+    /// The exit code for a turn that the agent ended, and what to say about it.
+    fn verdict(&self, stop: Option<&str>) -> (Code, Option<String>) {
+        let denied = self.record.permissions.denied;
+        let told = |text: &str| Some(text.to_owned());
+        match stop {
+            Some("end_turn" | "cancelled") if self.args.fail_on_denied && denied > 0 => {
+                (Code::Denied, Some(format!("denied to the agent: {denied}")))
+            }
+            Some("end_turn") => (Code::Done, None),
+            Some("refusal") => (Code::Refused, told("the model refused to go on")),
+            Some("max_tokens") => (Code::Refused, told("the model met its limit of tokens")),
+            Some("max_turn_requests") => (Code::Refused, told("the agent met its limit of requests for a turn")),
+            Some("cancelled") if denied > 0 => (Code::Agent, told("the agent gave up after it was denied something")),
+            Some("cancelled") => (Code::Agent, told("the agent cancelled the turn by itself")),
+            // What is unknown is not taken for success.
+            _ => (Code::Agent, told("the agent ended the turn with an unknown reason")),
+        }
+    }
+
     fn end(&self, turn: &Turn) -> Result<End, Trouble> {
         let stop = turn.stop().map(ToString::to_string).filter(|stop| stop != "error");
         let usage = turn.usage().map(|usage| event::Usage {
@@ -461,25 +480,10 @@ impl TurnLoop<'_> {
             Some((Cancelled::By(signal), _)) => (code_of(signal), None),
             Some((Cancelled::Timeout, _)) => (Code::Timeout, Some(timed_out(self.args))),
             Some((Cancelled::Idle, _)) => (Code::Timeout, Some(idle_out(self.args))),
-            None => match stop.as_deref() {
-                Some("end_turn") if self.args.fail_on_denied && self.record.permissions.denied > 0 => {
-                    let count = self.record.permissions.denied;
-                    (Code::Denied, Some(Failure::new(Code::Denied, format!("denied to the agent: {count}"))))
-                }
-                Some("end_turn") => (Code::Done, None),
-                Some("refusal") => (Code::Refused, Some(Failure::new(Code::Refused, "the model refused to go on"))),
-                Some("max_tokens") => {
-                    (Code::Refused, Some(Failure::new(Code::Refused, "the model met its limit of tokens")))
-                }
-                Some("max_turn_requests") => {
-                    (Code::Refused, Some(Failure::new(Code::Refused, "the agent met its limit of requests for a turn")))
-                }
-                Some("cancelled") => {
-                    (Code::Agent, Some(Failure::new(Code::Agent, "the agent cancelled the turn by itself")))
-                }
-                // What is unknown is not taken for success.
-                _ => (Code::Agent, Some(Failure::new(Code::Agent, "the agent ended the turn with an unknown reason"))),
-            },
+            None => {
+                let (code, why) = self.verdict(stop.as_deref());
+                (code, why.map(|why| Failure::new(code, why)))
+            }
         };
         Ok(End { code, failure, stop_reason: stop, usage })
     }

@@ -26,9 +26,6 @@ use crate::exit::Failure;
 use crate::project::Project;
 use crate::tty::Tty;
 
-/// How much of a command's output is kept in the record, from its end.
-const KEPT_TAIL: usize = 4 << 10;
-
 /// How many tool calls are known at once, for what their permission requests leave out.
 const KNOWN_TOOLS: usize = 1000;
 
@@ -469,13 +466,11 @@ impl Services {
 async fn command_end(mut view: TerminalView) -> event::Event {
     while view.exit_status().is_none() && view.changed().await {}
     let status = view.exit_status().unwrap_or_default();
-    let output = view.output_since(0).text;
-    let tail = output[output.ceil_char_boundary(output.len().saturating_sub(KEPT_TAIL))..].to_owned();
     event::Event::Command(event::Command {
         id: view.id().to_string(),
         exit_code: status.exit_code,
         signal: status.signal,
-        tail: Some(tail),
+        tail: Some(event::tail_of(&view.output_since(0).text)),
         ..event::Command::default()
     })
 }
