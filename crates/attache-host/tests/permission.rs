@@ -44,7 +44,7 @@ impl Desk {
     fn file(&self, kind: &str, path: &str) -> Verdict {
         let path = self.path(path);
         let subject = match kind {
-            "read" => Subject::from_read(self.session(), &ReadTextFileRequest::new("session", path)),
+            "served read" => Subject::from_read(self.session(), &ReadTextFileRequest::new("session", path)),
             "edit" => Subject::from_write(self.session(), &WriteTextFileRequest::new("session", path, "x")),
             _ => return self.call(kind, &[&path], "{}").verdict,
         };
@@ -195,6 +195,10 @@ fn modes_decide_what_rules_do_not() {
     use Verdict::{Allow, Ask, Deny};
     let rows = [
         ("read", "src/a", [Ask, Allow, Allow, Allow, Deny]),
+        // What the client serves beneath the roots is shown by opening the session.
+        ("served read", "src/a", [Allow, Allow, Allow, Allow, Deny]),
+        ("served read", "../other", [Ask, Ask, Ask, Allow, Deny]),
+        ("served read", ".env", [Ask, Ask, Ask, Allow, Deny]),
         ("search", "src", [Ask, Allow, Allow, Allow, Deny]),
         ("edit", "src/a", [Ask, Ask, Allow, Allow, Deny]),
         ("move", "src/a", [Ask, Ask, Allow, Allow, Deny]),
