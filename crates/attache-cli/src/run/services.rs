@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache::client::{Pending, PermissionAsk};
 use attache::model::{
@@ -25,6 +26,9 @@ use crate::event::{self, Answer, FileOperation, Level};
 use crate::exit::Failure;
 use crate::project::Project;
 use crate::tty::Tty;
+
+/// How long what is under way at the end of a turn may take.
+const LAST_WORK: Duration = Duration::from_secs(5);
 
 /// How many tool calls are known at once, for what their permission requests leave out.
 const KNOWN_TOOLS: usize = 1000;
@@ -446,11 +450,15 @@ impl Services {
         self.cancel();
         self.terminals.end_session(&self.session.id);
         let mut events = Vec::new();
-        while let Some(finished) = self.tasks.join_next().await {
-            if let Ok(Finished::Events(more)) = finished {
-                events.extend(more);
+        let rest = async {
+            while let Some(finished) = self.tasks.join_next().await {
+                if let Ok(Finished::Events(more)) = finished {
+                    events.extend(more);
+                }
             }
-        }
+        };
+        // A disk that does not answer is not waited for.
+        let _ = tokio::time::timeout(LAST_WORK, rest).await;
         if self.unasked > 0 {
             let text = format!(
                 "{} refused, because there is no terminal to ask on\nhint: choose with --permissions, or write rules",
