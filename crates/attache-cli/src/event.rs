@@ -455,7 +455,7 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
             Event::Tool(tool)
         }
         SessionUpdate::ToolCallContentChunk(chunk) => {
-            let id = chunk.tool_call_id.to_string();
+            let id = short(chunk.tool_call_id.as_str());
             match change(&chunk.content) {
                 Some(change) => Event::Tool(Tool { id, changes: Some(vec![change]), ..Tool::default() }),
                 None => Event::ToolOutput(Output { id, text: output(&chunk.content)? }),
@@ -488,7 +488,7 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
             let status = update.exit_status.set();
             let output = update.output.set().and_then(|output| attache::proto::base64::decode(&output.data));
             Event::Command(Command {
-                id: update.terminal_id.to_string(),
+                id: short(update.terminal_id.as_str()),
                 command: update.command.set().cloned(),
                 cwd: update.cwd.set().cloned(),
                 exit_code: status.and_then(|status| status.exit_code),
@@ -499,11 +499,16 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
         SessionUpdate::TerminalOutputChunk(chunk) => {
             let bytes = attache::proto::base64::decode(&chunk.data)?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            Event::CommandOutput(Output { id: chunk.terminal_id.to_string(), text })
+            Event::CommandOutput(Output { id: short(chunk.terminal_id.as_str()), text })
         }
         SessionUpdate::Compaction(update) => Event::notice(Level::Info, format!("compaction {}", update.status)),
         _ => return None,
     })
+}
+
+/// An id that is not longer than ids are: they are kept.
+fn short(id: &str) -> String {
+    id.chars().take(256).collect()
 }
 
 fn plan(id: Option<String>, entries: &[attache::model::PlanEntry]) -> Event {
@@ -519,7 +524,7 @@ fn tool(call: &attache::model::ToolCallUpdate) -> Tool {
     let changes: Option<Vec<Change>> = content.map(|content| content.iter().filter_map(change).collect());
     let output: Option<Vec<String>> = content.map(|content| content.iter().filter_map(output).collect());
     Tool {
-        id: call.tool_call_id.to_string(),
+        id: short(call.tool_call_id.as_str()),
         title: call.title.set().cloned(),
         kind: call.kind.set().map(ToString::to_string),
         status: call.status.set().map(ToString::to_string),

@@ -12,6 +12,12 @@ use crate::visible::visible;
 /// How many lines of a change or of a command's output are shown.
 const SHOWN_LINES: usize = 12;
 
+/// How many changes of one tool call are shown.
+const SHOWN_CHANGES: usize = 50;
+
+/// How many characters of a line are shown, except in questions.
+const LONGEST_LINE: usize = 200;
+
 /// How long nothing must come before a person is told that somebody works.
 const FIRST_SIGN: Duration = Duration::from_secs(1);
 
@@ -44,7 +50,8 @@ struct Shown {
     title: String,
     is_begun: bool,
     is_ended: bool,
-    changes: Vec<Change>,
+    /// Its changes as they will be shown.
+    changes: Vec<String>,
 }
 
 impl TextPrinter {
@@ -154,6 +161,10 @@ impl TextPrinter {
     fn tool(&mut self, tool: &Tool) -> String {
         if self.tools.len() >= REMEMBERED && !self.tools.contains_key(&tool.id) {
             self.tools.retain(|_, shown| !shown.is_ended);
+            if self.tools.len() >= REMEMBERED {
+                // An agent that never ends its calls.
+                self.tools.clear();
+            }
         }
         let screen = self.screen;
         let shown = self.tools.entry(tool.id.clone()).or_default();
@@ -161,8 +172,10 @@ impl TextPrinter {
             shown.title = one_line(title);
         }
         if let Some(changes) = &tool.changes {
-            for change in changes.iter().filter(|change| !shown.changes.contains(change)).cloned().collect::<Vec<_>>() {
-                shown.changes.push(change);
+            for change in changes.iter().map(|change| show_change(change, screen)) {
+                if shown.changes.len() < SHOWN_CHANGES && !shown.changes.contains(&change) {
+                    shown.changes.push(change);
+                }
             }
         }
         let status = tool.status.as_deref().unwrap_or_default();
@@ -181,7 +194,7 @@ impl TextPrinter {
                     text += &last_lines(output, screen);
                 }
             } else {
-                shown.changes.iter().for_each(|change| text += &show_change(change, screen));
+                text += &shown.changes.concat();
             }
             shown.changes = Vec::new();
         }
@@ -304,11 +317,15 @@ impl TextPrinter {
 
 /// Text of others in one line, harmless.
 fn one_line(text: &str) -> String {
-    let mut line = visible(text.trim()).replace(['\n', '\t'], " ");
-    if line.chars().count() > 200 {
-        line = line.chars().take(199).collect::<String>() + "…";
+    cut(&visible(text.trim()).replace(['\n', '\t'], " "))
+}
+
+/// A line that is not longer than anybody reads.
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LONGEST_LINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.trim_end().to_owned(),
     }
-    line
 }
 
 fn last_lines(text: &str, screen: Screen) -> String {
@@ -320,7 +337,7 @@ fn last_lines(text: &str, screen: Screen) -> String {
         shown += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {left_out} lines before")));
     }
     for line in &lines[left_out..] {
-        shown += &format!("    {}\n", screen.paint(Paint::Dim, line));
+        shown += &format!("    {}\n", screen.paint(Paint::Dim, &cut(line)));
     }
     shown
 }
@@ -335,7 +352,7 @@ fn show_change(change: &Change, screen: Screen) -> String {
     let mut text = format!("  {paths} {}\n", screen.paint(Paint::Dim, &format!("+{added} -{}", lines.len() - added)));
     for line in lines.iter().take(SHOWN_LINES) {
         let colour = if line.starts_with('+') { Paint::Green } else { Paint::Red };
-        text += &format!("    {}\n", screen.paint(colour, visible(line).trim_end()));
+        text += &format!("    {}\n", screen.paint(colour, &cut(&visible(line))));
     }
     if lines.len() > SHOWN_LINES {
         text += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {} more", lines.len() - SHOWN_LINES)));

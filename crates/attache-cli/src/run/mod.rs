@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
-use attache::model::{ErrorObject, SessionUpdate};
+use attache::model::ErrorObject;
 use attache::trace::Tap;
 use attache::{Connection, Dialect, Event};
 use attache_host::sandbox::{self, Sandbox};
@@ -404,9 +404,7 @@ impl TurnLoop<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Update(update) => {
-                if let SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) = &update {
-                    self.services.note_tool(call);
-                }
+                self.services.note(&update);
                 match event::from_update(&update) {
                     // The prompt itself, which some agents say back.
                     None | Some(event::Event::User(_)) => {}

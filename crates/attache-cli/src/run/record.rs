@@ -217,10 +217,11 @@ impl Record {
             }
         }
         if let Some(paths) = &tool.paths {
-            call.paths.clone_from(paths);
+            call.paths = paths.iter().take(KEPT_ROWS).cloned().collect();
         }
         if let Some(changes) = &tool.changes {
             call.changed.extend(changes.iter().flat_map(|change: &Change| change.paths.clone()));
+            call.changed.truncate(KEPT_ROWS);
         }
         if call.row.status == "completed" {
             let mut files = std::mem::take(&mut call.changed);

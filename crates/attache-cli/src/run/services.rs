@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use attache::client::{Pending, PermissionAsk};
 use attache::model::{
-    CreateTerminalRequest, Diff, ErrorObject, PermissionOutcome, ReadTextFileRequest, SessionId, SessionUpdate,
-    ToolCallId, ToolCallUpdate, WriteTextFileRequest,
+    ContentBlock, CreateTerminalRequest, Diff, ErrorObject, PermissionOutcome, ReadTextFileRequest, SessionId,
+    SessionUpdate, ToolCallContent, ToolCallId, WriteTextFileRequest,
 };
 use attache::{Client, Event, SessionView};
 use attache_host::files::{FileError, Files};
@@ -30,8 +30,12 @@ use crate::tty::Tty;
 /// How long what is under way at the end of a turn may take.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
-/// How many tool calls are known at once, for what their permission requests leave out.
-const KNOWN_TOOLS: usize = 1000;
+/// How many tool calls are known at once, for what their permission requests leave out, and how much of each.
+const KNOWN_TOOLS: usize = 64;
+const KNOWN_BYTES: usize = 1 << 20;
+
+/// How many allowed actions of a turn are remembered.
+const GRANTED: usize = 1000;
 
 /// What this machine does for the agent.
 pub(crate) struct Services {
@@ -43,7 +47,7 @@ pub(crate) struct Services {
     /// The terminal to ask on; none when nobody is there.
     tty: Option<Arc<Tty>>,
     /// What is known of the tool calls that go on.
-    tools: HashMap<ToolCallId, SessionView>,
+    tools: HashMap<ToolCallId, (SessionView, usize)>,
     /// What was allowed by permission requests of this turn: doing it needs no second question.
     granted: Vec<Action>,
     tasks: JoinSet<Finished>,
@@ -153,17 +157,29 @@ impl Services {
     }
 
     /// Learns what a tool call is about.
-    pub(crate) fn note_tool(&mut self, update: &ToolCallUpdate) {
-        if update.status.set().is_some_and(|status| status.is_final()) {
-            self.tools.remove(&update.tool_call_id);
+    pub(crate) fn note(&mut self, update: &SessionUpdate) {
+        let (id, is_final, size) = match update {
+            SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
+                let is_final = call.status.set().is_some_and(|status| status.is_final());
+                let content: usize = call.content.set().into_iter().flatten().map(size_of_content).sum();
+                let input = call.raw_input.set().map_or(0, |input| input.as_str().len());
+                (&call.tool_call_id, is_final, content + input)
+            }
+            SessionUpdate::ToolCallContentChunk(chunk) => (&chunk.tool_call_id, false, size_of_content(&chunk.content)),
+            _ => return,
+        };
+        let known = self.tools.remove(id);
+        if is_final {
             return;
         }
-        if self.tools.len() >= KNOWN_TOOLS && !self.tools.contains_key(&update.tool_call_id) {
-            // An agent that never ends its calls; their requests have to speak for themselves.
-            self.tools.clear();
+        let (mut view, total) = known.unwrap_or_default();
+        let total = total + size;
+        // What is too much to keep is not known, and then its request has to speak for itself.
+        if total > KNOWN_BYTES || self.tools.len() >= KNOWN_TOOLS {
+            return;
         }
-        let view = self.tools.entry(update.tool_call_id.clone()).or_default();
-        view.apply(&SessionUpdate::ToolCallUpdate(Box::new(update.clone())));
+        view.apply(update);
+        self.tools.insert(id.clone(), (view, total));
     }
 
     /// Takes something that the agent asks. Returns what there is to tell at once.
@@ -171,7 +187,7 @@ impl Services {
         match event {
             Event::Permission(ask) => {
                 let id = ask.tool_call().map(|call| &call.tool_call_id);
-                let known = id.and_then(|id| self.tools.get(id)?.tool_call(id));
+                let known = id.and_then(|id| self.tools.get(id)?.0.tool_call(id));
                 let subject = Subject::from_request(self.session.clone(), &ask, known);
                 self.decide(subject, What::Permission(ask))
             }
@@ -307,6 +323,8 @@ impl Services {
             What::Permission(ask) => match permission::allow(&ask.options, scope) {
                 Ok(outcome) => {
                     self.granted.extend(asked.subject.actions);
+                    let old = self.granted.len().saturating_sub(GRANTED);
+                    self.granted.drain(..old);
                     self.answer(ask, outcome);
                 }
                 Err(error) => {
@@ -467,6 +485,22 @@ impl Services {
             events.push(event::Event::notice(Level::Warning, text));
         }
         events
+    }
+}
+
+/// About how much there is in a part of a tool call.
+fn size_of_content(content: &ToolCallContent) -> usize {
+    match content {
+        ToolCallContent::Content(block) => match &block.content {
+            ContentBlock::Image(image) => image.data.len(),
+            ContentBlock::Audio(audio) => audio.data.len(),
+            other => event::text_of(other).len(),
+        },
+        ToolCallContent::Diff(diff) => match &**diff {
+            Diff::Text(diff) => diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len),
+            Diff::Patch(diff) => diff.patch.as_ref().map_or(0, |patch| patch.text.len()) + diff.changes.len() * 256,
+        },
+        _ => 0,
     }
 }
 
