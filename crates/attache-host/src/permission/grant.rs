@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn only_the_same_command_is_covered() {
-        let rows: &[(&str, &str, &[(&str, &str)], bool)] = &[
+        type Row<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], bool);
+        let rows: &[Row<'_>] = &[
             ("make", "make", &[], true),
             ("make", "cd /w/x && make", &[], true),
             ("make", "cd '/w/x' && make", &[], true),
