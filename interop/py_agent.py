@@ -103,16 +103,19 @@ class Worker(acp.Agent):
                     await tell(acp.update_tool_call(name, status="failed"))
                     continue
             is_done = True
-            if verb == "read":
-                is_done = bool((await client.read_text_file(session_id=session_id, path=first)).content)
-            elif verb == "write":
-                await client.write_text_file(session_id=session_id, path=first, content=text)
-            else:
-                words = ["-c", line.removeprefix("run ")]
-                made = await client.create_terminal(session_id=session_id, command="sh", args=words)
-                place = {"session_id": session_id, "terminal_id": made.terminal_id}
-                is_done = (await client.wait_for_terminal_exit(**place)).exit_code == 0
-                await client.release_terminal(**place)
+            try:
+                if verb == "read":
+                    is_done = bool((await client.read_text_file(session_id=session_id, path=first)).content)
+                elif verb == "write":
+                    await client.write_text_file(session_id=session_id, path=first, content=text)
+                else:
+                    words = ["-c", line.removeprefix("run ")]
+                    made = await client.create_terminal(session_id=session_id, command="sh", args=words)
+                    place = {"session_id": session_id, "terminal_id": made.terminal_id}
+                    is_done = (await client.wait_for_terminal_exit(**place)).exit_code == 0
+                    await client.release_terminal(**place)
+            except acp.RequestError:
+                is_done = False
             await tell(acp.update_tool_call(name, status="completed" if is_done else "failed"))
         await tell(acp.update_agent_message_text("done"))
         return "end_turn"

@@ -49,9 +49,13 @@ export async function work(steps, client) {
     }
     await client.change({ toolCallId, status: "in_progress" });
     let isDone = true;
-    if (verb === "read") isDone = (await client.read(first)).length > 0;
-    if (verb === "write") await client.write(first, content);
-    if (verb === "run") isDone = await client.run(command);
+    try {
+      if (verb === "read") isDone = (await client.read(first)).length > 0;
+      if (verb === "write") await client.write(first, content);
+      if (verb === "run") isDone = await client.run(command);
+    } catch {
+      isDone = false;
+    }
     await client.change({ toolCallId, status: isDone ? "completed" : "failed" });
   }
   await client.say("done");
