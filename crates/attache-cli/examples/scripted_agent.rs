@@ -133,7 +133,8 @@ impl Restore for Scripted {
 impl List for Scripted {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         let number: usize = request.cursor.map_or(0, |cursor| cursor.parse().unwrap_or(0));
-        let info = SessionInfo { title: Some(format!("talk {number}")), ..SessionInfo::new(format!("s{number}"), "/w") };
+        let info =
+            SessionInfo { title: Some(format!("talk {number}")), ..SessionInfo::new(format!("s{number}"), "/w") };
         let next_cursor = (number < 2).then(|| (number + 1).to_string());
         Ok(ListSessionsResponse { next_cursor, ..ListSessionsResponse::new([info]) })
     }
@@ -173,7 +174,8 @@ async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
         "edit" => {
             let tool = turn.tool(format!("Edit {rest}")).await?;
             tool.kind(ToolKind::Edit).await?;
-            tool.push(ToolCallContent::Diff(Box::new(Diff::text(rest, Some("old\nsame\n".into()), "new\nsame\n")))).await?;
+            tool.push(ToolCallContent::Diff(Box::new(Diff::text(rest, Some("old\nsame\n".into()), "new\nsame\n"))))
+                .await?;
             let allowed = turn.ask(Ask::new("May I?").about(&tool)).await?.is_allowed();
             turn.text(if allowed { "edit allowed. " } else { "edit denied. " }).await?;
             if allowed { tool.complete().await? } else { tool.fail().await? }

@@ -41,9 +41,14 @@ pub(crate) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    #[command(after_help = "Example:\n  attache man > ~/.local/share/man/man1/attache.1")]
-    Man,
+    /// Print the manual page, of all or of one command
+    #[command(
+        after_help = "Examples:\n  attache man > ~/.local/share/man/man1/attache.1\n  attache man run | man -l -"
+    )]
+    Man {
+        /// Which command
+        command: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

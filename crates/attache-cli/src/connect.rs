@@ -121,7 +121,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_agent_that_says_nothing_is_not_waited_for_without_end() {
-        let spec = crate::agents::resolve(None, &["sleep".into(), "60".into()]).unwrap();
+        let spec =
+            crate::agents::resolve(None, &["sleep".into(), "60".into()], &crate::project::Project::none()).unwrap();
         let opening =
             Opening { patience: Duration::from_millis(50), ..Opening::new(&spec, Path::new("/"), Version::Auto) };
         let failure = start(client(), &opening).await.unwrap_err();

@@ -126,7 +126,7 @@ pub(crate) struct Tool {
     /// The files that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) paths: Option<Vec<String>>,
-    /// The changes of files that it makes.
+    /// Changes of files that it makes. They add to those of earlier events; one that is there already is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<Vec<Change>>,
     /// All of its text so far.
@@ -443,9 +443,20 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
         SessionUpdate::UserMessage(message) => Event::User(whole(message)?),
         SessionUpdate::AgentMessage(message) => Event::Text(whole(message)?),
         SessionUpdate::AgentThought(message) => Event::Thought(whole(message)?),
-        SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => Event::Tool(tool(call)),
+        SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
+            let tool = tool(call);
+            // What changed is nothing that is told here.
+            if tool == (Tool { id: tool.id.clone(), ..Tool::default() }) {
+                return None;
+            }
+            Event::Tool(tool)
+        }
         SessionUpdate::ToolCallContentChunk(chunk) => {
-            Event::ToolOutput(Output { id: chunk.tool_call_id.to_string(), text: output(&chunk.content)? })
+            let id = chunk.tool_call_id.to_string();
+            match change(&chunk.content) {
+                Some(change) => Event::Tool(Tool { id, changes: Some(vec![change]), ..Tool::default() }),
+                None => Event::ToolOutput(Output { id, text: output(&chunk.content)? }),
+            }
         }
         SessionUpdate::Plan(PlanEntries { entries, .. }) => plan(None, entries),
         SessionUpdate::PlanUpdate(update) => match &update.plan {

@@ -99,39 +99,61 @@ pub(crate) fn runs() -> Result<Vec<String>, Failure> {
 
 /// The events of a run, in order. What cannot be read is left out.
 pub(crate) fn lines(run: &str) -> Result<impl Iterator<Item = Line>, Failure> {
+    Ok(raw_lines(run)?.filter_map(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+fn raw_lines(run: &str) -> Result<impl Iterator<Item = Vec<u8>>, Failure> {
     let path = file_of(&directory()?, run);
     let file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
     let mut reader = BufReader::new(file);
     Ok(std::iter::from_fn(move || {
-        loop {
-            let mut bytes = Vec::new();
-            match io::Read::take(&mut reader, LONGEST_LINE).read_until(b'\n', &mut bytes) {
-                Ok(0) | Err(_) => return None,
-                Ok(_) => {}
-            }
-            if let Ok(line) = serde_json::from_slice(&bytes) {
-                return Some(line);
-            }
+        let mut bytes = Vec::new();
+        match io::Read::take(&mut reader, LONGEST_LINE).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(bytes),
         }
     }))
+}
+
+/// The few events that a summary is made of. A long run has many more, which are not even parsed.
+fn landmarks(run: &str) -> Result<impl Iterator<Item = Event>, Failure> {
+    let is_landmark = |line: &Vec<u8>| {
+        let head = String::from_utf8_lossy(&line[..line.len().min(64)]);
+        ["start", "session", "user", "result"].iter().any(|kind| head.contains(&format!("\"type\":\"{kind}\"")))
+    };
+    let lines = raw_lines(run)?.filter(is_landmark);
+    Ok(lines.filter_map(|bytes| Some(serde_json::from_slice::<Line>(&bytes).ok()?.event)))
 }
 
 /// Reads what there is to know of a run. `None` when its record has no beginning.
 pub(crate) fn summary(run: &str) -> Result<Option<Summary>, Failure> {
     let mut summary: Option<Summary> = None;
-    for line in lines(run)? {
-        match (line.event, &mut summary) {
+    for event in landmarks(run)? {
+        match (event, &mut summary) {
             (Event::Start(start), none @ None) => {
                 *none = Some(Summary { start, session: None, prompt: None, result: None });
             }
             (Event::Session(session), Some(summary)) => summary.session = Some(session.id),
-            // The prompt comes after the history of a session that is gone on with.
             (Event::User(text), Some(summary)) => summary.prompt = Some(text.text),
             (Event::Result(result), Some(summary)) => summary.result = Some(result),
             _ => {}
         }
     }
     Ok(summary)
+}
+
+/// Where a run began, and its session if it came to one. Does not read the run to its end.
+fn beginning(run: &str) -> Result<Option<(Start, String)>, Failure> {
+    let mut start = None;
+    for event in landmarks(run)? {
+        match event {
+            Event::Start(found) => start = Some(found),
+            Event::Session(session) => return Ok(start.map(|start| (start, session.id))),
+            Event::User(_) | Event::Result(_) => break,
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 /// The run that an id, or the beginning of one, means: the run's own, or that of its session.
@@ -154,7 +176,7 @@ pub(crate) fn find(id: &str) -> Result<String, Failure> {
         (None, _) => {}
     }
     for run in &runs {
-        if summary(run)?.and_then(|summary| summary.session).is_some_and(|session| session.starts_with(id)) {
+        if beginning(run)?.is_some_and(|(_, session)| session.starts_with(id)) {
             return Ok(run.clone());
         }
     }
@@ -164,9 +186,11 @@ pub(crate) fn find(id: &str) -> Result<String, Failure> {
 /// The last session of an agent in a directory.
 pub(crate) fn last_session(agent: &str, cwd: &Path) -> Result<Option<String>, Failure> {
     for run in runs()? {
-        let Some(summary) = summary(&run)? else { continue };
-        if summary.start.agent == agent && Path::new(&summary.start.cwd) == cwd && summary.session.is_some() {
-            return Ok(summary.session);
+        if let Some((start, session)) = beginning(&run)?
+            && start.agent == agent
+            && Path::new(&start.cwd) == cwd
+        {
+            return Ok(Some(session));
         }
     }
     Ok(None)

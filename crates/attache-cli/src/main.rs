@@ -23,18 +23,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use cli::{Cli, Command, Format, SchemaOf};
+use cli::{Cli, Command, SchemaOf};
 use exit::{Code, Failure};
 use visible::visible;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    // Printing messages where they pass may block on a slow reader, which must not keep us from a signal.
-    let is_busy = matches!(&command, Command::Run(run) if run.output == Format::Acp);
-    let runtime = match is_busy {
-        true => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build(),
-        false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let code = match runtime {
         Ok(runtime) => runtime.block_on(run(command)),
         Err(error) => fail(&Failure::new(Code::Usage, format!("cannot start: {error}"))),
@@ -58,7 +53,7 @@ async fn run(command: Command) -> Code {
             clap_complete::generate(shell, &mut Cli::command(), "attache", &mut script);
             print_bytes(&script)
         }
-        Command::Man => man(),
+        Command::Man { command } => man(command.as_deref()),
     };
     match done {
         Ok(()) => Code::Done,
@@ -85,10 +80,16 @@ fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// The manual page, with a section for every command.
-fn man() -> Result<(), Failure> {
+/// The manual page of the program, or of one of its commands.
+fn man(name: Option<&str>) -> Result<(), Failure> {
+    let mut command = Cli::command();
+    command.build();
+    if let Some(name) = name {
+        let found = command.find_subcommand(name).cloned();
+        command = found.ok_or_else(|| Failure::usage(format!("there is no command `{name}`")))?;
+    }
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
     print_bytes(&page)
 }

@@ -1,9 +1,11 @@
 //! Writing to stdout and stderr from one thread, so that a reader who does not read never keeps us from a signal.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How many pieces wait to be written. Small: a slow reader is to slow the agent, not to fill our memory.
 const WAITING: usize = 32;
@@ -48,18 +50,105 @@ impl Pen {
         Ok(Pen { sender, done })
     }
 
-    /// Waits until there is room, then leaves it to be written.
-    pub(crate) async fn write(&self, ink: Vec<Ink>) -> Result<(), PipeClosed> {
-        for piece in ink {
-            self.sender.send(piece).await.map_err(|_| PipeClosed)?;
-        }
-        Ok(())
+    /// Waits until there is room for one piece. It can be cancelled.
+    pub(crate) async fn room(&self) -> Result<Room<'_>, PipeClosed> {
+        self.sender.reserve().await.map(Room).map_err(|_| PipeClosed)
     }
 
     /// Waits until everything is written.
     pub(crate) async fn finish(self) {
         drop(self.sender);
         let _ = self.done.await;
+    }
+}
+
+/// Room for one piece.
+pub(crate) struct Room<'a>(mpsc::Permit<'a, Ink>);
+
+impl Room<'_> {
+    pub(crate) fn send(self, ink: Option<Ink>) {
+        if let Some(ink) = ink {
+            self.0.send(ink);
+        }
+    }
+}
+
+/// How much of the messages may wait before nothing more is taken from the agent.
+const WAITING_MESSAGES: usize = 1 << 20;
+
+/// Writes messages to stdout where they pass, without waiting: that happens inside of the connection, which has to go on.
+///
+/// What waits is bounded all the same. Nothing is taken from the agent while there is much of it, so that the connection
+/// stops reading.
+#[derive(Clone)]
+pub(crate) struct Messages(Arc<Waiting>);
+
+struct Waiting {
+    sender: std::sync::mpsc::Sender<Vec<u8>>,
+    bytes: AtomicUsize,
+    is_closed: AtomicBool,
+    less: Notify,
+}
+
+impl Messages {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (sender, receiver) = std::sync::mpsc::channel::<Vec<u8>>();
+        let messages = Messages(Arc::new(Waiting {
+            sender,
+            bytes: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            less: Notify::new(),
+        }));
+        let waiting = messages.0.clone();
+        thread::Builder::new().name("messages".into()).spawn(move || {
+            let mut out = raw(1);
+            for bytes in receiver {
+                if out.write_all(&bytes).is_err() {
+                    waiting.is_closed.store(true, Ordering::Relaxed);
+                }
+                waiting.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+                waiting.less.notify_one();
+            }
+        })?;
+        Ok(messages)
+    }
+
+    /// Whether much waits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.bytes.load(Ordering::Relaxed) > WAITING_MESSAGES
+    }
+
+    /// Waits until no more than this waits.
+    pub(crate) async fn until(&self, most: usize) -> Result<(), PipeClosed> {
+        loop {
+            if self.0.is_closed.load(Ordering::Relaxed) {
+                return Err(PipeClosed);
+            }
+            if self.0.bytes.load(Ordering::Relaxed) <= most {
+                return Ok(());
+            }
+            self.0.less.notified().await;
+        }
+    }
+
+    /// Waits until not much waits.
+    pub(crate) async fn room(&self) -> Result<(), PipeClosed> {
+        self.until(WAITING_MESSAGES / 2).await
+    }
+}
+
+impl Write for Messages {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.is_closed.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.0.sender.send(bytes.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -32,9 +32,10 @@ impl Project {
             Ok((Status::Unknown, _)) => {
                 (None, Some(format!("`{FOLDER}` here has no effect, because it is not trusted\n{hint}")))
             }
-            Ok((Status::Changed, _)) => {
-                (None, Some(format!("`{FOLDER}` here has no effect, because it has changed since it was trusted\n{hint}")))
-            }
+            Ok((Status::Changed, _)) => (
+                None,
+                Some(format!("`{FOLDER}` here has no effect, because it has changed since it was trusted\n{hint}")),
+            ),
             Err(error) => (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
         };
         Ok(Project { root, contents, notice })
@@ -76,9 +77,7 @@ impl Project {
             return Ok(Config::default());
         };
         let parsed = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".into()).and_then(Config::parse);
-        parsed.map_err(|what: String| {
-            Failure::usage(format!("`{}`: {what}", self.path_of("agents.toml").display()))
-        })
+        parsed.map_err(|what: String| Failure::usage(format!("`{}`: {what}", self.path_of("agents.toml").display())))
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -116,7 +115,8 @@ pub(crate) fn trust(args: &Trust) -> Result<(), Failure> {
     }
     let directory = root_of(&connect::directory(args.directory.as_deref())?);
     let (status, contents) = list.check(&directory).map_err(failed)?;
-    let names = || contents.files().iter().map(|(name, _)| format!("  {FOLDER}/{}\n", visible(name))).collect::<String>();
+    let names =
+        || contents.files().iter().map(|(name, _)| format!("  {FOLDER}/{}\n", visible(name))).collect::<String>();
     match (status, args.status) {
         (Status::NothingToTrust, _) => {
             eprintln!("`{}` has no `{FOLDER}`, so there is nothing to trust", directory.display());

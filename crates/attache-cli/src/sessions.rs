@@ -1,5 +1,6 @@
 //! `attache sessions`: earlier runs from our own journal, and the sessions that an agent keeps.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -181,7 +182,7 @@ fn markdown(run: &str) -> Result<String, Failure> {
         }
         part = next;
     };
-    let mut titles = std::collections::HashMap::new();
+    let mut tools = HashMap::new();
     for line in journal::lines(run)? {
         match line.event {
             Event::Start(start) => {
@@ -207,7 +208,7 @@ fn markdown(run: &str) -> Result<String, Failure> {
                 text.push_str(&piece.text);
             }
             Event::Tool(tool) => {
-                let Some(shown) = tool_end(&tool, &mut titles) else { continue };
+                let Some(shown) = tool_end(tool, &mut tools) else { continue };
                 begin(&mut text, Part::Other, &shown);
             }
             Event::Permission(permission) => {
@@ -264,21 +265,27 @@ fn markdown(run: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A tool call is shown once, when it has ended.
-fn tool_end(tool: &Tool, titles: &mut std::collections::HashMap<String, String>) -> Option<String> {
-    if let Some(title) = &tool.title {
-        titles.insert(tool.id.clone(), title.clone());
+/// A tool call is shown once, when it has ended, with all that was said about it.
+fn tool_end(tool: Tool, known: &mut HashMap<String, Tool>) -> Option<String> {
+    let entry = known.entry(tool.id.clone()).or_default();
+    entry.title = tool.title.or(entry.title.take());
+    entry.output = tool.output.or(entry.output.take());
+    let changes = entry.changes.get_or_insert_default();
+    for change in tool.changes.into_iter().flatten() {
+        if !changes.contains(&change) {
+            changes.push(change);
+        }
     }
-    let status = tool.status.as_deref().filter(|status| matches!(*status, "completed" | "failed" | "cancelled"))?;
-    let title = titles.remove(&tool.id)?;
-    let mut shown = format!("**{}** ({status})\n\n", title.replace('\n', " "));
-    for change in tool.changes.iter().flatten() {
+    let status = tool.status.filter(|status| matches!(status.as_str(), "completed" | "failed" | "cancelled"))?;
+    let whole = known.remove(&tool.id)?;
+    let mut shown = format!("**{}** ({status})\n\n", whole.title.unwrap_or_default().replace('\n', " "));
+    for change in whole.changes.iter().flatten() {
         match &change.patch {
             Some(patch) => shown += &fenced("", patch, "diff"),
             None => shown += &format!("Changed `{}`\n\n", change.paths.join("`, `")),
         }
     }
-    if let Some(output) = &tool.output {
+    if let Some(output) = &whole.output {
         shown += &fenced("", output, "text");
     }
     Some(shown)

@@ -93,7 +93,8 @@ fn the_result_says_everything() {
     assert_eq!(result["stop_reason"], "end_turn");
     assert_eq!(result["agent"]["version"], "1.0");
     assert_eq!(result["permissions"], serde_json::json!({ "asked": 1, "allowed": 1, "denied": 0 }));
-    let calls: Vec<_> = result["tool_calls"].as_array().unwrap().iter().map(|call| call["status"].as_str().unwrap()).collect();
+    let calls: Vec<_> =
+        result["tool_calls"].as_array().unwrap().iter().map(|call| call["status"].as_str().unwrap()).collect();
     assert_eq!(calls, ["completed", "failed", "completed"]);
     assert_eq!(result["files_changed"], serde_json::json!(["/w/a.txt"]));
     assert_eq!(result["context"]["used"], 100);
@@ -164,7 +165,7 @@ fn files_and_commands_are_served_as_far_as_they_are_allowed() {
     let path = |name: &str| work.join(name).display().to_string();
     let text = |mode: &[&str], steps: &str| {
         let (_, result) = result(&home, &[&["--protocol", "1"], mode, &[steps]].concat(), &[]);
-        result["text"].as_str().unwrap().trim().to_owned()
+        result["text"].as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let read = |name: &str| format!("read {}", path(name));
     // Nobody is there to ask.
@@ -205,7 +206,11 @@ fn what_a_repository_brings_along_waits_for_trust() {
     fs::create_dir(&folder).unwrap();
     let rule = "[[rule]]\nverdict = \"allow\"\ncommand = [\"echo\"]\n";
     fs::write(folder.join("permissions.toml"), rule).unwrap();
-    fs::write(folder.join("agents.toml"), format!("default = \"theirs\"\n[agents.theirs]\ncommand = [{:?}]\n", scripted())).unwrap();
+    fs::write(
+        folder.join("agents.toml"),
+        format!("default = \"theirs\"\n[agents.theirs]\ncommand = [{:?}]\n", scripted()),
+    )
+    .unwrap();
     let work = home.path("work").display().to_string();
     let text = || {
         let (ran, result) = result(&home, &["ask echo hi"], &[]);
@@ -254,7 +259,11 @@ fn runs_are_recorded_listed_shown_and_exported() {
     home.run(&["sessions", "list"]).check(0, &[run_id, "scripted_agent", "done", "say *done*"], &[]);
     let listed = home.run(&["sessions", "list", "--json"]).json();
     assert_eq!(listed[0]["session_id"], done["session_id"]);
-    home.run(&["sessions", "show", &run_id[..run_id.len() - 2]]).check(0, &["## Prompt", "*done*", "**the book** (completed)"], &[]);
+    home.run(&["sessions", "show", &run_id[..run_id.len() - 2]]).check(
+        0,
+        &["## Prompt", "*done*", "**the book** (completed)"],
+        &[],
+    );
     let session = done["session_id"].as_str().unwrap();
     home.run(&["sessions", "export", session]).check(0, &["```diff", "-old", "+new", "Denied: "], &[]);
     let exported = home.run(&["sessions", "export", "-f", "json", run_id]);
@@ -399,15 +408,12 @@ fn resident(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
-#[test]
-fn commands_that_the_agent_leaves_end_with_the_run() {
-    let home = home();
-    let marker = format!("{}.25", 10_000 + std::process::id());
-    let (_, done) = result(&home, &["--protocol", "1", "--permissions", "all", &format!("leave setsid sleep {marker}; say done")], &[]);
-    assert_eq!(done["text"], "done");
+/// Waits until no process has this in its command line.
+#[track_caller]
+fn wait_until_gone(marker: &str) {
     let is_running = || {
         fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-            fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(&marker))
+            fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
         })
     };
     let began = Instant::now();
@@ -418,13 +424,36 @@ fn commands_that_the_agent_leaves_end_with_the_run() {
 }
 
 #[test]
+fn commands_that_the_agent_leaves_end_with_the_run() {
+    let home = home();
+    let options = ["--protocol", "1", "--permissions", "all"];
+    let marker = format!("{}.25", 10_000 + std::process::id());
+    let (_, done) = result(&home, &[&options[..], &[&format!("leave setsid sleep {marker}; say done")]].concat(), &[]);
+    assert_eq!(done["text"], "done");
+    wait_until_gone(&marker);
+    // And with one that is killed; what it printed until then is recorded.
+    let marker = format!("{}.75", 10_000 + std::process::id());
+    let steps = format!("leave setsid sleep {marker}; say before the end; slow");
+    let mut running = Running::start(prompt(&home, &[&options[..], &["-o", "stream-json", &steps]].concat(), &[]));
+    running.wait_for("before the end");
+    running.signal(libc::SIGKILL);
+    assert_eq!(running.child.wait().unwrap().code(), None);
+    wait_until_gone(&marker);
+    let newest = home.run(&["sessions", "list", "-n", "1"]);
+    newest.check(0, &["cut off"], &[]);
+    let run_id = newest.out.split(' ').next().unwrap();
+    home.run(&["sessions", "show", run_id]).check(0, &["before the end"], &[]);
+}
+
+#[test]
 fn messages_are_printed_and_traced_without_secrets() {
     let home = home();
     let mcp = r#"{"mcpServers": {"files": {"command": "/bin/true", "env": {"TOKEN": "sk-secret"}}}}"#;
     fs::write(home.path("mcp.json"), mcp).unwrap();
     let trace = home.path("trace.jsonl");
     let options = ["-o", "acp", "--trace", trace.to_str().unwrap(), "--mcp-config"];
-    let ran = run(prompt(&home, &[&options[..], &[home.path("mcp.json").to_str().unwrap(), "say hello"]].concat(), &[]));
+    let ran =
+        run(prompt(&home, &[&options[..], &[home.path("mcp.json").to_str().unwrap(), "say hello"]].concat(), &[]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let lines = ran.json();
     assert_eq!(lines[0]["method"], "initialize");

@@ -32,6 +32,7 @@ fn plain(text: &str, home: &Home) -> String {
         for (before, name, is_part) in [
             ("sess_", "ID", (|c| c.is_ascii_alphanumeric()) as fn(char) -> bool),
             ("msg_", "ID", |c| c.is_ascii_alphanumeric() || c == '_'),
+            ("call_", "ID", |c| c.is_ascii_hexdigit()),
             ("\"run\":\"", "RUN", |c| c.is_ascii_alphanumeric() || c == '-'),
             ("\"time\":\"", "TIME", |c| c != '"'),
             ("\"ms\":", "0", |c| c.is_ascii_digit()),

@@ -50,6 +50,7 @@
 mod answer;
 mod engine;
 mod file;
+mod grant;
 mod input;
 mod judge;
 mod place;
@@ -65,6 +66,7 @@ mod visible;
 pub use answer::{NoSuchChoice, allow, reject};
 pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
 pub use file::{RulesError, parse_rules};
+pub use grant::covers;
 pub use question::{Change, Question};
 pub use rules::{Rule, Verdict};
 pub use subject::{Action, Command, Session, Subject};

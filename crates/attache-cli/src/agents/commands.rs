@@ -10,8 +10,8 @@ use super::registry::Registry;
 use super::{find, from_anywhere, probe, resolve};
 use crate::cli::{Agents, NamedAgent};
 use crate::connect::{Opening, here, until_interrupted};
-use crate::project::Project;
 use crate::exit::{Code, Failure};
+use crate::project::Project;
 use crate::visible::{self, one_line};
 use crate::{auth, connect};
 

@@ -17,8 +17,8 @@ use super::{AgentSpec, resolve};
 use crate::auth;
 use crate::cli::NamedAgent;
 use crate::connect::{Opening, client};
-use crate::project::Project;
 use crate::exit::{Code, Failure};
+use crate::project::Project;
 use crate::visible::{self, one_line};
 
 /// How long an agent may take to open a session.

@@ -154,7 +154,9 @@ impl TextPrinter {
             shown.title = one_line(title);
         }
         if let Some(changes) = &tool.changes {
-            shown.changes.clone_from(changes);
+            for change in changes.iter().filter(|change| !shown.changes.contains(change)).cloned().collect::<Vec<_>>() {
+                shown.changes.push(change);
+            }
         }
         let status = tool.status.as_deref().unwrap_or_default();
         let mut text = String::new();
@@ -215,6 +217,8 @@ impl TextPrinter {
                 None => text,
             }));
         }
+        // Without a session nothing was done that could be summed up.
+        let Some(session) = &result.session_id else { return ink };
         let mut parts = vec![format!("{:.1} s", result.duration_ms as f64 / 1000.0)];
         if let Some(reason) = result.stop_reason.as_deref().filter(|reason| *reason != "end_turn") {
             parts.insert(0, format!("stopped: {}", one_line(reason)));
@@ -238,9 +242,7 @@ impl TextPrinter {
         if let Some(cost) = &result.cost {
             parts.push(format!("{:.4} {}", cost.amount, one_line(&cost.currency)));
         }
-        if let Some(session) = &result.session_id {
-            parts.push(format!("session {}", one_line(session)));
-        }
+        parts.push(format!("session {}", one_line(session)));
         ink.push(Ink::err(self.screen.paint(Paint::Dim, &parts.join(" · ")) + "\n"));
         ink
     }

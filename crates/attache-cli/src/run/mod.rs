@@ -26,7 +26,7 @@ use crate::connect::{self, Opening};
 use crate::event::{self, Level};
 use crate::exit::{Code, Failure};
 use crate::output::{Printer, Screen};
-use crate::pen::{Pen, PipeClosed};
+use crate::pen::{Messages, Pen, PipeClosed};
 use crate::project::Project;
 use crate::signals::{Signal, Signals};
 use prompt::Question;
@@ -38,6 +38,12 @@ const CANCEL_GRACE: Duration = Duration::from_secs(30);
 
 /// The same after a SIGTERM or a timeout, when nobody is there to press anything.
 const TERMINATE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long it may take to send a cancel to an agent that does not read.
+const CANCEL_SENT: Duration = Duration::from_millis(500);
+
+/// How long stdin may take before a person is told what is waited for.
+const STDIN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often the sign of work is renewed.
 const TICK: Duration = Duration::from_secs(1);
@@ -63,9 +69,12 @@ pub(crate) async fn run(args: Run) -> Code {
         Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), PathBuf::from(".")),
     };
     let (mut record, first) = Record::new(&name, &shown_cwd, printer, pen);
+    if args.output == Format::Acp {
+        record.messages = Messages::new().ok();
+    }
     let end = async {
         for event in first {
-            record.add(event).await?;
+            record.add(event);
         }
         let (cwd, project, spec) = &found?;
         Conversation { args: &args, spec, cwd, project, record: &mut record, signals: &mut signals }.hold().await
@@ -123,12 +132,12 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    async fn hold(self) -> Result<End, Trouble> {
+    async fn hold(mut self) -> Result<End, Trouble> {
         let deadline = self.args.timeout.map(|timeout| Instant::now() + timeout);
-        let question = read_question(self.args, self.cwd, self.signals).await?;
+        let question = self.read_question().await?;
         for word in &question.unmatched {
             let text = format!("`{word}` names no file here and is left as text");
-            self.record.add(event::Event::notice(Level::Warning, text)).await?;
+            self.record.add(event::Event::notice(Level::Warning, text));
         }
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
@@ -136,7 +145,7 @@ impl Conversation<'_> {
         let name = &self.spec.name;
         let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
         for event in self.project.notices().into_iter().chain(services.problems()) {
-            self.record.add(event).await?;
+            self.record.add(event);
         }
         let place = Place { cwd: self.cwd, directories: &directories, project: self.project, sandbox };
         let opening = open(self.args, self.spec, &place, self.record);
@@ -148,7 +157,7 @@ impl Conversation<'_> {
         services.set_session(session.id());
         let blocks = question.blocks(&connection.capabilities().session.clone().unwrap_or_default().prompt)?;
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
-        self.record.add(event::Event::User(event::Text { text, message_id: None })).await?;
+        self.record.add(event::Event::User(event::Text { text, message_id: None }));
         let turn = session.prompt(blocks).await?;
         let loop_ = TurnLoop {
             args: self.args,
@@ -168,20 +177,32 @@ impl Conversation<'_> {
         }
         end
     }
-}
 
-/// Reads the prompt, which may come from a pipe that takes its time.
-async fn read_question(args: &Run, cwd: &Path, signals: &mut Signals) -> Result<Question, Trouble> {
-    // The thread that waits for stdin cannot be stopped, but it does not keep the program either.
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    let inputs = (args.prompt.clone(), args.file.clone(), args.attach.clone(), args.image.clone(), cwd.to_owned());
-    std::thread::spawn(move || {
-        let (prompt, file, attach, image, cwd) = inputs;
-        let _ = sender.send(Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &cwd));
-    });
-    tokio::select! {
-        question = receiver => Ok(question.map_err(|_| Failure::usage("the prompt could not be read"))??),
-        signal = signals.next() => Err(Trouble::Signal(signal)),
+    /// Reads the prompt, which may come from a pipe that takes its time.
+    async fn read_question(&mut self) -> Result<Question, Trouble> {
+        // The thread that waits for stdin cannot be stopped, but it does not keep the program either.
+        let (sender, mut receiver) = tokio::sync::oneshot::channel();
+        let args = self.args;
+        let inputs = (args.prompt.clone(), args.file.clone(), args.attach.clone(), args.image.clone());
+        let cwd = self.cwd.to_owned();
+        std::thread::spawn(move || {
+            let (prompt, file, attach, image) = inputs;
+            let _ = sender.send(Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &cwd));
+        });
+        let mut patience = Some(Instant::now() + STDIN_PATIENCE);
+        loop {
+            tokio::select! {
+                question = &mut receiver => {
+                    return Ok(question.map_err(|_| Failure::usage("the prompt could not be read"))??);
+                }
+                signal = self.signals.next() => return Err(Trouble::Signal(signal)),
+                () = until(patience) => {
+                    patience = None;
+                    let text = "waiting for the end of stdin, which is part of the prompt\nhint: `< /dev/null` for none";
+                    self.record.add(event::Event::notice(Level::Info, text));
+                }
+            }
+        }
     }
 }
 
@@ -222,12 +243,16 @@ async fn open(
     let mut opening = Opening::new(spec, cwd, args.start.protocol);
     opening.sandbox = place.sandbox.clone();
     let mut client = Services::offer(connect::client());
+    let mut tap = None;
     if let Some(path) = &args.start.trace {
-        let tap = Tap::file(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
-        let is_printed = args.output == Format::Acp;
-        client = client.trace(if is_printed { tap.and_messages(std::io::stdout()) } else { tap });
-    } else if args.output == Format::Acp {
-        client = client.trace(Tap::messages(std::io::stdout()));
+        let file = Tap::file(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
+        tap = Some(file);
+    }
+    if let Some(messages) = record.messages.clone() {
+        tap = Some(tap.map_or_else(|| Tap::messages(messages.clone()), |tap| tap.and_messages(messages.clone())));
+    }
+    if let Some(tap) = tap {
+        client = client.trace(tap);
     }
     let connection = crate::auth::start(client, &opening, args.start.auth.as_deref()).await?;
     let info = connection.info();
@@ -244,7 +269,8 @@ async fn open(
             .into(),
         ),
     };
-    record.add(event::Event::Agent(agent)).await?;
+    record.add(event::Event::Agent(agent));
+    record.flush().await?;
     let mut builder = connection.session(cwd);
     for directory in place.directories {
         builder = builder.directory(directory);
@@ -266,7 +292,8 @@ async fn open(
         Some(id) => reopen(builder, &connection, id).await,
     };
     let session = opened.map_err(|error| crate::auth::explain(error, &connection, spec))?;
-    record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed })).await?;
+    record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed }));
+    record.flush().await?;
     settings::apply(args, &session).await?;
     Ok((connection, session))
 }
@@ -333,25 +360,27 @@ impl TurnLoop<'_> {
                         return Err(Trouble::Signal(signal));
                     }
                     let grace = if signal == Signal::Interrupt { CANCEL_GRACE } else { TERMINATE_GRACE };
-                    self.cancel(&turn, Cancelled::By(signal), grace).await?;
+                    self.cancel(&turn, Cancelled::By(signal), grace).await;
                 }
                 () = until(limit), if limit.is_some() => break,
                 () = until(self.deadline), if self.cancelled.is_none() => {
-                    self.cancel(&turn, Cancelled::Timeout, TERMINATE_GRACE).await?;
+                    self.cancel(&turn, Cancelled::Timeout, TERMINATE_GRACE).await;
                 }
                 () = until(idle), if self.cancelled.is_none() => {
-                    self.cancel(&turn, Cancelled::Idle, TERMINATE_GRACE).await?;
+                    self.cancel(&turn, Cancelled::Idle, TERMINATE_GRACE).await;
                 }
-                events = self.services.next() => {
+                // What is here is printed before more is taken: a slow reader slows the agent, and keeps nobody from a signal.
+                flushed = self.record.flush(), if self.record.is_pending() => flushed?,
+                events = self.services.next(), if !self.record.is_pending() => {
                     self.heard = Instant::now();
                     for event in events {
-                        self.record.add(event).await?;
+                        self.record.add(event);
                     }
                 }
-                event = turn.next() => {
+                event = turn.next(), if !self.record.is_pending() => {
                     self.heard = Instant::now();
                     match event {
-                        Ok(Some(event)) => self.take(event).await?,
+                        Ok(Some(event)) => self.take(event),
                         Ok(None) => break,
                         Err(error) => match self.ended_early(error) {
                             Some(failure) => return Err(failure.into()),
@@ -359,20 +388,20 @@ impl TurnLoop<'_> {
                         },
                     }
                 }
-                _ = tick.tick() => {
+                _ = tick.tick(), if !self.record.is_pending() => {
                     if !self.services.is_asking() {
-                        self.record.idle(self.heard.elapsed()).await?;
+                        self.record.idle(self.heard.elapsed());
                     }
                 }
             }
         }
         for event in self.services.finish().await {
-            self.record.add(event).await?;
+            self.record.add(event);
         }
         self.end(&turn)
     }
 
-    async fn take(&mut self, event: Event) -> Result<(), Trouble> {
+    fn take(&mut self, event: Event) {
         match event {
             Event::Update(update) => {
                 if let SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) = &update {
@@ -381,19 +410,18 @@ impl TurnLoop<'_> {
                 match event::from_update(&update) {
                     // The prompt itself, which some agents say back.
                     None | Some(event::Event::User(_)) => {}
-                    Some(event) => self.record.add(event).await?,
+                    Some(event) => self.record.add(event),
                 }
             }
             other => {
                 for event in self.services.serve(other) {
-                    self.record.add(event).await?;
+                    self.record.add(event);
                 }
             }
         }
-        Ok(())
     }
 
-    async fn cancel(&mut self, turn: &Turn, why: Cancelled, grace: Duration) -> Result<(), Trouble> {
+    async fn cancel(&mut self, turn: &Turn, why: Cancelled, grace: Duration) {
         self.cancelled = Some((why, Instant::now() + grace));
         self.services.cancel();
         let text = match why {
@@ -402,11 +430,10 @@ impl TurnLoop<'_> {
             Cancelled::Timeout => "out of time, cancelling",
             Cancelled::Idle => "the agent has been silent for too long, cancelling",
         };
-        self.record.clear().await?;
-        self.record.add(event::Event::notice(Level::Info, text)).await?;
+        self.record.clear();
+        self.record.add(event::Event::notice(Level::Info, text));
         // An agent that reads nothing any more must not keep us from ending it.
-        let _ = tokio::time::timeout(grace, turn.cancel()).await;
-        Ok(())
+        let _ = tokio::time::timeout(CANCEL_SENT, turn.cancel()).await;
     }
 
     /// A turn that fails after it was cancelled is one that was cancelled.
@@ -437,10 +464,7 @@ impl TurnLoop<'_> {
             None => match stop.as_deref() {
                 Some("end_turn") if self.args.fail_on_denied && self.record.permissions.denied > 0 => {
                     let count = self.record.permissions.denied;
-                    (
-                        Code::Denied,
-                        Some(Failure::new(Code::Denied, format!("{count} of the agent's requests were denied"))),
-                    )
+                    (Code::Denied, Some(Failure::new(Code::Denied, format!("denied to the agent: {count}"))))
                 }
                 Some("end_turn") => (Code::Done, None),
                 Some("refusal") => (Code::Refused, Some(Failure::new(Code::Refused, "the model refused to go on"))),

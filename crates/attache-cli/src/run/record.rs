@@ -1,6 +1,6 @@
 //! What a run came to: every event is recorded, printed and added up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::event::{
@@ -10,7 +10,7 @@ use crate::event::{
 use crate::exit::{Code, Failure};
 use crate::journal::{self, Journal};
 use crate::output::Printer;
-use crate::pen::{Pen, PipeClosed};
+use crate::pen::{Ink, Messages, Pen, PipeClosed};
 use crate::signals::Signals;
 
 /// How much text is kept for the result. What is more was printed, or is in the journal.
@@ -29,6 +29,10 @@ pub(crate) struct Record {
     journal: Journal,
     printer: Printer,
     pen: Pen,
+    /// What is to be printed when there is room.
+    pending: VecDeque<Ink>,
+    /// The messages that are printed beside it, with `-o acp`.
+    pub(crate) messages: Option<Messages>,
     last_message: Option<String>,
     is_text_broken: bool,
     is_text_open: bool,
@@ -72,6 +76,8 @@ impl Record {
             journal,
             printer,
             pen,
+            pending: VecDeque::new(),
+            messages: None,
             last_message: None,
             is_text_broken: false,
             is_text_open: false,
@@ -88,31 +94,42 @@ impl Record {
         (record, first)
     }
 
-    /// Takes an event.
-    pub(crate) async fn add(&mut self, event: Event) -> Result<(), PipeClosed> {
+    /// Takes an event. It is recorded at once, and printed by [`flush`](Record::flush).
+    pub(crate) fn add(&mut self, event: Event) {
         let gap = self.fold(&event);
         let line = Line { ms: self.elapsed(), event };
-        let ink = self.printer.event(&line, gap);
-        let kept = self.journal.add(&line);
-        self.pen.write(ink).await?;
-        if let Err(error) = kept {
+        self.pending.extend(self.printer.event(&line, gap));
+        if let Err(error) = self.journal.add(&line) {
             let event = Event::notice(Level::Warning, format!("the rest of this run is not recorded: {error}"));
-            let ink = self.printer.event(&Line { ms: self.elapsed(), event }, "");
-            self.pen.write(ink).await?;
+            self.pending.extend(self.printer.event(&Line { ms: self.elapsed(), event }, ""));
         }
-        Ok(())
     }
 
     /// Tells a person that nothing came for a while.
-    pub(crate) async fn idle(&mut self, idle: Duration) -> Result<(), PipeClosed> {
-        let ink = self.printer.idle(idle);
-        self.pen.write(ink).await
+    pub(crate) fn idle(&mut self, idle: Duration) {
+        self.pending.extend(self.printer.idle(idle));
     }
 
     /// Clears the screen for somebody else's words.
-    pub(crate) async fn clear(&mut self) -> Result<(), PipeClosed> {
-        let ink = self.printer.clear();
-        self.pen.write(ink).await
+    pub(crate) fn clear(&mut self) {
+        self.pending.extend(self.printer.clear());
+    }
+
+    /// Whether there is something to print. Nothing more should be taken then.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.pending.is_empty() || self.messages.as_ref().is_some_and(Messages::is_full)
+    }
+
+    /// Prints what there is to print; waits for a slow reader. It can be cancelled and called again.
+    pub(crate) async fn flush(&mut self) -> Result<(), PipeClosed> {
+        while !self.pending.is_empty() {
+            let room = self.pen.room().await?;
+            room.send(self.pending.pop_front());
+        }
+        match &self.messages {
+            Some(messages) => messages.room().await,
+            None => Ok(()),
+        }
     }
 
     fn elapsed(&self) -> u64 {
@@ -203,7 +220,7 @@ impl Record {
             call.paths.clone_from(paths);
         }
         if let Some(changes) = &tool.changes {
-            call.changed = changes.iter().flat_map(|change: &Change| change.paths.clone()).collect();
+            call.changed.extend(changes.iter().flat_map(|change: &Change| change.paths.clone()));
         }
         if call.row.status == "completed" {
             let mut files = std::mem::take(&mut call.changed);
@@ -259,12 +276,14 @@ impl Record {
         };
         let line = Line { ms: result.duration_ms, event: Event::Result(Box::new(result)) };
         let _ = self.journal.add(&line);
-        let ink = match &line.event {
-            Event::Result(result) => self.printer.result(&line, result),
-            _ => Vec::new(),
-        };
+        if let Event::Result(result) = &line.event {
+            self.pending.extend(self.printer.result(&line, result));
+        }
         let last_words = async {
-            let _ = self.pen.write(ink).await;
+            let _ = self.flush().await;
+            if let Some(messages) = &self.messages {
+                let _ = messages.until(0).await;
+            }
             self.pen.finish().await;
         };
         let is_hurried = matches!(code, Code::Interrupted | Code::Terminated);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use attache::client::{Pending, PermissionAsk};
 use attache::model::{
     CreateTerminalRequest, Diff, ErrorObject, PermissionOutcome, ReadTextFileRequest, SessionId, SessionUpdate,
-    ToolCallId, ToolCallUpdate, ToolKind, WriteTextFileRequest,
+    ToolCallId, ToolCallUpdate, WriteTextFileRequest,
 };
 use attache::{Client, Event, SessionView};
 use attache_host::files::{FileError, Files};
@@ -262,15 +262,7 @@ impl Services {
 
     /// Whether a permission request of this turn has allowed this.
     fn grants(&self, wanted: &Action) -> bool {
-        self.granted.iter().any(|granted| match (granted, wanted) {
-            (Action::Files { kind: ToolKind::Edit, paths: granted }, Action::Files { kind: ToolKind::Edit, paths }) => {
-                paths.iter().all(|path| granted.contains(path))
-            }
-            (Action::Execute { command: granted, env: granted_env, .. }, Action::Execute { command, env, .. }) => {
-                command == granted && env == granted_env
-            }
-            _ => false,
-        })
+        self.granted.iter().any(|granted| permission::covers(granted, wanted, &self.session.cwd))
     }
 
     fn settle(&mut self, mut asked: Asked) -> Vec<event::Event> {

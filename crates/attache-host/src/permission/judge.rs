@@ -179,7 +179,7 @@ impl Judge<'_> {
         if !execution.cwd.is_beneath_roots() || execution.places.iter().any(|place| !place.is_beneath_roots()) {
             return Opinion::ask("the command works outside the directories of the session");
         }
-        if !env.iter().all(|(name, value)| is_harmless(name, value.expose())) {
+        if !env.iter().all(|(name, value)| is_harmless_variable(name, value.expose())) {
             return Opinion::ask("the command is given variables that may change what it does");
         }
         let mut found = None;
@@ -256,8 +256,10 @@ impl Judge<'_> {
     }
 }
 
-fn is_harmless(name: &str, value: &str) -> bool {
+pub(super) fn is_harmless_variable(name: &str, value: &str) -> bool {
+    const SHELLS: &[&str] = &["/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh"];
     let simple = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let pager = matches!(name, "PAGER" | "GIT_PAGER") && value == "cat";
-    pager || (HARMLESS_VARIABLES.contains(&name) && value.chars().all(simple))
+    let shell = name == "SHELL" && SHELLS.contains(&value);
+    pager || shell || (HARMLESS_VARIABLES.contains(&name) && value.chars().all(simple))
 }

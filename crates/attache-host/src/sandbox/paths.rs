@@ -97,6 +97,7 @@ fn resolve(path: &Path) -> PathBuf {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use crate::sandbox::Network;

@@ -48,8 +48,9 @@ type ControlBuffer = [u64; 4];
 ///
 /// # Safety
 ///
-/// Only between `fork` and `exec`. `link` is the keeper's end of a stream socket, and not 0, 1 or 2.
-pub(super) unsafe fn fork_program(link: c_int) -> io::Result<()> {
+/// Only between `fork` and `exec`. `link` is the keeper's end of a stream socket, and not 0, 1 or 2. With `forgets`, all
+/// private memory of this process is our program's.
+pub(super) unsafe fn fork_program(link: c_int, forgets: bool) -> io::Result<()> {
     // SAFETY: system calls on local variables; all zeroes are valid values of these types.
     unsafe {
         let keeper = libc::getpid();
@@ -78,7 +79,7 @@ pub(super) unsafe fn fork_program(link: c_int) -> io::Result<()> {
                 libc::sigprocmask(libc::SIG_SETMASK, &old_mask, ptr::null_mut());
                 Ok(())
             }
-            program => keep(program, link),
+            program => keep(program, link, forgets),
         }
     }
 }
@@ -166,7 +167,7 @@ struct Keeper {
     asleep: libc::sigset_t,
 }
 
-unsafe fn keep(program: pid_t, link: c_int) -> ! {
+unsafe fn keep(program: pid_t, link: c_int, forgets: bool) -> ! {
     // SAFETY: system calls on constants and local variables.
     unsafe {
         // Away from the terminal and its signals, from the working directory, and from every file that our program or
@@ -175,7 +176,9 @@ unsafe fn keep(program: pid_t, link: c_int) -> ! {
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"attache-keeper".as_ptr());
         close_all_but(link);
-        forget_memory();
+        if forgets {
+            forget_memory();
+        }
         // A handler is needed for the signal to end a sleep.
         let mut wake: libc::sigaction = mem::zeroed();
         wake.sa_sigaction = wake_up as *const () as usize;

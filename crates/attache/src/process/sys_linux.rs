@@ -45,11 +45,13 @@ pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Chi
     // A copy is never one of the first three descriptors, which become the program's own.
     let keeper_end = if keeper_end.as_raw_fd() > 2 { keeper_end } else { keeper_end.try_clone()? };
     let keeper_fd = keeper_end.as_raw_fd();
+    // Valgrind keeps its own memory among that of the program it runs.
+    let is_ours_alone = std::env::var_os("LD_PRELOAD").is_none_or(|list| !list.to_string_lossy().contains("vgpreload"));
     // SAFETY: the closure makes system calls only, as it must between fork and exec; whoever gave us the hook answers
     // for that. The socket stays open until the program has been started.
     unsafe {
         command.pre_exec(move || {
-            keeper::fork_program(keeper_fd)?;
+            keeper::fork_program(keeper_fd, is_ours_alone)?;
             hook.as_ref().map_or(Ok(()), |hook| hook())
         });
     }
