@@ -457,14 +457,15 @@ impl TurnLoop<'_> {
             cached_read_tokens: usage.cached_read_tokens,
             cached_write_tokens: usage.cached_write_tokens,
         });
+        let denied = self.record.permissions.denied;
         let (code, failure) = match self.cancelled {
             Some((Cancelled::By(signal), _)) => (code_of(signal), None),
             Some((Cancelled::Timeout, _)) => (Code::Timeout, Some(timed_out(self.args))),
             Some((Cancelled::Idle, _)) => (Code::Timeout, Some(idle_out(self.args))),
             None => match stop.as_deref() {
-                Some("end_turn") if self.args.fail_on_denied && self.record.permissions.denied > 0 => {
-                    let count = self.record.permissions.denied;
-                    (Code::Denied, Some(Failure::new(Code::Denied, format!("denied to the agent: {count}"))))
+                // Some agents take a denial for the end of the turn.
+                Some("end_turn" | "cancelled") if self.args.fail_on_denied && denied > 0 => {
+                    (Code::Denied, Some(Failure::new(Code::Denied, format!("denied to the agent: {denied}"))))
                 }
                 Some("end_turn") => (Code::Done, None),
                 Some("refusal") => (Code::Refused, Some(Failure::new(Code::Refused, "the model refused to go on"))),
@@ -475,7 +476,11 @@ impl TurnLoop<'_> {
                     (Code::Refused, Some(Failure::new(Code::Refused, "the agent met its limit of requests for a turn")))
                 }
                 Some("cancelled") => {
-                    (Code::Agent, Some(Failure::new(Code::Agent, "the agent cancelled the turn by itself")))
+                    let text = match denied {
+                        0 => "the agent cancelled the turn by itself",
+                        _ => "the agent cancelled the turn after a request of it was denied",
+                    };
+                    (Code::Agent, Some(Failure::new(Code::Agent, text)))
                 }
                 // What is unknown is not taken for success.
                 _ => (Code::Agent, Some(Failure::new(Code::Agent, "the agent ended the turn with an unknown reason"))),
