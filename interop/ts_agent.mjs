@@ -1,6 +1,8 @@
 // An agent on the TypeScript SDK for both versions: asks for permission, reads a file where it can, says what came of it.
+// A prompt of lines `read PATH`, `write PATH TEXT`, `run COMMAND` and `slowly` is done line by line, see worker.mjs.
 import { Readable, Writable } from "node:stream";
 import { sdk } from "./sdk.mjs";
+import { ownHands, stepsOf, work } from "./worker.mjs";
 
 const v1 = await sdk(1);
 const v2 = await sdk(2);
@@ -29,6 +31,28 @@ old.onRequest(v1.methods.agent.session.prompt, async ({ params, client }) => {
   const { sessionId } = params;
   const tell = (update) => client.notify(v1.methods.client.session.update, { sessionId, update });
   const say = (text) => tell({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+  const steps = stepsOf(params.prompt[0].text);
+  if (steps.length) {
+    const call = (method, more) => client.request(method, { sessionId, ...more });
+    const { fs, terminal } = v1.methods.client;
+    const stopReason = await work(steps, {
+      say,
+      begin: (toolCall) => tell({ sessionUpdate: "tool_call", ...toolCall }),
+      change: (toolCall) => tell({ sessionUpdate: "tool_call_update", ...toolCall }),
+      diff: (path, newText) => ({ type: "diff", path, newText }),
+      ask: (toolCall) => call(v1.methods.client.session.requestPermission, { toolCall, options }),
+      isCancelled: () => cancelled.has(sessionId),
+      read: async (path) => (await call(fs.readTextFile, { path })).content,
+      write: (path, content) => call(fs.writeTextFile, { path, content }),
+      run: async (command) => {
+        const { terminalId } = await call(terminal.create, { command: "sh", args: ["-c", command] });
+        const { exitCode } = await call(terminal.waitForExit, { terminalId });
+        await call(terminal.release, { terminalId });
+        return exitCode === 0;
+      },
+    });
+    return { stopReason };
+  }
   const toolCall = { toolCallId: "t1", title: "Read it", kind: "read", status: "pending" };
   await tell({ sessionUpdate: "tool_call", ...toolCall });
   const asked = await client.request(v1.methods.client.session.requestPermission, { sessionId, toolCall, options });
@@ -65,6 +89,24 @@ now.onRequest(v2.methods.agent.session.prompt, ({ params, client }) => {
     await wait();
     await tell({ sessionUpdate: "user_message", messageId: "m1", content: params.prompt });
     await tell({ sessionUpdate: "state_update", state: "running" });
+    const steps = stepsOf(params.prompt[0].text);
+    if (steps.length) {
+      const change = (toolCall) => tell({ sessionUpdate: "tool_call_update", ...toolCall });
+      const stopReason = await work(steps, {
+        say: (text) => tell({ sessionUpdate: "agent_message_chunk", messageId: "m2", content: { type: "text", text } }),
+        begin: change,
+        change,
+        diff: (path) => ({ type: "diff", changes: [{ operation: "modify", path }] }),
+        ask: (toolCall) => {
+          const question = { sessionId, title: toolCall.title, subject: { type: "tool_call", toolCall }, options };
+          return client.request(v2.methods.client.session.requestPermission, question);
+        },
+        isCancelled: () => cancelled.has(sessionId),
+        ...ownHands,
+      });
+      await tell({ sessionUpdate: "state_update", state: "idle", stopReason });
+      return;
+    }
     const toolCall = { toolCallId: "t1", title: "Think about it", kind: "think", status: "pending" };
     await tell({ sessionUpdate: "tool_call_update", ...toolCall });
     await tell({ sessionUpdate: "state_update", state: "requires_action" });

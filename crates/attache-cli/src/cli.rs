@@ -303,6 +303,12 @@ pub(crate) enum Sessions {
         /// Ask this agent for its sessions instead
         #[arg(short, long, value_name = "NAME")]
         agent: Option<String>,
+        /// Which way to authenticate with it
+        #[arg(long, value_name = "METHOD")]
+        auth: Option<String>,
+        /// Which version of the protocol to speak with it
+        #[arg(long, value_enum, default_value_t = Version::Auto)]
+        protocol: Version,
         /// Only those of this directory
         #[arg(short = 'C', long, value_name = "DIR")]
         cwd: Option<PathBuf>,

@@ -77,9 +77,43 @@ impl From<attache::Error> for Failure {
                     ErrorObject::NOT_FOUND => Code::NotFound,
                     _ => Code::Agent,
                 };
-                Failure::new(code, format!("the agent answered: {refusal}"))
+                let details = details(refusal).map(|details| format!(": {details}")).unwrap_or_default();
+                Failure::new(code, format!("the agent answered: {refusal}{details}"))
             }
             _ => Failure::new(Code::Agent, error.to_string()),
+        }
+    }
+}
+
+/// How much of an error's details is told.
+const MOST_DETAILS: usize = 500;
+
+/// What many agents say with an error that is only called "Internal error", on one line.
+fn details(refusal: &ErrorObject) -> Option<String> {
+    let data: serde_json::Value = refusal.data.as_ref()?.parse().ok()?;
+    let text = data.as_str().or_else(|| data.get("details")?.as_str())?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Some(words.join(" ").chars().take(MOST_DETAILS).collect()).filter(|text: &String| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use attache::model::RawJson;
+
+    use super::*;
+
+    #[test]
+    fn the_details_of_an_error_are_told_on_one_line() {
+        let rows = [
+            ("null", "the agent answered: Internal error (-32603)"),
+            (r#"{"details":"no\nhint: such file"}"#, "the agent answered: Internal error (-32603): no hint: such file"),
+            (r#""no key""#, "the agent answered: Internal error (-32603): no key"),
+            (r#"{"details":7}"#, "the agent answered: Internal error (-32603)"),
+        ];
+        for (data, expected) in rows {
+            let data = Some(RawJson::new(data).unwrap());
+            let refusal = ErrorObject { data, ..ErrorObject::internal("Internal error") };
+            assert_eq!(Failure::from(attache::Error::Refused(refusal)).message, expected);
         }
     }
 }

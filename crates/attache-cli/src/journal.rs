@@ -60,7 +60,7 @@ pub(crate) fn new_run(now: SystemTime) -> String {
     use std::hash::{BuildHasher, Hasher};
     // `RandomState` is seeded by the system; that is chance enough for a name that `create_new` guards.
     let chance = std::collections::hash_map::RandomState::new().build_hasher().finish() as u32;
-    let time: String = trace::rfc3339(now).chars().filter(char::is_ascii_alphanumeric).take(15).collect();
+    let time: String = trace::rfc3339(now).chars().filter(char::is_ascii_alphanumeric).take(18).collect();
     format!("{}-{chance:08x}", time.to_lowercase())
 }
 
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn names_of_runs_sort_by_time() {
         let at = |seconds| new_run(UNIX_EPOCH + Duration::from_secs(seconds));
-        assert!(at(1_794_787_200).starts_with("20261116t000000-"), "{}", at(1_794_787_200));
+        assert!(at(1_794_787_200).starts_with("20261116t000000000-"), "{}", at(1_794_787_200));
         assert!(at(1_000_000_000) < at(1_000_000_001));
         assert_ne!(at(5), at(5));
     }

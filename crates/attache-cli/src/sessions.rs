@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use attache::model::ListSessionsRequest;
 use serde::Serialize;
 
-use crate::cli::{ExportFormat, NamedAgent, Sessions, Version};
+use crate::cli::{ExportFormat, NamedAgent, Sessions};
 use crate::connect::{self, Opening};
 use crate::event::{Answer, Event, FileOperation, Line, Tool};
 use crate::exit::{Code, Failure};
@@ -21,10 +21,10 @@ const MOST_PAGES: usize = 100;
 
 pub(crate) async fn sessions(command: Sessions) -> Result<String, Failure> {
     match command {
-        Sessions::List { agent, cwd, limit, json, command } => {
+        Sessions::List { agent, auth, protocol, cwd, limit, json, command } => {
             let cwd = cwd.map(|cwd| connect::directory(Some(&cwd))).transpose()?;
             if agent.is_some() || !command.is_empty() {
-                let agent = NamedAgent { name: agent, command, auth: None, protocol: Version::Auto };
+                let agent = NamedAgent { name: agent, command, auth, protocol };
                 return kept_by_agent(&agent, cwd.as_deref(), limit, json).await;
             }
             list(cwd.as_deref(), limit, json)

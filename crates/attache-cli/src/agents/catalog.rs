@@ -69,6 +69,10 @@ pub(crate) const ROWS: &[Row] = rows! {
         "see https://github.com/mistralai/mistral-vibe", None, ["~/.vibe"];
 };
 
+/// Agents that fail when the client tells them that a file is not there, and so could not make one: Gemini CLI takes every
+/// error of the client for a failure (seen with 0.61.0).
+pub(crate) const READ_THEMSELVES: &[&str] = &["gemini"];
+
 /// Whether an agent can be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

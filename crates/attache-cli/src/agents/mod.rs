@@ -37,6 +37,8 @@ pub(crate) struct AgentSpec {
     pub(crate) login_hint: Option<&'static str>,
     /// How to install it.
     pub(crate) install_hint: Option<&'static str>,
+    /// It is better off reading files itself than through the client.
+    pub(crate) reads_itself: bool,
 }
 
 impl AgentSpec {
@@ -48,6 +50,7 @@ impl AgentSpec {
             state: catalog::state(name, &words),
             login_hint: row.and_then(|row| row.login),
             install_hint: row.map(|row| row.install),
+            reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
             words,
             env,
         }

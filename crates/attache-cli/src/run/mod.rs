@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
-use attache::model::ErrorObject;
+use attache::model::{ErrorObject, McpServer};
 use attache::trace::Tap;
 use attache::{Connection, Dialect, Event};
 use attache_host::sandbox::{self, Sandbox};
@@ -242,7 +242,7 @@ async fn open(
     }
     let mut opening = Opening::new(spec, cwd, args.start.protocol);
     opening.sandbox = place.sandbox.clone();
-    let mut client = Services::offer(connect::client());
+    let mut client = Services::offer(connect::client(), spec);
     let mut tap = None;
     if let Some(path) = &args.start.trace {
         let file = Tap::file(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
@@ -271,6 +271,25 @@ async fn open(
     };
     record.add(event::Event::Agent(agent));
     record.flush().await?;
+    match open_session(args, spec, place, servers, &connection, record).await {
+        Ok(session) => Ok((connection, session)),
+        Err(trouble) => {
+            // It is let go politely, so that nothing of it is left when we have ended.
+            connection.shutdown().await;
+            Err(trouble)
+        }
+    }
+}
+
+async fn open_session(
+    args: &Run,
+    spec: &AgentSpec,
+    place: &Place<'_>,
+    servers: Vec<McpServer>,
+    connection: &Connection,
+    record: &mut Record,
+) -> Result<Session, Trouble> {
+    let cwd = place.cwd;
     let mut builder = connection.session(cwd);
     for directory in place.directories {
         builder = builder.directory(directory);
@@ -289,13 +308,13 @@ async fn open(
     let resumed = known.is_some();
     let opened = match known {
         None => builder.open().await,
-        Some(id) => reopen(builder, &connection, id).await,
+        Some(id) => reopen(builder, connection, id).await,
     };
-    let session = opened.map_err(|error| crate::auth::explain(error, &connection, spec))?;
+    let session = opened.map_err(|error| crate::auth::explain(error, connection, spec))?;
     record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed }));
     record.flush().await?;
     settings::apply(args, &session).await?;
-    Ok((connection, session))
+    Ok(session)
 }
 
 /// Goes on with an old session: without its history where the agent can do that, else past it.
@@ -450,6 +469,7 @@ impl TurnLoop<'_> {
         let denied = self.record.permissions.denied;
         let told = |text: &str| Some(text.to_owned());
         match stop {
+            // Some agents take a denial for the end of the turn.
             Some("end_turn" | "cancelled") if self.args.fail_on_denied && denied > 0 => {
                 (Code::Denied, Some(format!("denied to the agent: {denied}")))
             }
@@ -457,7 +477,9 @@ impl TurnLoop<'_> {
             Some("refusal") => (Code::Refused, told("the model refused to go on")),
             Some("max_tokens") => (Code::Refused, told("the model met its limit of tokens")),
             Some("max_turn_requests") => (Code::Refused, told("the agent met its limit of requests for a turn")),
-            Some("cancelled") if denied > 0 => (Code::Agent, told("the agent gave up after it was denied something")),
+            Some("cancelled") if denied > 0 => {
+                (Code::Agent, told("the agent cancelled the turn after a request of it was denied"))
+            }
             Some("cancelled") => (Code::Agent, told("the agent cancelled the turn by itself")),
             // What is unknown is not taken for success.
             _ => (Code::Agent, told("the agent ended the turn with an unknown reason")),

@@ -155,6 +155,8 @@ impl Record {
                 self.context = Some(ContextUsage { cost, ..usage.clone() });
             }
             Event::Permission(permission) => {
+                // Some agents tell of a tool call only by asking for it.
+                self.is_text_broken = true;
                 self.permissions.asked += 1;
                 match permission.answer {
                     Answer::Allowed => self.permissions.allowed += 1,

@@ -21,6 +21,7 @@ use attache_host::terminals::{self, Limits, TerminalView, Terminals};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::ask::{self, Reply};
+use crate::agents::AgentSpec;
 use crate::cli::{Permissions, Run};
 use crate::event::{self, Answer, FileOperation, Level};
 use crate::exit::Failure;
@@ -137,8 +138,9 @@ impl Services {
     }
 
     /// Offers what is served here.
-    pub(crate) fn offer(client: Client) -> Client {
-        client.read_files().write_files().terminals()
+    pub(crate) fn offer(client: Client, agent: &AgentSpec) -> Client {
+        let client = client.write_files().terminals();
+        if agent.reads_itself { client } else { client.read_files() }
     }
 
     /// What is wrong with the files of rules, for the person to know before anything is asked.
