@@ -158,7 +158,12 @@ impl Conversation<'_> {
         let blocks = question.blocks(&connection.capabilities().session.clone().unwrap_or_default().prompt)?;
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
         self.record.add(event::Event::User(event::Text { text, message_id: None }));
-        let turn = session.prompt(blocks).await?;
+        // An agent that does not read can keep a long prompt waiting.
+        let turn = tokio::select! {
+            turn = session.prompt(blocks) => turn?,
+            signal = self.signals.next() => return Err(Trouble::Signal(signal)),
+            () = until(deadline) => return Err(timed_out(self.args).into()),
+        };
         let loop_ = TurnLoop {
             args: self.args,
             record: self.record,
@@ -169,6 +174,10 @@ impl Conversation<'_> {
             heard: Instant::now(),
         };
         let end = loop_.read(turn).await;
+        if let Err(Trouble::Signal(_)) = end {
+            // The second signal: nobody is waited for, and everything ends with us.
+            return end;
+        }
         // A polite end: the agent sees its input close and leaves by itself, or is made to.
         drop(session);
         tokio::select! {

@@ -19,3 +19,25 @@ fn smoke() {
     let value = serde_json::to_value(&block).unwrap();
     assert_eq!(serde_json::from_value::<ContentBlock>(value).unwrap(), block);
 }
+
+#[test]
+fn the_first_special_byte_is_found_wherever_it_is() {
+    for length in [0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 96, 127, 128, 129, 160, 200, 300] {
+        let plain = vec![b'a'; length];
+        assert_eq!(super::read::special_byte(&plain), length);
+        for at in 0..length {
+            for special in [b'"', b'\\', 0, 0x1f] {
+                let mut bytes = plain.clone();
+                bytes[at] = special;
+                // What comes after the first does not matter, and neither do bytes that only look like it.
+                if let Some(next) = bytes.get_mut(at + 3) {
+                    *next = b'"';
+                }
+                if let Some(before) = at.checked_sub(1) {
+                    bytes[before] = [0x20, 0x7f, 0x80, 0xff, b'!', b'#', b'[', b']'][at % 8];
+                }
+                assert_eq!(super::read::special_byte(&bytes), at, "{special} at {at} of {length}");
+            }
+        }
+    }
+}
