@@ -57,7 +57,8 @@ fn replace_after(line: &str, before: &str, name: &str, is_part: fn(char) -> bool
         let start = at + before.len();
         let end = rest[start..].find(|c| !is_part(c)).map_or(rest.len(), |length| start + length);
         done.push_str(&rest[..start]);
-        done.push_str(name);
+        // An empty id is no id, but part of another word.
+        done.push_str(if end > start { name } else { "" });
         rest = &rest[end..];
     }
     done + rest
