@@ -142,15 +142,17 @@ async fn open_fifo(path: &Path) {
 async fn a_character_that_is_not_complete_is_held_back() {
     let terminals = Terminals::new(Limits::default());
     let dir = tempfile::tempdir().unwrap();
-    let go = dir.path().join("go");
-    assert!(std::process::Command::new("mkfifo").arg(&go).status().unwrap().success());
-    let line = format!("printf 'a\\342\\202'; read x < {0}; printf '\\254b\\377'; read x < {0}", go.display());
+    // One for each step: the shell's second opening must not meet our first.
+    let [go, end] = ["go", "end"].map(|name| dir.path().join(name));
+    assert!(std::process::Command::new("mkfifo").args([&go, &end]).status().unwrap().success());
+    let (first, second) = (go.display(), end.display());
+    let line = format!("printf 'a\\342\\202'; read x < {first}; printf '\\254b\\377'; read x < {second}");
     let id = create(&terminals, &request(&line));
     let mut view = terminals.view(&"s".into(), &id).unwrap();
     assert_eq!(wait_for_text(&mut view, |text| !text.is_empty()).await, "a");
     open_fifo(&go).await;
     assert_eq!(wait_for_text(&mut view, |text| text.len() > 1).await, "a€b\u{fffd}");
-    open_fifo(&go).await;
+    open_fifo(&end).await;
     wait(&terminals, &id).await;
 }
 
