@@ -102,16 +102,28 @@ fn the_result_says_everything() {
     assert!(result["session_id"].is_string() && result["run"].is_string());
 }
 
+/// That an object has the fields that the schema wants, and none that it does not know.
+fn check_object(fields: &serde_json::Map<String, Value>, object: &Value, schema: &Value) {
+    let object = match object["$ref"].as_str() {
+        Some(name) => &schema["$defs"][name.trim_start_matches("#/$defs/")],
+        None => object,
+    };
+    for required in object["required"].as_array().into_iter().flatten() {
+        assert!(fields.contains_key(required.as_str().unwrap()), "no {required} in {fields:?}");
+    }
+    for (name, value) in fields {
+        let known = &object["properties"][name];
+        assert!(!known.is_null(), "{name} is not in the schema: {fields:?}");
+        if let (Value::Object(inner), Some(_)) = (value, known["$ref"].as_str()) {
+            check_object(inner, known, schema);
+        }
+    }
+}
+
 #[test]
 fn every_line_of_a_stream_fits_the_published_schema() {
     let home = home();
     let schema: Value = serde_json::from_str(&home.run(&["schema", "events"]).out).unwrap();
-    let kinds: Vec<String> = schema["oneOf"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|kind| kind["properties"]["type"]["const"].as_str().unwrap().to_owned())
-        .collect();
     let steps = "think hm; say one; plan; tool read it; notice look; usage; read /nowhere; ask make";
     let ran = run(prompt(&home, &["--protocol", "1", "-o", "stream-json", steps], &[]));
     let lines = ran.json();
@@ -119,8 +131,13 @@ fn every_line_of_a_stream_fits_the_published_schema() {
     assert_eq!(lines[0]["schema"], 1);
     assert_eq!(lines.last().unwrap()["type"], "result");
     for line in &lines {
-        assert!(kinds.iter().any(|kind| line["type"] == kind.as_str()), "{line}");
         assert!(line["ms"].is_u64(), "{line}");
+        let mut fields = line.as_object().unwrap().clone();
+        let kind = fields.remove("type").unwrap();
+        fields.remove("ms");
+        let kinds = schema["oneOf"].as_array().unwrap();
+        let found = kinds.iter().find(|found| found["properties"]["type"]["const"] == kind).unwrap();
+        check_object(&fields, found, &schema);
     }
     for kind in ["agent", "session", "user", "thought", "text", "plan", "tool", "notice", "usage", "permission"] {
         assert!(lines.iter().any(|line| line["type"] == kind), "no {kind} in {}", ran.out);

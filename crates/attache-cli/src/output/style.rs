@@ -9,6 +9,8 @@ pub(crate) struct Screen {
     pub(crate) out: bool,
     /// Stderr is a terminal.
     pub(crate) err: bool,
+    /// It understands more than text.
+    pub(crate) moves: bool,
     /// Colours are wanted on stderr.
     pub(crate) colour: bool,
 }
@@ -18,7 +20,7 @@ impl Screen {
         let err = std::io::stderr().is_terminal();
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Screen { out: std::io::stdout().is_terminal(), err, colour: err && !unwanted && !dumb }
+        Screen { out: std::io::stdout().is_terminal(), err, moves: err && !dumb, colour: err && !unwanted && !dumb }
     }
 
     pub(crate) fn paint(self, paint: Paint, text: &str) -> String {

@@ -284,7 +284,7 @@ impl TextPrinter {
 
     /// A sign that somebody works. On a screen it stands behind the text until the next thing comes.
     pub(crate) fn idle(&mut self, idle: Duration) -> Vec<Ink> {
-        if !self.screen.err {
+        if !self.screen.moves {
             if idle < self.last_logged {
                 self.last_logged = Duration::ZERO;
             }
@@ -358,4 +358,32 @@ fn show_change(change: &Change, screen: Screen) -> String {
         text += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {} more", lines.len() - SHOWN_LINES)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printer(moves: bool) -> TextPrinter {
+        TextPrinter::new(Screen { out: moves, err: moves, moves, colour: false })
+    }
+
+    #[test]
+    fn a_screen_shows_that_somebody_works_and_takes_it_back() {
+        let mut printer = printer(true);
+        assert_eq!(printer.idle(Duration::from_millis(900)), []);
+        assert_eq!(printer.idle(Duration::from_secs(3)), [Ink::err("\x1b7\x1b[K … 3 s\x1b8")]);
+        let text = Event::Text(crate::event::Text { text: "hello".into(), message_id: None });
+        assert_eq!(printer.event(&text, ""), [Ink::err("\x1b[K"), Ink::out("hello")]);
+        assert_eq!(printer.clear(), []);
+    }
+
+    #[test]
+    fn a_log_is_told_now_and_then_in_plain_text() {
+        let mut printer = printer(false);
+        let told = |printer: &mut TextPrinter, seconds| !printer.idle(Duration::from_secs(seconds)).is_empty();
+        assert_eq!([5, 29, 30, 31, 59, 60].map(|at| told(&mut printer, at)), [false, false, true, false, false, true]);
+        // The agent has spoken meanwhile.
+        assert_eq!([1, 29, 30].map(|at| told(&mut printer, at)), [false, false, true]);
+    }
 }

@@ -162,6 +162,10 @@ const RUNNERS: &[(&str, Runs)] = &[
     ("zsh", Runs::Script),
 ];
 
+/// Arguments of `tar`, by whatever name it goes.
+const TAR: &[&str] =
+    &["--checkpoint-action", "--to-command", "-I", "--use-compress-program", "-F", "--info-script", "--rsh-command"];
+
 /// Arguments that make a program run another, or write where it should only read, after the words that the rule names.
 /// A long option is also meant by its beginnings and with a value; a short one also with its value glued to it.
 const FLAGS: &[(&str, &[&str])] = &[
@@ -202,18 +206,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ),
     ("go", &["-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-overlay", "--overlay", "-C"]),
     ("gradle", &["-I", "--init-script", "-c", "--settings-file"]),
-    (
-        "gtar",
-        &[
-            "--checkpoint-action",
-            "--to-command",
-            "-I",
-            "--use-compress-program",
-            "-F",
-            "--info-script",
-            "--rsh-command",
-        ],
-    ),
+    ("gtar", TAR),
     ("jq", &["-L", "--from-file", "-f"]),
     ("journalctl", &["--vacuum-size", "--vacuum-time", "--rotate"]),
     ("kubectl", &["exec", "run", "--kubeconfig"]),
@@ -245,18 +238,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("rg", &["--pre", "--hostname-bin", "--search-zip", "-z"]),
     ("rsync", &["-e", "--rsh", "--rsync-path", "--daemon"]),
     ("sort", &["-o", "--output", "--compress-program", "-T", "--temporary-directory"]),
-    (
-        "tar",
-        &[
-            "--checkpoint-action",
-            "--to-command",
-            "-I",
-            "--use-compress-program",
-            "-F",
-            "--info-script",
-            "--rsh-command",
-        ],
-    ),
+    ("tar", TAR),
     ("tcpdump", &["-z", "--postrotate-command", "-w"]),
     ("test", &["-v"]),
     ("[", &["-v"]),
