@@ -1,6 +1,7 @@
 //! `attache run`: one prompt, from the greeting to the exit code.
 
 mod ask;
+mod files;
 mod mcp;
 mod prompt;
 mod record;

@@ -12,15 +12,16 @@ use attache::model::{
     SessionUpdate, ToolCallContent, ToolCallId, WriteTextFileRequest,
 };
 use attache::{Client, Event, SessionView};
-use attache_host::files::{FileError, Files};
+use attache_host::files::Files;
 use attache_host::permission::{
     self, Action, Decision, Engine, Places, Policy, Question, Scope, Session, Subject, Verdict,
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::ask::{self, Reply};
+use super::files::{self, Elsewhere};
 use crate::agents::AgentSpec;
 use crate::cli::{Permissions, Run};
 use crate::event::{self, Answer, FileOperation, Level};
@@ -71,12 +72,6 @@ enum What {
     Read(Pending<ReadTextFileRequest>, Option<Elsewhere>),
     Write(Pending<WriteTextFileRequest>, Option<Elsewhere>),
     Run(Pending<CreateTerminalRequest>),
-}
-
-/// Where a file really is, when that is not plainly beneath a directory of the session.
-struct Elsewhere {
-    path: PathBuf,
-    is_hard_link: bool,
 }
 
 /// What came of something that took its time.
@@ -308,7 +303,7 @@ impl Services {
         let files = self.files.clone();
         let asking = self.tasks.spawn(async move {
             if let What::Write(call, _) = &asked.what {
-                asked.subject.diffs = vec![before_and_after(files, call).await];
+                asked.subject.diffs = vec![files::before_and_after(files, call).await];
             }
             let question = Question::new(&asked.subject, &asked.decision);
             let reply = ask::ask(&tty, &question).await.unwrap_or(Reply::Deny);
@@ -335,10 +330,32 @@ impl Services {
                 }
             },
             What::Read(call, elsewhere) => {
-                self.tasks.spawn(read(self.files.clone(), call, elsewhere));
+                let files = self.files.clone();
+                self.tasks.spawn(async move {
+                    let path = call.path.clone();
+                    let work = move |request: &ReadTextFileRequest, allowed: Option<&Path>| match allowed {
+                        Some(allowed) => files.read_outside(request, allowed),
+                        None => files.read(request),
+                    };
+                    match files::touch(FileOperation::Read, path, call, elsewhere, work).await {
+                        Ok(event) => Finished::Events(vec![event]),
+                        Err((call, elsewhere)) => Finished::Elsewhere(Box::new(What::Read(call, Some(elsewhere)))),
+                    }
+                });
             }
             What::Write(call, elsewhere) => {
-                self.tasks.spawn(write(self.files.clone(), call, elsewhere));
+                let files = self.files.clone();
+                self.tasks.spawn(async move {
+                    let path = call.path.clone();
+                    let work = move |request: &WriteTextFileRequest, allowed: Option<&Path>| match allowed {
+                        Some(allowed) => files.write_outside(request, allowed),
+                        None => files.write(request),
+                    };
+                    match files::touch(FileOperation::Write, path, call, elsewhere, work).await {
+                        Ok(event) => Finished::Events(vec![event]),
+                        Err((call, elsewhere)) => Finished::Elsewhere(Box::new(What::Write(call, Some(elsewhere)))),
+                    }
+                });
             }
             What::Run(call) => events.extend(self.run(call)),
         }
@@ -533,63 +550,4 @@ fn permission_event(asked: &Asked, answer: Answer) -> event::Event {
         _ => None,
     };
     event::Event::Permission(event::Permission { what, answer, reason: asked.decision.reason.clone(), tool })
-}
-
-/// The file before and after a write, for the question.
-async fn before_and_after(files: Files, call: &WriteTextFileRequest) -> Diff {
-    let request = ReadTextFileRequest::new(call.session_id.clone(), call.path.as_str());
-    let old = tokio::task::spawn_blocking(move || files.read(&request)).await;
-    let old = old.ok().and_then(Result::ok).map(|response| response.content);
-    Diff::text(call.path.as_str(), old, call.content.as_str())
-}
-
-async fn read(files: Files, call: Pending<ReadTextFileRequest>, elsewhere: Option<Elsewhere>) -> Finished {
-    let request = call.request().clone();
-    let done = tokio::task::spawn_blocking(move || match &elsewhere {
-        Some(elsewhere) => files.read_outside(&request, &elsewhere.path),
-        None => files.read(&request),
-    });
-    match found(done.await) {
-        Ok(result) => {
-            let event = file_event(FileOperation::Read, &call.path, &result);
-            let _ = call.reply(result.map_err(|error| error.to_peer())).await;
-            Finished::Events(vec![event])
-        }
-        Err(elsewhere) => Finished::Elsewhere(Box::new(What::Read(call, Some(elsewhere)))),
-    }
-}
-
-async fn write(files: Files, call: Pending<WriteTextFileRequest>, elsewhere: Option<Elsewhere>) -> Finished {
-    let request = call.request().clone();
-    let done = tokio::task::spawn_blocking(move || match &elsewhere {
-        Some(elsewhere) => files.write_outside(&request, &elsewhere.path),
-        None => files.write(&request),
-    });
-    match found(done.await) {
-        Ok(result) => {
-            let event = file_event(FileOperation::Write, &call.path, &result);
-            let _ = call.reply(result.map_err(|error| error.to_peer())).await;
-            Finished::Events(vec![event])
-        }
-        Err(elsewhere) => Finished::Elsewhere(Box::new(What::Write(call, Some(elsewhere)))),
-    }
-}
-
-/// What came of touching a file, or where it really is.
-fn found<T>(done: Result<Result<T, FileError>, JoinError>) -> Result<Result<T, FileError>, Elsewhere> {
-    match done {
-        Ok(Err(FileError::Outside { path })) => Err(Elsewhere { path, is_hard_link: false }),
-        Ok(Err(FileError::HardLink { path })) => Err(Elsewhere { path, is_hard_link: true }),
-        Ok(done) => Ok(done),
-        // It did not come to an end, because we are coming to ours.
-        Err(_) => {
-            let source = std::io::ErrorKind::Interrupted.into();
-            Ok(Err(FileError::Io { path: PathBuf::new(), source }))
-        }
-    }
-}
-
-fn file_event<T>(operation: FileOperation, path: &str, result: &Result<T, FileError>) -> event::Event {
-    let error = result.as_ref().err().map(ToString::to_string);
-    event::Event::File(event::File { operation, path: path.into(), error })
 }
