@@ -1,0 +1,277 @@
+//! What the agent wants from a language model: one small trait, and the words that go both ways.
+
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A model that can be asked. Cheap to keep, and asked by several sessions at once.
+pub trait Model: Send + Sync + 'static {
+    /// What is known of it.
+    fn info(&self) -> &ModelInfo;
+
+    /// Asks it. What it answers comes piece by piece; the last piece is [`Piece::End`] or an error. Whoever drops the
+    /// stream drops the request.
+    fn ask(&self, request: Request) -> Reply;
+}
+
+/// What a model answers, as it comes.
+pub type Reply = BoxStream<'static, Result<Piece, ModelError>>;
+
+/// What is known of a model before it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// Who serves it: `openai`, `anthropic`, `gemini`, `ollama`, …, `offline`.
+    pub provider: String,
+    /// Its name there.
+    pub name: String,
+    /// How many tokens it can take in at once.
+    pub context: u64,
+    /// Whether it sees images.
+    pub images: bool,
+    /// Whether it hears audio.
+    pub audio: bool,
+    /// Whether it can be told how long to think.
+    pub thinks: bool,
+}
+
+impl ModelInfo {
+    /// `provider:name`, as users write it.
+    pub fn id(&self) -> String {
+        format!("{}:{}", self.provider, self.name)
+    }
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    /// What it has to know before all else.
+    pub system: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    pub tools: Vec<ToolSpec>,
+    /// How many tokens it may answer with.
+    pub max_tokens: Option<u32>,
+    /// How long it should think.
+    pub thought: Thought,
+}
+
+/// How long a model should think.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thought {
+    /// As long as its maker thinks right.
+    #[default]
+    Default,
+    /// Not at all, or as little as it can.
+    Off,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Long.
+    High,
+}
+
+/// A tool, as the model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Its name: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub schema: Value,
+}
+
+/// One message of the conversation with a model. Kept in the session's log as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// What the person, or the agent on their behalf, says.
+    User {
+        /// Its parts.
+        parts: Vec<Part>,
+    },
+    /// What the model said.
+    Assistant {
+        /// Its text; may be empty.
+        text: String,
+        /// The tools that it called.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<Call>,
+        /// What its provider wants back with this message, such as signatures of thoughts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
+    },
+    /// What came of a tool call. Follows the message with the call; every call has one.
+    Tool {
+        /// The call's id.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// What it brought.
+        parts: Vec<Part>,
+        /// Whether it failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+impl Message {
+    /// A message of the person that is only text.
+    pub fn user(text: impl Into<String>) -> Self {
+        Message::User { parts: vec![Part::Text { text: text.into() }] }
+    }
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image or a piece of audio, by its type.
+    Media {
+        /// Its type, such as `image/png`.
+        mime: String,
+        /// Its bytes, in base64.
+        data: String,
+    },
+}
+
+impl Part {
+    /// A part that is text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Part::Text { text: text.into() }
+    }
+}
+
+/// A call of a tool by a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The model's id for it, unique in the session.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as they came. Not always JSON: models make mistakes, and are told.
+    pub arguments: String,
+}
+
+/// A piece of what a model answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Text for the person.
+    Text(String),
+    /// A thought.
+    Thought(String),
+    /// The model has named a tool; its arguments are still to come.
+    CallStarted {
+        /// The id that [`Piece::Call`] will have.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// The arguments of a started call, as far as they have come: all of them, not only what is new.
+    CallGrew {
+        /// The call's id.
+        id: String,
+        /// The arguments so far.
+        arguments: String,
+    },
+    /// A call is complete. Comes after its [`Piece::CallStarted`], before the end.
+    Call(Call),
+    /// The request failed and is made again. Only before any other piece of the answer.
+    Retrying {
+        /// How long is waited.
+        after: Duration,
+        /// What went wrong, in a sentence for people.
+        reason: String,
+        /// The number of the attempt that comes, from 2.
+        attempt: u32,
+        /// How many attempts there are at most.
+        of: u32,
+    },
+    /// The answer is complete.
+    End(End),
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct End {
+    /// Why.
+    pub reason: EndReason,
+    /// What it took.
+    pub usage: Usage,
+    /// What the provider wants back with the message; see [`Message::Assistant`].
+    pub opaque: Option<Value>,
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EndReason {
+    /// It has said what it wanted, or calls tools.
+    #[default]
+    Done,
+    /// It was cut off at its limit of tokens.
+    MaxTokens,
+    /// It will not answer this.
+    Refusal,
+}
+
+/// What an answer took, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// What went in, from a cache or not.
+    pub input: u64,
+    /// How much of that came from a cache.
+    pub cached: u64,
+    /// What came out, thoughts included.
+    pub output: u64,
+}
+
+/// Why a model gave no answer. Says no more than a person may see: no key, no header, no body of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What sort of failure it is.
+    pub kind: Failure,
+    /// A sentence for people, with a `hint:` line where there is a way out.
+    pub message: String,
+    /// How long the server wants us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl ModelError {
+    /// An error with nothing to wait for.
+    pub fn new(kind: Failure, message: impl Into<String>) -> Self {
+        ModelError { kind, message: message.into(), retry_after: None }
+    }
+}
+
+/// What sort of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The key is missing or wrong.
+    Key,
+    /// Too many requests, or the quota is used up.
+    RateLimit,
+    /// The server has a problem, or cannot be reached, or the stream was cut.
+    Server,
+    /// The conversation is longer than the model takes.
+    TooLong,
+    /// The server does not want this request, and would not want it a second time.
+    Request,
+}
+
+impl Failure {
+    /// Whether it may help to ask again.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Failure::RateLimit | Failure::Server)
+    }
+}

@@ -1,0 +1,1 @@
+//! Sessions on disk: an append-only log each.

@@ -1,0 +1,53 @@
+//! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
+
+use attache::model::{Location, ToolCallContent, ToolKind};
+use attache_host::permission::Action;
+
+use crate::model::Part;
+
+/// A call that has been looked at: what it would do, ready to be shown, asked about and done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared<W> {
+    /// What it is called for people.
+    pub title: String,
+    /// What sort of thing it does.
+    pub kind: ToolKind,
+    /// The files that it works on.
+    pub locations: Vec<Location>,
+    /// What can be shown before it is done: the diff.
+    pub content: Vec<ToolCallContent>,
+    /// All that has to be allowed. Empty when it touches nothing.
+    pub actions: Vec<Action>,
+    /// How to do it.
+    pub work: W,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What the model is told.
+    pub parts: Vec<Part>,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// What people see in place of what was shown so far. `None` leaves that as it is.
+    pub content: Option<Vec<ToolCallContent>>,
+    /// The files that it turned out to work on. `None` leaves them as they are.
+    pub locations: Option<Vec<Location>>,
+}
+
+impl Outcome {
+    /// It worked; the model is told this.
+    pub fn done(text: impl Into<String>) -> Self {
+        Outcome { parts: vec![Part::text(text)], is_error: false, content: None, locations: None }
+    }
+
+    /// It failed; the model is told why.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Outcome { is_error: true, ..Outcome::done(text) }
+    }
+}
+
+/// Why a call cannot be done, in a sentence for the model (and people).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(pub String);
