@@ -1,7 +1,8 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
-use attache::model::{Location, ToolCallContent, ToolKind};
+use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
+use tokio::sync::mpsc;
 
 use crate::model::Part;
 
@@ -51,3 +52,29 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
+
+/// Where a tool shows what it is doing while it works. Nobody may be looking: that changes nothing for the tool.
+#[derive(Debug, Clone)]
+pub struct Live(mpsc::Sender<Shown>);
+
+/// Something that a tool shows while it works.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shown {
+    /// What the call has to show now, in place of what it had.
+    Content(Vec<ToolCallContent>),
+    /// An update beside the call itself: a terminal and its output.
+    Update(SessionUpdate),
+}
+
+impl Live {
+    /// A line from a tool to whoever shows it. A slow viewer slows the tool.
+    pub fn channel() -> (Live, mpsc::Receiver<Shown>) {
+        let (sender, receiver) = mpsc::channel(16);
+        (Live(sender), receiver)
+    }
+
+    /// Shows something.
+    pub async fn show(&self, shown: Shown) {
+        let _ = self.0.send(shown).await;
+    }
+}
