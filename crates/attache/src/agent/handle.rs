@@ -237,11 +237,18 @@ impl std::fmt::Debug for SessionHandle {
 pub struct Turn {
     handle: SessionHandle,
     cancelled: Arc<Flag>,
+    prompt_id: Option<MessageId>,
 }
 
 impl Turn {
-    pub(super) fn new(handle: SessionHandle, cancelled: Arc<Flag>) -> Self {
-        Turn { handle, cancelled }
+    pub(super) fn new(handle: SessionHandle, cancelled: Arc<Flag>, prompt_id: Option<MessageId>) -> Self {
+        Turn { handle, cancelled, prompt_id }
+    }
+
+    /// The id of the message that the prompt is, where the version has one: whoever replays the session later should
+    /// give the message the same id.
+    pub fn prompt_id(&self) -> Option<&MessageId> {
+        self.prompt_id.as_ref()
     }
 
     /// Whether the client has cancelled the turn.

@@ -318,10 +318,13 @@ impl AgentRouter {
         };
         port.peer.set_dialect(dialect);
         port.tolerated(Method::Initialize, reader.tolerated());
+        // A login in a terminal is only for clients that can show one.
+        let has_terminal = request.capabilities.auth.terminal.is_some();
+        let is_for_client = |method: &&AuthMethod| has_terminal || !matches!(method, AuthMethod::Terminal(_));
         let response = InitializeResponse {
             info: Some(self.features.info.clone()),
             capabilities: self.features.capabilities.clone(),
-            auth_methods: self.features.auth_methods.clone(),
+            auth_methods: self.features.auth_methods.iter().filter(is_for_client).cloned().collect(),
             ..InitializeResponse::new(dialect.version())
         };
         port.answer(call, &response);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::model::{
-    CloseSessionResponse, ConfigOption, ErrorObject, MessageUpdate, Patch, PromptRequest, PromptResponse, SessionId,
-    SessionUpdate, SetConfigOptionResponse, SetModeResponse, StateUpdate,
+    CloseSessionResponse, ConfigOption, ErrorObject, MessageId, MessageUpdate, Patch, PromptRequest, PromptResponse,
+    SessionId, SessionUpdate, SetConfigOptionResponse, SetModeResponse, StateUpdate,
 };
 use attache_proto::rpc::Call;
 
@@ -104,11 +104,12 @@ async fn run_turn<S: Session>(
         return;
     }
     let answer = TurnAnswer { handle: handle.clone(), call, dialect, is_open: true };
+    let mut prompt_id = None;
     if dialect == Dialect::V2 {
-        answer.accept(&request).await;
+        prompt_id = Some(answer.accept(&request).await);
     }
     let prompt = Prompt { blocks: request.prompt };
-    let turn = Turn::new(handle.clone(), cancelled.clone());
+    let turn = Turn::new(handle.clone(), cancelled.clone(), prompt_id);
     let result = {
         let work = pin!(session.prompt(turn, prompt));
         let work = pin!(catch_panic(work));
@@ -166,11 +167,11 @@ struct TurnAnswer {
 }
 
 impl TurnAnswer {
-    /// Says that the prompt has been taken in, as version 2 wants it: answer, echo, state.
-    async fn accept(&self, request: &PromptRequest) {
+    /// Says that the prompt has been taken in, as version 2 wants it: answer, echo, state. Tells its id.
+    async fn accept(&self, request: &PromptRequest) -> MessageId {
         let id = self.handle.next_message_id();
         let answer = PromptResponse::inserted(id.clone());
-        let echo = MessageUpdate { content: Patch::Set(request.prompt.clone()), ..MessageUpdate::new(id) };
+        let echo = MessageUpdate { content: Patch::Set(request.prompt.clone()), ..MessageUpdate::new(id.clone()) };
         let _ = self
             .handle
             .link()
@@ -180,6 +181,7 @@ impl TurnAnswer {
                 self.handle.write_update(port, &SessionUpdate::State(StateUpdate::running()));
             })
             .await;
+        id
     }
 
     async fn end(mut self, result: Result<Stop, Error>) {
