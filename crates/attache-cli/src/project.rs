@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use attache::model::McpServer;
+use attache_host::mcp;
 use attache_host::trust::{self, Contents, FOLDER, Status};
 
 use crate::agents::config::Config;
@@ -14,7 +15,7 @@ use crate::exit::{Code, Failure};
 use crate::visible::visible;
 use crate::{connect, paths};
 
-/// The project that a run works in: the directory, or the one above it that holds `.attache`, up to the repository's.
+/// The project that a run works in.
 pub(crate) struct Project {
     pub(crate) root: PathBuf,
     /// What is trusted; nothing otherwise.
@@ -24,7 +25,7 @@ pub(crate) struct Project {
 
 impl Project {
     pub(crate) fn find(cwd: &Path) -> Result<Self, Failure> {
-        let root = root_of(cwd);
+        let root = trust::project_of(cwd);
         let hint = format!("hint: look at it, then type `attache trust {}`", root.display());
         let (contents, notice) = match list()?.check(&root) {
             Ok((Status::Trusted, contents)) => (Some(contents), None),
@@ -66,7 +67,7 @@ impl Project {
     /// Its MCP servers.
     pub(crate) fn mcp_servers(&self) -> Result<Vec<McpServer>, Failure> {
         match self.contents.as_ref().and_then(|contents| contents.file("mcp.json")) {
-            Some(content) => crate::run::parse_mcp(content, &self.path_of("mcp.json")),
+            Some(content) => parse_mcp(content, &self.path_of("mcp.json")),
             None => Ok(Vec::new()),
         }
     }
@@ -85,16 +86,9 @@ impl Project {
     }
 }
 
-fn root_of(cwd: &Path) -> PathBuf {
-    for directory in cwd.ancestors() {
-        if directory.join(FOLDER).symlink_metadata().is_ok() {
-            return directory.to_owned();
-        }
-        if directory.join(".git").exists() {
-            break;
-        }
-    }
-    cwd.to_owned()
+/// Reads the MCP servers of a file's content.
+pub(crate) fn parse_mcp(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Failure> {
+    mcp::parse(content).map_err(|what| Failure::usage(format!("`{}`: {what}", path.display())))
 }
 
 fn list() -> Result<trust::Trust, Failure> {
@@ -108,12 +102,12 @@ pub(crate) fn trust(args: &Trust) -> Result<(), Failure> {
     if args.revoke {
         // A directory that is gone can be named too.
         let path = args.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-        let directory = connect::directory(Some(&path)).map(|cwd| root_of(&cwd)).unwrap_or(path);
+        let directory = connect::directory(Some(&path)).map(|cwd| trust::project_of(&cwd)).unwrap_or(path);
         list.revoke(&directory).map_err(failed)?;
         eprintln!("`{}` is not trusted", directory.display());
         return Ok(());
     }
-    let directory = root_of(&connect::directory(args.directory.as_deref())?);
+    let directory = trust::project_of(&connect::directory(args.directory.as_deref())?);
     let (status, contents) = list.check(&directory).map_err(failed)?;
     let names =
         || contents.files().iter().map(|(name, _)| format!("  {FOLDER}/{}\n", visible(name))).collect::<String>();

@@ -5,6 +5,7 @@
 
 #[cfg(unix)]
 pub mod files;
+pub mod mcp;
 pub mod permission;
 pub mod sandbox;
 mod store;

@@ -17,6 +17,19 @@ use crate::store;
 /// The folder of a repository that can take effect.
 pub const FOLDER: &str = ".attache";
 
+/// The project that a directory is in: itself, or the one above it that holds [`FOLDER`], up to the repository's.
+pub fn project_of(cwd: &Path) -> PathBuf {
+    for directory in cwd.ancestors() {
+        if directory.join(FOLDER).symlink_metadata().is_ok() {
+            return directory.to_owned();
+        }
+        if directory.join(".git").exists() {
+            break;
+        }
+    }
+    cwd.to_owned()
+}
+
 /// Limits of that folder, far beyond what settings need: someone has to be able to look at all of it.
 const MAX_FILES: usize = 256;
 const MAX_BYTES: u64 = 4 << 20;

@@ -2,13 +2,10 @@
 
 mod ask;
 mod files;
-mod mcp;
 mod prompt;
 mod record;
 mod services;
 mod settings;
-
-pub(crate) use mcp::parse as parse_mcp;
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -28,7 +25,7 @@ use crate::event::{self, Level};
 use crate::exit::{Code, Failure};
 use crate::output::{Printer, Screen};
 use crate::pen::{Messages, Pen, PipeClosed};
-use crate::project::Project;
+use crate::project::{Project, parse_mcp};
 use crate::signals::{Signal, Signals};
 use prompt::Question;
 use record::{End, Record};
@@ -248,7 +245,7 @@ async fn open(
     let mut servers = place.project.mcp_servers()?;
     for path in &args.mcp_config {
         let content = std::fs::read(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
-        servers.extend(mcp::parse(&content, path)?);
+        servers.extend(parse_mcp(&content, path)?);
     }
     let mut opening = Opening::new(spec, cwd, args.start.protocol);
     opening.sandbox = place.sandbox.clone();

@@ -1,12 +1,9 @@
-//! MCP servers for a session, from the file that other clients use too: `{"mcpServers": {"name": {…}}}`.
+//! MCP servers of a file, in the form that other programs use too: `{"mcpServers": {"name": {…}}}`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use attache::model::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
 use serde::Deserialize;
-
-use crate::exit::Failure;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,16 +26,21 @@ struct Server {
     headers: BTreeMap<String, String>,
 }
 
-/// Reads the servers of a file's content. Errors do not repeat the content: it may hold keys.
-pub(crate) fn parse(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Failure> {
-    let wrong = |what: String| Failure::usage(format!("`{}`: {what}", path.display()));
+/// Reads the servers of a file's content. An error is a sentence that does not repeat the content: it may hold keys.
+///
+/// ```
+/// let servers = attache_host::mcp::parse(br#"{"mcpServers": {"time": {"command": "mcp-server-time"}}}"#)?;
+/// assert_eq!(servers.len(), 1);
+/// # Ok::<(), String>(())
+/// ```
+pub fn parse(content: &[u8]) -> Result<Vec<McpServer>, String> {
     let file: File = serde_json::from_slice(content).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        wrong(format!(
+        format!(
             "no list of MCP servers ({place})\nhint: it looks like {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}"
-        ))
+        )
     })?;
-    file.mcp_servers.into_iter().map(|(name, server)| server.into_model(&name).map_err(wrong)).collect()
+    file.mcp_servers.into_iter().map(|(name, server)| server.into_model(&name)).collect()
 }
 
 impl Server {
