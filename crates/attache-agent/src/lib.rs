@@ -1,5 +1,56 @@
 //! A coding agent of the Agent Client Protocol: turn loop, models, tools, MCP and session store.
+//!
+//! It works in a person's project through tools, asks before what no rule allows, and keeps its sessions. Any client can
+//! start it; the command `attache agent` is no more than this:
+//!
+//! ```no_run
+//! use attache_agent::{CodingAgent, Config};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::load("/home/me/.config/attache", "/home/me/.local/state/attache")?;
+//! CodingAgent::new(config).await?.server().stdio().await?;
+//! # Ok(())
+//! # }
+//! ```
 
+mod agent;
+mod config;
+mod context;
+mod cut;
+mod gate;
+mod keys;
+mod mcp;
 pub mod model;
+mod models;
+mod project;
+mod replay;
+mod session;
+mod settings;
+mod slash;
+mod stage;
 pub mod store;
-pub mod tools;
+mod toolbox;
+mod tools;
+mod turn;
+mod workspace;
+
+pub use agent::{CodingAgent, StartError};
+pub use config::{Config, ConfigError, ModelFacts};
+pub use keys::{KeyError, Keys};
+pub use models::Models;
+pub use session::CodingSession;
+pub use settings::{Confinement, Mode};
+pub use turn::Limits;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A lock that a panic elsewhere does not spoil.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A word that no other process has had, for ids. No secret.
+fn random_word() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}

@@ -1,5 +1,9 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
+mod own;
+
+pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
+
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
 use tokio::sync::mpsc;
@@ -21,6 +25,20 @@ pub struct Prepared<W> {
     pub actions: Vec<Action>,
     /// How to do it.
     pub work: W,
+}
+
+impl<W> Prepared<W> {
+    /// The same call, with its work as something else.
+    pub(crate) fn map<V>(self, change: impl FnOnce(W) -> V) -> Prepared<V> {
+        Prepared {
+            title: self.title,
+            kind: self.kind,
+            locations: self.locations,
+            content: self.content,
+            actions: self.actions,
+            work: change(self.work),
+        }
+    }
 }
 
 /// What came of a call.
@@ -76,5 +94,15 @@ impl Live {
     /// Shows something.
     pub async fn show(&self, shown: Shown) {
         let _ = self.0.send(shown).await;
+    }
+}
+
+/// The first line of a text, made short.
+pub(crate) fn first_line(text: &str, most: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim_end();
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if text.trim().lines().nth(1).is_some() => format!("{line} …"),
+        None => line.into(),
     }
 }

@@ -1,0 +1,333 @@
+//! The agent: opens sessions, takes them up again, lists and deletes them, and logs in and out.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use attache::Error;
+use attache::agent::{
+    Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle,
+};
+use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
+use attache::model::{
+    AuthMethod, AuthMethodId, Capability, ErrorObject, Implementation, ListSessionsRequest, ListSessionsResponse,
+    McpServer, NoticeSeverity, SessionId, SessionInfo,
+};
+use attache_host::permission::{Places, Session as Asker};
+
+use crate::config::Config;
+use crate::context::Place;
+use crate::cut::Spill;
+use crate::gate::Gate;
+use crate::mcp::Servers;
+use crate::model::ModelError;
+use crate::models::Models;
+use crate::project::{Project, Watched};
+use crate::replay::{self, Past};
+use crate::session::CodingSession;
+use crate::lock;
+use crate::settings::{Settings, Values};
+use crate::stage::Stage;
+use crate::store::{self, Entry, Log, Query, Store, StoreError};
+use crate::tools::commands::Commands;
+use crate::tools::fetch::Fetch;
+use crate::toolbox::Toolbox;
+use crate::turn::{Desk, Talk};
+use crate::workspace::Workspace;
+
+/// The coding agent.
+pub struct CodingAgent {
+    config: Config,
+    models: Arc<Models>,
+    store: Store,
+    /// The sessions that are open here.
+    open: Arc<Mutex<HashMap<SessionId, Stage>>>,
+}
+
+/// How many sessions a page of the list has.
+const PAGE: usize = 50;
+
+/// Why the agent cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The model cannot be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Sessions cannot be kept.
+    #[error("sessions cannot be kept: {0}")]
+    Store(#[from] StoreError),
+}
+
+impl CodingAgent {
+    /// An agent that is set up like this. Looks for a model if none was named.
+    pub async fn new(config: Config) -> Result<Self, StartError> {
+        let models = Arc::new(Models::find(&config).await?);
+        let store = Store::open(config.sessions_dir())?;
+        Ok(CodingAgent { config, models, store, open: Arc::default() })
+    }
+
+    /// Prepares to serve it, with all that it offers.
+    pub fn server(self) -> Server<Self> {
+        let info = self.models.first_info();
+        let can_log_in = self.models.can_log_in();
+        let server = attache::serve(self)
+            .restores()
+            .lists()
+            .deletes()
+            .forks()
+            .handles(async |agent: Arc<Self>, request: SetTitleRequest| agent.set_title(request).await)
+            .sessions(|session| {
+                session.additional_directories = Some(Capability::new());
+                session.prompt.embedded_context = Some(Capability::new());
+                session.prompt.image = info.images.then(Capability::new);
+                session.prompt.audio = info.audio.then(Capability::new);
+                session.mcp.http = Some(Capability::new());
+                session.mcp.sse = Some(Capability::new());
+            });
+        if can_log_in { server.authenticates() } else { server }
+    }
+
+    /// Opens a session on its log.
+    async fn build(
+        &self,
+        request: OpenRequest,
+        handle: SessionHandle,
+        log: Log,
+        past: Past,
+    ) -> Result<Opened<CodingSession>, Error> {
+        let cwd = PathBuf::from(&request.cwd);
+        let directories: Vec<PathBuf> = request.directories.iter().map(PathBuf::from).collect();
+        let project = Project::of(&cwd, &self.config.state_dir);
+        let (contents, notice) = project.contents();
+        let stage = Stage::new(handle.clone(), log);
+        for repair in &past.repairs {
+            stage.keep(repair)?;
+        }
+        let settings = self.settings();
+        for (option, value) in &past.settings {
+            // What cannot be had any more stays as it is by default.
+            let _ = settings.set_word(option, value);
+        }
+        let id = handle.id().clone();
+        let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
+        let spill_dir = self.config.spill_dir(id.as_str());
+        let workspace = Workspace::open(&cwd, &directories, Some(handle.clone())).map_err(wrong_directory)?;
+        let commands = Commands::new(cwd.clone(), roots.clone(), Some(handle.clone()));
+        commands.confine(settings.now().sandbox);
+        let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());
+        servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
+        servers.extend(request.mcp_servers);
+        notices.extend(notice);
+        let places = Places {
+            config_dir: self.config.config_dir.clone(),
+            state_dir: self.config.state_dir.clone(),
+            project: Some(project.root.clone()),
+        };
+        let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
+        let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
+        let desk = Desk {
+            stage: stage.clone(),
+            settings,
+            tools: Toolbox { workspace, commands, servers: Servers::start(servers, &roots), fetch: Fetch::new() },
+            gate: Gate::new(places, asker, rules),
+            models: self.models.clone(),
+            spill: Spill::new(spill_dir),
+            place: Place { cwd, directories, config_dir: self.config.config_dir.clone() },
+            limits: self.config.limits.clone(),
+        };
+        notices.extend(desk.gate.problems());
+        let watched = Watched::start(self.config.commands_dir(), project, handle);
+        let (options, available) = (desk.settings.options(), watched.now().available());
+        lock(&self.open).insert(id.clone(), stage.clone());
+        let open = self.open.clone();
+        let mut talk = Talk { messages: past.messages, ..Talk::default() };
+        talk.used = talk.estimate();
+        let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, move || {
+            lock(&open).remove(&id);
+        });
+        Ok(Opened { session, options, commands: available })
+    }
+
+    fn settings(&self) -> Settings {
+        let values = Values {
+            mode: self.config.mode,
+            model: self.models.first().into(),
+            thought: self.config.thought,
+            sandbox: self.config.sandbox,
+        };
+        Settings::new(values, self.models.choices(), self.models.first_info().thinks)
+    }
+
+    /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
+    fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> (Vec<McpServer>, Vec<String>) {
+        let mut notices = Vec::new();
+        let mut read = |content: &[u8], whose: &str| {
+            attache_host::mcp::parse(content).unwrap_or_else(|what| {
+                notices.push(format!("`mcp.json` of {whose}: {what}"));
+                Vec::new()
+            })
+        };
+        let own = std::fs::read(self.config.config_dir.join("mcp.json")).map(|content| read(&content, "your settings"));
+        let mut servers = own.unwrap_or_default();
+        if let Some(content) = contents.and_then(|contents| contents.file("mcp.json")) {
+            for server in read(content, "the project") {
+                if !servers.iter().any(|known| name_of(known) == name_of(&server)) {
+                    servers.push(server);
+                }
+            }
+        }
+        (servers, notices)
+    }
+
+    /// Nothing is opened before the key is there that was asked for, in a directory that is not there, or by a
+    /// relative path.
+    fn check(&self, request: &OpenRequest) -> Result<(), Error> {
+        self.models.check_key().map_err(|error| {
+            Error::Refused(ErrorObject {
+                message: error.message,
+                ..ErrorObject::auth_required(&self.models.auth_methods())
+            })
+        })?;
+        let directories = std::iter::once(&request.cwd).chain(&request.directories);
+        for directory in directories.map(Path::new) {
+            if !directory.is_absolute() {
+                return Err(Error::Refused(ErrorObject::wrong_params("cwd: not an absolute path")));
+            }
+            if !directory.is_dir() {
+                return Err(Error::Refused(ErrorObject::wrong_params("cwd: there is no such directory")));
+            }
+        }
+        Ok(())
+    }
+
+    async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
+        let title = crate::tools::first_line(&request.title, 200);
+        let open = lock(&self.open).get(&request.session_id).cloned();
+        match open {
+            Some(stage) => stage.title(&title).await?,
+            None => {
+                let (mut log, _) = self.store.open_log(request.session_id.as_str()).map_err(store_error)?;
+                let entry = Entry::Title { title: title.clone() };
+                log.append(&entry).and_then(|()| log.sync()).map_err(store_error)?;
+            }
+        }
+        Ok(SetTitleResponse::new(title))
+    }
+}
+
+impl Agent for CodingAgent {
+    type Session = CodingSession;
+
+    fn info(&self) -> Implementation {
+        Implementation { title: Some("Attaché".into()), ..Implementation::new("attache", env!("CARGO_PKG_VERSION")) }
+    }
+
+    async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, Error> {
+        self.check(&request)?;
+        let log = self.store.create(handle.id().as_str(), opened(&request)).map_err(store_error)?;
+        self.build(request, handle, log, Past::default()).await
+    }
+}
+
+impl Restore for CodingAgent {
+    async fn restore(
+        &self,
+        session: SessionId,
+        request: OpenRequest,
+        replay: bool,
+        handle: SessionHandle,
+    ) -> Result<Opened<CodingSession>, Error> {
+        self.check(&request)?;
+        let (log, mut entries) = self.store.open_log(session.as_str()).map_err(store_error)?;
+        let past = Past::read(&entries);
+        if replay {
+            entries.extend(past.repairs.iter().cloned());
+            replay::tell(&handle, &entries).await?;
+        }
+        self.build(request, handle, log, past).await
+    }
+}
+
+impl Fork for CodingAgent {
+    async fn fork(
+        &self,
+        session: SessionId,
+        request: OpenRequest,
+        handle: SessionHandle,
+    ) -> Result<Opened<CodingSession>, Error> {
+        self.check(&request)?;
+        let forked = self.store.fork(session.as_str(), handle.id().as_str(), opened(&request));
+        let (log, entries) = forked.map_err(store_error)?;
+        self.build(request, handle, log, Past::read(&entries)).await
+    }
+}
+
+impl List for CodingAgent {
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+        let query = Query { cwd: request.cwd, cursor: request.cursor, limit: PAGE };
+        let page = self.store.list(&query).map_err(store_error)?;
+        let sessions = page.sessions.into_iter().map(|summary| SessionInfo {
+            additional_directories: summary.directories,
+            title: summary.title,
+            updated_at: Some(summary.updated),
+            ..SessionInfo::new(summary.id, summary.cwd)
+        });
+        Ok(ListSessionsResponse { sessions: sessions.collect(), next_cursor: page.next, ..Default::default() })
+    }
+}
+
+impl Delete for CodingAgent {
+    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+        let open = lock(&self.open).remove(&session);
+        if let Some(stage) = open {
+            stage.leave();
+        }
+        self.store.delete(session.as_str()).map_err(store_error)?;
+        // The store took the id, so it is a plain name.
+        let _ = std::fs::remove_dir_all(self.config.spill_dir(session.as_str()));
+        Ok(())
+    }
+}
+
+impl Authenticate for CodingAgent {
+    fn methods(&self) -> Vec<AuthMethod> {
+        self.models.auth_methods()
+    }
+
+    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
+        self.models.log_in().map_err(|error| {
+            let methods = ErrorObject::auth_required(&self.models.auth_methods());
+            Error::Refused(ErrorObject { message: error.message, ..methods })
+        })
+    }
+
+    async fn logout(&self) -> Result<(), Error> {
+        let logged_out = self.models.log_out();
+        logged_out.map_err(|error| Error::Refused(ErrorObject::internal(error.to_string())))
+    }
+}
+
+fn opened(request: &OpenRequest) -> store::Opened {
+    store::Opened::now(request.cwd.clone(), request.directories.clone())
+}
+
+fn name_of(server: &McpServer) -> Option<&str> {
+    match server {
+        McpServer::Stdio(server) => Some(&server.name),
+        McpServer::Http(server) => Some(&server.name),
+        McpServer::Sse(server) => Some(&server.name),
+        _ => None,
+    }
+}
+
+fn store_error(error: StoreError) -> Error {
+    Error::Refused(match error {
+        StoreError::NoSuchSession => ErrorObject::not_found("Session not found"),
+        StoreError::Busy => ErrorObject::invalid_request("the session is open in another process"),
+        error => ErrorObject::internal(error.to_string()),
+    })
+}
+
+fn wrong_directory(_: attache_host::files::FileError) -> Error {
+    Error::Refused(ErrorObject::wrong_params("cwd: the directory cannot be opened"))
+}

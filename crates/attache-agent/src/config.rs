@@ -1,0 +1,193 @@
+//! How the agent is set up: `agent.toml`, and what the command line says instead.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::model::Thought;
+use crate::settings::{Confinement, Mode, Words};
+use crate::turn::Limits;
+
+/// How the agent is set up.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The user's settings: `agent.toml`, `keys.json`, `mcp.json`, `commands/`, `AGENTS.md`, `permissions.toml`.
+    pub config_dir: PathBuf,
+    /// What is remembered: sessions, rules for projects, trust.
+    pub state_dir: PathBuf,
+    /// The model, as `provider:name`; without one, whatever can be had.
+    pub model: Option<String>,
+    /// Where its provider is, if not where it usually is.
+    pub base_url: Option<String>,
+    /// The mode that sessions begin in.
+    pub mode: Mode,
+    /// How long models think.
+    pub thought: Thought,
+    /// How commands are confined.
+    pub sandbox: Confinement,
+    /// What a turn may take.
+    pub limits: Limits,
+    /// What cannot be told of a model by its name.
+    pub models: BTreeMap<String, ModelFacts>,
+}
+
+/// What cannot be told of a model by its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelFacts {
+    /// How many tokens it takes.
+    pub context: Option<u64>,
+    /// Whether it calls tools by itself; else it is made to by constrained JSON.
+    pub tools: Option<bool>,
+    /// Whether it sees images.
+    pub images: Option<bool>,
+    /// Whether it hears audio.
+    pub audio: Option<bool>,
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("`{}`: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        error: std::io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("`{}`: {what}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What.
+        what: String,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    model: Option<String>,
+    base_url: Option<String>,
+    mode: Option<String>,
+    thought: Option<String>,
+    sandbox: Option<String>,
+    max_turn_requests: Option<u32>,
+    max_tokens: Option<u32>,
+    compact_at_percent: Option<u8>,
+    #[serde(default)]
+    models: BTreeMap<String, ModelFacts>,
+}
+
+impl Config {
+    /// The settings that hold where nothing is written.
+    pub fn new(config_dir: impl Into<PathBuf>, state_dir: impl Into<PathBuf>) -> Self {
+        Config {
+            config_dir: config_dir.into(),
+            state_dir: state_dir.into(),
+            model: None,
+            base_url: None,
+            mode: Mode::default(),
+            thought: Thought::default(),
+            sandbox: Confinement::default(),
+            limits: Limits::default(),
+            models: BTreeMap::new(),
+        }
+    }
+
+    /// The settings of `agent.toml`, if there is one.
+    pub fn load(config_dir: impl Into<PathBuf>, state_dir: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        let mut config = Config::new(config_dir, state_dir);
+        let path = config.config_dir.join("agent.toml");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => config.read(&text).map_err(|what| ConfigError::Wrong { path, what })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(ConfigError::Io { path, error }),
+        }
+        Ok(config)
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), String> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            format!("line {line}: {}", error.message())
+        })?;
+        self.model = file.model;
+        self.base_url = file.base_url;
+        self.mode = word(file.mode, "mode")?;
+        self.thought = word(file.thought, "thought")?;
+        self.sandbox = word(file.sandbox, "sandbox")?;
+        self.models = file.models;
+        let limits = Limits::default();
+        self.limits = Limits {
+            requests: file.max_turn_requests.unwrap_or(limits.requests).max(1),
+            max_tokens: file.max_tokens,
+            compact_at: file.compact_at_percent.unwrap_or(limits.compact_at).clamp(10, 95),
+        };
+        Ok(())
+    }
+
+    /// Where sessions are kept.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.state_dir.join("agent").join("sessions")
+    }
+
+    /// Where the commands of a user are.
+    pub(crate) fn commands_dir(&self) -> PathBuf {
+        self.config_dir.join("commands")
+    }
+
+    /// Where long outputs of a session's tools are kept.
+    pub(crate) fn spill_dir(&self, session: &str) -> PathBuf {
+        self.state_dir.join("agent").join("outputs").join(session)
+    }
+}
+
+fn word<T: Words + Default>(word: Option<String>, name: &str) -> Result<T, String> {
+    let Some(word) = word else { return Ok(T::default()) };
+    T::from_word(&word).ok_or_else(|| {
+        let words: Vec<String> = T::ALL.iter().map(|row| format!("`{}`", row.1)).collect();
+        format!("`{name}` is one of {}", words.join(", "))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let mut config = Config::new("/config", "/state");
+        config.read(text).map(|()| config)
+    }
+
+    #[test]
+    fn every_setting_is_read() {
+        let config = read(
+            "model = 'ollama:qwen3'\nbase_url = 'http://localhost:1'\nmode = 'code'\nthought = 'low'\n\
+             sandbox = 'offline'\nmax_turn_requests = 7\nmax_tokens = 99\ncompact_at_percent = 50\n\
+             [models.'ollama:qwen3']\ncontext = 4096\ntools = false\n",
+        )
+        .unwrap();
+        assert_eq!(config.model.as_deref(), Some("ollama:qwen3"));
+        assert_eq!((config.mode, config.thought, config.sandbox), (Mode::Code, Thought::Low, Confinement::Offline));
+        assert_eq!(config.limits, Limits { requests: 7, max_tokens: Some(99), compact_at: 50 });
+        assert_eq!(config.models["ollama:qwen3"].tools, Some(false));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, named) in [
+            ("mode = 'free'", "`mode` is one of `ask`, `architect`, `code`"),
+            ("modle = 'x'", "line 1"),
+            ("\n\nmodel = 3", "line 3"),
+            ("model = ", "line 1"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+}

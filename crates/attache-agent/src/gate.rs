@@ -1,0 +1,172 @@
+//! The gate before every side effect: rules first, then the mode, then the person. Anything but a clear yes is no.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use attache::agent::{Ask, Decision, Turn};
+use attache::model::{PermissionOption, PermissionOptionKind, ToolCallUpdate, ToolKind};
+use attache::Error;
+use attache_host::permission::{Action, Engine, Places, Rule, Scope, Session, Subject, Verdict};
+
+use crate::settings::Mode;
+
+/// What decides for one session.
+pub(crate) struct Gate {
+    engine: Mutex<Engine>,
+    session: Session,
+    /// One question at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// It may be done.
+    Yes,
+    /// It may not, and why: a sentence for the model.
+    No(String),
+}
+
+impl Gate {
+    pub(crate) fn new(places: Places, session: Session, repository_rules: Option<&[u8]>) -> Self {
+        let mut engine = Engine::open(places, Mode::default().policy());
+        if let Some(rules) = repository_rules {
+            engine.set_repository_rules("permissions.toml", rules);
+        }
+        Gate { engine: Mutex::new(engine), session, asking: tokio::sync::Mutex::default() }
+    }
+
+    /// What is wrong with the files of rules.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.engine().problems().map(ToString::to_string).collect()
+    }
+
+    /// Every rule that is kept for the project or the user.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        self.engine().rules().cloned().collect()
+    }
+
+    /// Takes back a rule that is kept for the project.
+    pub(crate) fn forget(&self, rule: &Rule) -> Result<bool, String> {
+        self.engine().forget_rule(rule).map_err(|error| error.to_string())
+    }
+
+    /// Decides about actions. `call` is what the person is shown if they are asked.
+    pub(crate) async fn pass(
+        &self,
+        turn: &Turn,
+        mode: Mode,
+        actions: &[Action],
+        title: &str,
+        call: ToolCallUpdate,
+    ) -> Result<Pass, Error> {
+        if actions.is_empty() {
+            return Ok(Pass::Yes);
+        }
+        if mode == Mode::Architect && actions.iter().any(changes_something) {
+            return Ok(Pass::No(
+                "refused: the mode `architect` reads and plans, it changes nothing and runs nothing. Call switch_mode \
+                 with your plan when it is ready to be carried out."
+                    .into(),
+            ));
+        }
+        let _one = self.asking.lock().await;
+        let subject = self.subject(actions);
+        let decision = {
+            let mut engine = self.engine();
+            engine.set_policy(mode.policy());
+            engine.reload();
+            engine.decide(&subject)
+        };
+        match decision.verdict {
+            Verdict::Allow => return Ok(Pass::Yes),
+            Verdict::Deny => return Ok(Pass::No(format!("refused: {}", decision.reason))),
+            Verdict::Ask => {}
+        }
+        let pattern = pattern(&decision.suggestion);
+        let ask = Ask::new(title).description(decision.reason.clone()).tool_call(call).options(options(&pattern));
+        match turn.ask(ask).await? {
+            Decision::Allowed(option) => {
+                if option.as_str() == ALLOW_ALWAYS && !decision.suggestion.is_empty() {
+                    return Ok(self.remember(&decision.suggestion));
+                }
+                Ok(Pass::Yes)
+            }
+            Decision::Rejected(option) => {
+                if option.as_str() == REJECT_ALWAYS && !decision.suggestion.is_empty() {
+                    let rules: Vec<Rule> = decision
+                        .suggestion
+                        .iter()
+                        .map(|rule| Rule { verdict: Verdict::Deny, not_args: Vec::new(), ..rule.clone() })
+                        .collect();
+                    self.remember(&rules);
+                }
+                Ok(Pass::No("refused: the person said no. Do not try the same in another way; ask what they want.".into()))
+            }
+            Decision::Cancelled => Ok(Pass::No("refused: nobody answered the question for permission".into())),
+        }
+    }
+
+    /// Asks a plain question about a tool call: yes or no, nothing to remember.
+    pub(crate) async fn confirm(&self, turn: &Turn, title: &str, call: ToolCallUpdate) -> Result<bool, Error> {
+        let _one = self.asking.lock().await;
+        Ok(turn.ask(Ask::new(title).tool_call(call)).await?.is_allowed())
+    }
+
+    /// A yes that cannot be remembered is still a yes for this once.
+    fn remember(&self, rules: &[Rule]) -> Pass {
+        let mut engine = self.engine();
+        if engine.remember(Scope::Project, &self.session, rules).is_err() {
+            let _ = engine.remember(Scope::Session, &self.session, rules);
+        }
+        Pass::Yes
+    }
+
+    fn subject(&self, actions: &[Action]) -> Subject {
+        Subject {
+            session: self.session.clone(),
+            actions: actions.to_vec(),
+            diffs: Vec::new(),
+            title: None,
+            description: None,
+            input: None,
+            texts: Vec::new(),
+            is_served: false,
+        }
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const ALLOW_ALWAYS: &str = "allow_always";
+const REJECT_ALWAYS: &str = "reject_always";
+
+/// What "always" stands for, in words; empty when there is no rule for it.
+fn pattern(suggestion: &[Rule]) -> String {
+    let words: Vec<String> = suggestion.iter().map(|rule| rule.to_string().replacen("allow ", "", 1)).collect();
+    words.join(", ")
+}
+
+fn options(pattern: &str) -> Vec<PermissionOption> {
+    let mut options = vec![PermissionOption::new("allow_once", "Allow once", PermissionOptionKind::AllowOnce)];
+    if !pattern.is_empty() {
+        let name = format!("Always allow {pattern} in this project");
+        options.push(PermissionOption::new(ALLOW_ALWAYS, name, PermissionOptionKind::AllowAlways));
+    }
+    options.push(PermissionOption::new("reject_once", "Reject", PermissionOptionKind::RejectOnce));
+    if !pattern.is_empty() {
+        let name = format!("Never allow {pattern} in this project");
+        options.push(PermissionOption::new(REJECT_ALWAYS, name, PermissionOptionKind::RejectAlways));
+    }
+    options
+}
+
+/// Whether an action is more than looking. Unknown kinds are.
+fn changes_something(action: &Action) -> bool {
+    match action {
+        Action::Files { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
+        Action::Other { kind, .. } => !matches!(kind, ToolKind::Fetch | ToolKind::Think | ToolKind::Read),
+        _ => true,
+    }
+}

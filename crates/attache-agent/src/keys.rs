@@ -1,0 +1,160 @@
+//! Keys of providers: from the environment, or from a file that only its owner can read. Never shown.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use attache::model::Secret;
+
+use crate::model::catalog::Provider;
+
+/// Where keys are kept.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    file: PathBuf,
+}
+
+/// Why a key could not be kept or found. Says nothing of the key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file could not be read or written.
+    #[error("`{}`: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        error: io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("`{}` is no list of keys\nhint: delete it and log in again", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else could read the file.
+    #[error("`{}` can be read by others\nhint: chmod 600 {}", path.display(), path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing that could be a key.
+    #[error("this is no key: it is empty, or has spaces or control characters in it")]
+    NoKey,
+}
+
+impl Keys {
+    /// The keys that are kept beside the user's settings.
+    pub fn new(config_dir: &Path) -> Self {
+        Keys { file: config_dir.join("keys.json") }
+    }
+
+    /// The key of a provider: from its environment variable, else the one that was kept.
+    pub fn find(&self, provider: &Provider) -> Result<Option<Secret>, KeyError> {
+        let variables = provider.key_variables.iter().filter_map(|name| std::env::var(name).ok());
+        match variables.map(|value| value.trim().to_owned()).find(|value| !value.is_empty()) {
+            Some(key) => Ok(Some(Secret::from(key))),
+            None => Ok(self.read()?.remove(provider.name).map(Secret::from)),
+        }
+    }
+
+    /// Keeps a key.
+    pub fn keep(&self, provider: &Provider, key: &str) -> Result<(), KeyError> {
+        let key = key.trim();
+        if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(KeyError::NoKey);
+        }
+        let mut keys = self.read()?;
+        keys.insert(provider.name.into(), key.into());
+        self.write(&keys)
+    }
+
+    /// Forgets a key. Tells whether there was one.
+    pub fn forget(&self, provider: &Provider) -> Result<bool, KeyError> {
+        let mut keys = self.read()?;
+        let had = keys.remove(provider.name).is_some();
+        if had {
+            self.write(&keys)?;
+        }
+        Ok(had)
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, String>, KeyError> {
+        let path = || self.file.clone();
+        let text = match fs::read(&self.file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(error) => return Err(KeyError::Io { path: path(), error }),
+        };
+        let mode = fs::metadata(&self.file).map_err(|error| KeyError::Io { path: path(), error })?;
+        if mode.permissions().mode() & 0o077 != 0 {
+            return Err(KeyError::Open { path: path() });
+        }
+        serde_json::from_slice(&text).map_err(|_| KeyError::Broken { path: path() })
+    }
+
+    /// Replaces the file, all at once.
+    fn write(&self, keys: &BTreeMap<String, String>) -> Result<(), KeyError> {
+        let failed = |error| KeyError::Io { path: self.file.clone(), error };
+        let directory = self.file.parent().unwrap_or(Path::new("/"));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+        let temporary = self.file.with_extension(format!("{}.tmp", std::process::id()));
+        let text = serde_json::to_vec_pretty(keys).map_err(|error| failed(error.into()))?;
+        let write = || {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &self.file)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&temporary))).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use crate::model::catalog::provider;
+
+    #[test]
+    fn a_key_is_kept_for_its_owner_alone_and_forgotten_on_demand() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = Keys::new(&directory.path().join("attache"));
+        let vllm = provider("vllm").unwrap();
+        assert!(keys.find(vllm).unwrap().is_none());
+        keys.keep(vllm, " secret-1\n").unwrap();
+        assert_eq!(keys.find(vllm).unwrap().unwrap().expose(), "secret-1");
+        let mode = fs::metadata(&keys.file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(keys.forget(vllm).unwrap());
+        assert!(!keys.forget(vllm).unwrap());
+        assert!(keys.find(vllm).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_or_that_is_broken_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = Keys::new(directory.path());
+        let vllm = provider("vllm").unwrap();
+        keys.keep(vllm, "secret-1").unwrap();
+        fs::set_permissions(&keys.file, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = keys.find(vllm).unwrap_err();
+        assert!(matches!(error, KeyError::Open { .. }));
+        assert!(!error.to_string().contains("secret-1"));
+        fs::set_permissions(&keys.file, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&keys.file, "[\"secret-1\"").unwrap();
+        let error = keys.keep(vllm, "other").unwrap_err();
+        assert!(matches!(error, KeyError::Broken { .. }));
+        assert!(!format!("{error} {error:?}").contains("secret-1"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_key_is_not_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = Keys::new(directory.path());
+        for nonsense in ["", "  ", "two words", "a\u{7}b"] {
+            assert!(matches!(keys.keep(provider("vllm").unwrap(), nonsense), Err(KeyError::NoKey)));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a project brings along in `.attache`, if the user trusts it, and the slash commands that follow.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use attache::Error;
+use attache::agent::SessionHandle;
+use attache_host::trust::{Contents, FOLDER, Status, Trust, project_of};
+use tokio::task::JoinHandle;
+
+use crate::lock;
+use crate::slash::Commands;
+
+/// How often it is looked whether commands have changed. Nobody waits for it.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Where a project's things and the list of trusted projects are.
+#[derive(Debug, Clone)]
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    trust: PathBuf,
+}
+
+impl Project {
+    pub(crate) fn of(cwd: &Path, state_dir: &Path) -> Self {
+        Project { root: project_of(cwd), trust: state_dir.join("trust.toml") }
+    }
+
+    /// What is trusted, and what the user should know about it.
+    pub(crate) fn contents(&self) -> (Option<Contents>, Option<String>) {
+        let hint = format!("hint: look at it, then type `attache trust {}`", self.root.display());
+        match Trust::new(&self.trust).check(&self.root) {
+            Ok((Status::Trusted, contents)) => (Some(contents), None),
+            Ok((Status::NothingToTrust, _)) => (None, None),
+            Ok((Status::Unknown, _)) => {
+                (None, Some(format!("`{FOLDER}` here has no effect, because it is not trusted\n{hint}")))
+            }
+            Ok((Status::Changed, _)) => (
+                None,
+                Some(format!("`{FOLDER}` here has no effect, because it has changed since it was trusted\n{hint}")),
+            ),
+            Err(error) => (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
+        }
+    }
+}
+
+/// The slash commands of a session, kept up to date while it is open.
+pub(crate) struct Watched {
+    state: Arc<State>,
+    task: JoinHandle<()>,
+}
+
+struct State {
+    directory: PathBuf,
+    project: Project,
+    now: Mutex<Commands>,
+    /// What the directories looked like when they were last read.
+    seen: Mutex<Vec<(PathBuf, SystemTime, u64)>>,
+}
+
+impl Watched {
+    pub(crate) fn start(directory: PathBuf, project: Project, handle: SessionHandle) -> Self {
+        let state = State { directory, project, now: Mutex::default(), seen: Mutex::default() };
+        let state = Arc::new(state);
+        *lock(&state.seen) = state.signature();
+        *lock(&state.now) = state.read();
+        let watched = state.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if watched.look(&handle).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Watched { state, task }
+    }
+
+    pub(crate) fn now(&self) -> Commands {
+        lock(&self.state.now).clone()
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.state.directory
+    }
+
+    /// Reads the commands again if they have changed, and tells the client.
+    pub(crate) async fn look(&self, handle: &SessionHandle) -> Result<(), Error> {
+        self.state.look(handle).await
+    }
+
+    pub(crate) fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    fn read(&self) -> Commands {
+        Commands::read(&self.directory, self.project.contents().0.as_ref())
+    }
+
+    async fn look(&self, handle: &SessionHandle) -> Result<(), Error> {
+        let signature = self.signature();
+        if *lock(&self.seen) == signature {
+            return Ok(());
+        }
+        *lock(&self.seen) = signature;
+        let commands = self.read();
+        if *lock(&self.now) == commands {
+            return Ok(());
+        }
+        *lock(&self.now) = commands.clone();
+        handle.commands(commands.available()).await
+    }
+
+    /// Names, times and sizes of everything that commands follow from.
+    fn signature(&self) -> Vec<(PathBuf, SystemTime, u64)> {
+        let folder = self.project.root.join(FOLDER);
+        let directories = [self.directory.clone(), folder.join("commands"), folder];
+        let listed = directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+        let paths = listed.map(|entry| entry.path()).take(1000).chain([self.project.trust.clone()]);
+        let stat = |path: PathBuf| {
+            let file = std::fs::symlink_metadata(&path).ok()?;
+            Some((path, file.modified().ok()?, file.len()))
+        };
+        let mut signature: Vec<_> = paths.filter_map(stat).collect();
+        signature.sort();
+        signature
+    }
+}

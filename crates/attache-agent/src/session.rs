@@ -1,0 +1,250 @@
+//! One session: takes prompts and settings, and keeps what it was told.
+
+use std::sync::Arc;
+
+use attache::agent::{Session, Turn};
+use attache::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, NoticeSeverity, ToolCallStatus};
+use attache::{Error, Prompt, Stop};
+
+use crate::project::Watched;
+use crate::slash::{self, BuiltIn, Called};
+use crate::store::Entry;
+use crate::turn::{self, Desk, Talk, Trouble};
+use crate::{context, settings, tools};
+
+/// A session of the coding agent.
+pub struct CodingSession {
+    desk: Arc<Desk>,
+    talk: Talk,
+    has_title: bool,
+    commands: Watched,
+    /// What the person should know, told with the first prompt.
+    notices: Vec<String>,
+    /// Takes the session out of the list of those that are open.
+    leave: Box<dyn FnOnce() + Send>,
+}
+
+impl CodingSession {
+    pub(crate) fn new(
+        desk: Desk,
+        talk: Talk,
+        has_title: bool,
+        commands: Watched,
+        notices: Vec<String>,
+        leave: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, leave: Box::new(leave) }
+    }
+
+    /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
+    async fn work(&mut self, turn: &Turn, prompt: &Prompt) -> Result<Stop, Trouble> {
+        let desk = self.desk.clone();
+        let id = turn.prompt_id().map_or_else(|| desk.stage.fresh_id("prompt"), |id| id.as_str().into());
+        desk.stage.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        let text = prompt.text();
+        if !self.has_title && !text.trim().is_empty() {
+            self.has_title = true;
+            desk.stage.title(&tools::first_line(&text, 60)).await?;
+        }
+        desk.stage.sync().await?;
+        self.commands.look(desk.stage.handle()).await?;
+        let called = self.commands.now().called(&text);
+        let mut blocks = prompt.blocks.clone();
+        match called {
+            None => {}
+            Some(Called::Prompt(text)) => blocks = vec![text.into()],
+            Some(Called::BuiltIn(command, rest)) => match self.built_in(command, &rest).await? {
+                Some(prompt) => blocks = vec![prompt.into()],
+                None => return Ok(Stop::EndTurn),
+            },
+        }
+        desk.tools.servers.ready().await;
+        self.tell_notices().await?;
+        let model = desk.models.open(&desk.settings.now().model)?;
+        let parts = context::parts(&blocks, model.info());
+        self.talk.say(&desk, crate::model::Message::User { parts })?;
+        turn::run(&desk, &mut self.talk, turn).await
+    }
+
+    /// Does what a built-in command says. Gives the prompt that the model is to be asked, if any.
+    async fn built_in(&mut self, command: BuiltIn, rest: &str) -> Result<Option<String>, Trouble> {
+        let desk = self.desk.clone();
+        let text = match command {
+            BuiltIn::Help => format!(
+                "Commands:\n\n{}\nOwn commands are Markdown files in `{}`, or in `{}` of a project that you trust.\n",
+                self.commands.now().list(),
+                self.commands.directory().display(),
+                slash::project_folder()
+            ),
+            BuiltIn::Plan if rest.is_empty() => "Say what to plan: `/plan add a test for the parser`\n".into(),
+            BuiltIn::Plan => {
+                set(&desk, "mode", "architect")?;
+                desk.stage.handle().options(desk.settings.options()).await?;
+                return Ok(Some(format!("Make a plan, and change nothing yet: {rest}")));
+            }
+            BuiltIn::Init => return Ok(Some(slash::INIT.into())),
+            BuiltIn::Compact if self.talk.messages.is_empty() => "There is nothing to compact yet.\n".into(),
+            BuiltIn::Compact => {
+                let model = desk.models.open(&desk.settings.now().model)?;
+                turn::compact(&desk, &mut self.talk, &*model).await?;
+                "The model works with a summary of the conversation from here on.\n".into()
+            }
+            BuiltIn::Permissions => permissions(&desk, rest),
+            BuiltIn::Model if rest.is_empty() => {
+                let now = desk.settings.now().model;
+                let mut text = format!("The model is `{now}`. To choose from:\n\n");
+                for (id, about) in desk.settings.models() {
+                    text.push_str(&format!("- `{id}` {about}\n"));
+                }
+                text
+            }
+            BuiltIn::Model => match set(&desk, "model", rest) {
+                Ok(()) => {
+                    desk.stage.handle().options(desk.settings.options()).await?;
+                    format!("The model is `{rest}` now.\n")
+                }
+                Err(error) => format!("{}\n", error.message),
+            },
+            BuiltIn::Status => self.status(),
+        };
+        desk.stage.say_all(text).await?;
+        Ok(None)
+    }
+
+    fn status(&self) -> String {
+        let values = self.desk.settings.now();
+        let info = self.desk.models.open(&values.model).map(|model| model.info().context);
+        let mut text = format!("- Session: `{}`\n", self.desk.stage.handle().id().as_str());
+        text.push_str(&format!("- Directory: `{}`\n", self.desk.place.cwd.display()));
+        text.push_str(&format!("- Mode: {}\n", settings::Words::word(values.mode)));
+        text.push_str(&format!("- Model: `{}`\n", values.model));
+        if let Ok(context) = info {
+            let used = self.talk.used;
+            text.push_str(&format!("- Context: {used} of {context} tokens, {} messages\n", self.talk.messages.len()));
+        }
+        text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
+        for line in self.desk.tools.servers.status() {
+            text.push_str(&format!("- MCP server {line}\n"));
+        }
+        for problem in self.desk.gate.problems() {
+            text.push_str(&format!("- Rules: {problem}\n"));
+        }
+        text
+    }
+
+    /// Tells what the person should know: of rules, of trust, of MCP servers.
+    async fn tell_notices(&mut self) -> Result<(), Error> {
+        for notice in std::mem::take(&mut self.notices).into_iter().chain(self.desk.tools.servers.take_notices()) {
+            self.desk.stage.notice(NoticeSeverity::Warning, notice).await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves nothing open, and writes down how the turn ended.
+    async fn end(&mut self, result: Result<Result<Stop, Trouble>, Error>) -> Result<Stop, Error> {
+        let desk = self.desk.clone();
+        let (status, why) = match &result {
+            Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
+            Ok(_) => (ToolCallStatus::Failed, "not done: the turn ended before"),
+        };
+        let closed = self.talk.close(&desk, status, why).await;
+        let result = match result {
+            Err(_) => Ok(Stop::Cancelled),
+            Ok(result) => result.map_err(|trouble| trouble.into_error(&desk.models)),
+        };
+        let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
+        let result = closed.and(result);
+        desk.stage.keep(&Entry::TurnEnded { stop })?;
+        desk.stage.sync().await?;
+        result
+    }
+}
+
+impl Session for CodingSession {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+        let desk = self.desk.clone();
+        let result = {
+            let mut work = std::pin::pin!(turn.unless_cancelled(self.work(&turn, &prompt)));
+            loop {
+                tokio::select! {
+                    biased;
+                    result = &mut work => break result,
+                    change = turn.option_change() => {
+                        let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
+                        let options = set_option(&desk, &id, &value);
+                        change.reply(options).await?;
+                    }
+                }
+            }
+        };
+        self.end(result).await
+    }
+
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+        set_option(&self.desk, &option, &value).map_err(Error::Refused)
+    }
+
+    async fn close(self) {
+        self.commands.stop();
+        self.desk.tools.commands.close();
+        self.desk.tools.servers.close().await;
+        let _ = self.desk.stage.sync().await;
+        self.desk.stage.leave();
+        (self.leave)();
+    }
+}
+
+fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {
+    let ConfigSetting::Id(value) = value else {
+        return Err(ErrorObject::wrong_params("value: there is no such value"));
+    };
+    set(desk, id.as_str(), value.as_str())?;
+    Ok(desk.settings.options())
+}
+
+/// Sets an option by its words, with all that follows from it.
+fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
+    if id == "model" && desk.settings.models().iter().any(|(known, _)| known == word) {
+        let opened = desk.models.open(word);
+        opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
+    }
+    desk.settings.set_word(id, word).map_err(|unset| {
+        ErrorObject::wrong_params(match unset {
+            settings::Unset::NoSuchOption => "configId: there is no such option",
+            settings::Unset::NoSuchValue => "value: there is no such value",
+        })
+    })?;
+    if id == "sandbox" {
+        desk.tools.commands.confine(desk.settings.now().sandbox);
+    }
+    let entry = Entry::Set { option: id.into(), value: word.into() };
+    desk.stage.keep(&entry).map_err(|error| error.to_peer())
+}
+
+/// `/permissions`: the rules there are, by number; `remove N` takes one back that was remembered for the project.
+fn permissions(desk: &Desk, rest: &str) -> String {
+    let rules = desk.gate.rules();
+    if let Some(number) = rest.strip_prefix("remove") {
+        let number: Option<usize> = number.trim().parse().ok();
+        let Some(rule) = number.and_then(|number| rules.get(number.checked_sub(1)?)) else {
+            return "Say which, by its number: `/permissions remove 1`\n".into();
+        };
+        return match desk.gate.forget(rule) {
+            Ok(true) => format!("Removed: {rule}\n"),
+            Ok(false) => format!("`{rule}` is not kept for this project; it stands in {}\n", rule.origin),
+            Err(error) => format!("{error}\n"),
+        };
+    }
+    if rules.is_empty() {
+        return "There are no rules. Choose \"Always\" when you are asked, and one is kept for this project.\n".into();
+    }
+    let lines = rules.iter().enumerate();
+    let lines: String = lines.map(|(i, rule)| format!("{}. {rule} ({})\n", i + 1, rule.origin)).collect();
+    format!("{lines}\n`/permissions remove NUMBER` takes back what was kept for this project.\n")
+}
+
+impl From<ErrorObject> for Trouble {
+    fn from(error: ErrorObject) -> Self {
+        Trouble::Peer(Error::Refused(error))
+    }
+}

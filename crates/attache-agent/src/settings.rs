@@ -1,0 +1,199 @@
+//! What can be set about a session: its mode, its model, how long that thinks, and the sandbox of commands.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache::model::{ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue};
+use attache_host::permission::Policy;
+
+use crate::model::Thought;
+
+/// How freely the agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Reads beneath the roots; asks before everything else.
+    #[default]
+    Ask,
+    /// Reads and plans. Changes are refused.
+    Architect,
+    /// Changes files beneath the roots; commands by rule.
+    Code,
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// Where the kernel can do it, they write beneath the roots only.
+    #[default]
+    On,
+    /// They have no network either.
+    Offline,
+    /// Not at all.
+    Off,
+}
+
+/// A closed list of words for a setting.
+pub(crate) trait Words: Copy + PartialEq + Sized + 'static {
+    /// Every value, with its word, its name and what it means.
+    const ALL: &'static [(Self, &'static str, &'static str, &'static str)];
+
+    /// The word for it.
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// The value that a word stands for.
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|row| row.1 == word).map(|row| row.0)
+    }
+
+    /// The option that offers them.
+    fn option(self, id: &str, name: &str) -> ConfigOption {
+        let values = Self::ALL.iter().map(|(_, word, name, description)| ConfigValue {
+            description: Some((*description).into()),
+            ..ConfigValue::new(*word, *name)
+        });
+        select(id, name, self.word(), values.collect())
+    }
+}
+
+impl Words for Mode {
+    const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
+        (Mode::Ask, "ask", "Ask", "Reads freely, asks before it changes or runs anything"),
+        (Mode::Architect, "architect", "Architect", "Reads and plans; changes nothing"),
+        (Mode::Code, "code", "Code", "Changes files in the project; asks before it runs what no rule allows"),
+    ];
+}
+
+impl Words for Confinement {
+    const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
+        (Confinement::On, "on", "On", "Commands write in the project and in temporary directories only"),
+        (Confinement::Offline, "offline", "On, without network", "Commands have no network either"),
+        (Confinement::Off, "off", "Off", "Commands may do what you may do"),
+    ];
+}
+
+impl Words for Thought {
+    const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
+        (Thought::Default, "default", "Default", "As the model's maker thinks right"),
+        (Thought::Off, "off", "Off", "As little as it can"),
+        (Thought::Low, "low", "Low", "A little"),
+        (Thought::Medium, "medium", "Medium", "Some"),
+        (Thought::High, "high", "High", "Long"),
+    ];
+}
+
+impl Mode {
+    /// What becomes of that which no rule decides.
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Mode::Ask | Mode::Architect => Policy::Reads,
+            Mode::Code => Policy::Edits,
+        }
+    }
+}
+
+/// What is set now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Values {
+    /// How freely the agent works.
+    pub mode: Mode,
+    /// The model, as `provider:name`.
+    pub model: String,
+    /// How long it thinks.
+    pub thought: Thought,
+    /// How commands are confined.
+    pub sandbox: Confinement,
+}
+
+/// The settings of one session, shared by the turn that runs and the client that may change them meanwhile.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    values: Arc<Mutex<Values>>,
+    /// The models that can be chosen, as `provider:name` with a description.
+    models: Arc<Vec<(String, String)>>,
+    /// Whether a model can be told how long to think.
+    thinks: bool,
+}
+
+/// A setting that is not there, or not to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unset {
+    NoSuchOption,
+    NoSuchValue,
+}
+
+impl Settings {
+    pub(crate) fn new(values: Values, mut models: Vec<(String, String)>, thinks: bool) -> Self {
+        if !models.iter().any(|(id, _)| *id == values.model) {
+            models.insert(0, (values.model.clone(), String::new()));
+        }
+        Settings { values: Arc::new(Mutex::new(values)), models: Arc::new(models), thinks }
+    }
+
+    pub(crate) fn now(&self) -> Values {
+        self.lock().clone()
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.lock().mode
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.lock().mode = mode;
+    }
+
+    pub(crate) fn models(&self) -> &[(String, String)] {
+        &self.models
+    }
+
+    /// Sets an option by the words of the protocol. Tells the option and the value as they are kept.
+    pub(crate) fn set(&self, id: &ConfigId, value: &ConfigSetting) -> Result<(String, String), Unset> {
+        let ConfigSetting::Id(value) = value else { return Err(Unset::NoSuchValue) };
+        self.set_word(id.as_str(), value.as_str())?;
+        Ok((id.as_str().into(), value.as_str().into()))
+    }
+
+    /// Sets an option by its words.
+    pub(crate) fn set_word(&self, id: &str, word: &str) -> Result<(), Unset> {
+        let mut values = self.lock();
+        match id {
+            "mode" => values.mode = Mode::from_word(word).ok_or(Unset::NoSuchValue)?,
+            "thought" if self.thinks => values.thought = Thought::from_word(word).ok_or(Unset::NoSuchValue)?,
+            "sandbox" => values.sandbox = Confinement::from_word(word).ok_or(Unset::NoSuchValue)?,
+            "model" if self.models.iter().any(|(id, _)| id == word) => values.model = word.into(),
+            "model" => return Err(Unset::NoSuchValue),
+            _ => return Err(Unset::NoSuchOption),
+        }
+        Ok(())
+    }
+
+    /// All options as they are now.
+    pub(crate) fn options(&self) -> Vec<ConfigOption> {
+        let values = self.now();
+        let models = self.models.iter().map(|(id, description)| ConfigValue {
+            description: Some(description.clone()).filter(|text| !text.is_empty()),
+            ..ConfigValue::new(id.as_str(), id.as_str())
+        });
+        let mut options = vec![
+            ConfigOption { category: Some(ConfigCategory::Mode), ..values.mode.option("mode", "Mode") },
+            ConfigOption {
+                category: Some(ConfigCategory::Model),
+                ..select("model", "Model", &values.model, models.collect())
+            },
+        ];
+        if self.thinks {
+            let thought = values.thought.option("thought", "Thought");
+            options.push(ConfigOption { category: Some(ConfigCategory::ThoughtLevel), ..thought });
+        }
+        options.push(values.sandbox.option("sandbox", "Sandbox"));
+        options
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Values> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn select(id: &str, name: &str, current: &str, values: Vec<ConfigValue>) -> ConfigOption {
+    ConfigOption::new(id, name, ConfigKind::Select(ConfigSelect::new(current, values)))
+}

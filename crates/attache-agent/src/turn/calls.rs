@@ -1,0 +1,218 @@
+//! The calls of one answer: those that only look run side by side, the others one after the other.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use attache::Error;
+use attache::agent::Turn;
+use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use super::{Desk, OpenCall, Talk, elicit};
+use crate::gate::Pass;
+use crate::model::{Call, Message, Part};
+use crate::settings::{Mode, Words};
+use crate::store::Entry;
+use crate::toolbox::{Work, only_looks};
+use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
+
+/// Runs all calls of an answer. Each has a result among the messages when this returns.
+pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call]) -> Result<(), Error> {
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let side_by_side = rest.iter().take_while(|call| only_looks(&call.name)).count().max(1);
+        let (now, later) = rest.split_at(side_by_side);
+        rest = later;
+        let open = &talk.open;
+        let work = now.iter().filter_map(|call| {
+            let open = open.iter().find(|open| open.call_id == call.id)?;
+            Some(async move { (call, one(desk, turn, call, open).await) })
+        });
+        for (call, outcome) in join_all(work).await {
+            let outcome = outcome?;
+            let parts = outcome.parts.into_iter().map(|part| match part {
+                Part::Text { text } => Part::text(desk.spill.cut(&text)),
+                media => media,
+            });
+            let result = Message::Tool {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                parts: parts.collect(),
+                is_error: outcome.is_error,
+            };
+            talk.say(desk, result)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs one call, from its arguments to its end, as the client sees it.
+async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<Outcome, Error> {
+    let blank = || ToolCallUpdate::new(open.tool_id.as_str());
+    let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
+    let prepared = match arguments(call) {
+        Ok(arguments) => desk.tools.prepare(&call.name, &arguments).await.map_err(|refusal| refusal.0),
+        Err(why) => Err(why),
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => {
+            desk.stage.tool(ToolCallUpdate { raw_input, ..blank() }).await?;
+            return fail(desk, open, why).await;
+        }
+    };
+    let described = ToolCallUpdate {
+        title: Patch::Set(prepared.title.clone()),
+        kind: Patch::Set(prepared.kind.clone()),
+        content: set_unless_empty(&prepared.content),
+        locations: set_unless_empty(&prepared.locations),
+        raw_input,
+        ..blank()
+    };
+    desk.stage.tool(described.clone()).await?;
+    let mode = desk.settings.mode();
+    match desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await? {
+        Pass::Yes => {}
+        Pass::No(why) => return fail(desk, open, why).await,
+    }
+    let status = Patch::Set(ToolCallStatus::InProgress);
+    desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
+    let (outcome, content) = perform(desk, turn, prepared, described).await?;
+    let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+    let ended = ToolCallUpdate {
+        status: Patch::Set(status),
+        content: outcome.content.clone().map_or(Patch::Keep, Patch::Set),
+        locations: outcome.locations.clone().map_or(Patch::Keep, Patch::Set),
+        ..blank()
+    };
+    desk.stage.tool(ended).await?;
+    open.is_ended.store(true, Relaxed);
+    let shown = outcome.content.as_ref().or(content.as_ref());
+    if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
+        // A terminal is gone when the session is loaded again; its text is not.
+        let content = Patch::Set(vec![ToolCallContent::text(text_of(&outcome))]);
+        desk.stage.keep(&Entry::Plain { update: Box::new(ToolCallUpdate { content, ..blank() }) })?;
+    }
+    Ok(outcome)
+}
+
+/// Does the work of a call and shows what it shows meanwhile. Tells also what it showed last.
+async fn perform(
+    desk: &Desk,
+    turn: &Turn,
+    prepared: Prepared<Work>,
+    described: ToolCallUpdate,
+) -> Result<(Outcome, Option<Vec<ToolCallContent>>), Error> {
+    let tool_id = described.tool_call_id.clone();
+    let task = match prepared.work {
+        Work::Own(work) => return own(desk, turn, work, described).await.map(|outcome| (outcome, None)),
+        Work::Task(task) => task,
+    };
+    let (live, mut shown) = Live::channel();
+    let mut last = None;
+    let mut work = std::pin::pin!(desk.tools.perform(task, &live));
+    let outcome = loop {
+        let next = tokio::select! {
+            biased;
+            Some(next) = shown.recv() => next,
+            outcome = &mut work => break outcome,
+        };
+        show(desk, &tool_id, next, &mut last).await?;
+    };
+    while let Ok(next) = shown.try_recv() {
+        show(desk, &tool_id, next, &mut last).await?;
+    }
+    Ok((outcome, last))
+}
+
+async fn show(
+    desk: &Desk,
+    tool_id: &attache::model::ToolCallId,
+    shown: Shown,
+    last: &mut Option<Vec<ToolCallContent>>,
+) -> Result<(), Error> {
+    match shown {
+        Shown::Content(content) => {
+            *last = Some(content.clone());
+            let content = Patch::Set(content);
+            desk.stage.tool(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }).await
+        }
+        Shown::Update(update) => desk.stage.show(update).await,
+    }
+}
+
+/// Does what concerns the conversation itself.
+async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate) -> Result<Outcome, Error> {
+    match work {
+        OwnWork::Think => Ok(Outcome::done("noted")),
+        OwnWork::Plan(entries) => {
+            use attache::model::{PlanContent, PlanItems, PlanUpdate};
+            let plan = PlanUpdate::new(PlanContent::Items(PlanItems::new("plan", entries)));
+            desk.stage.show(SessionUpdate::PlanUpdate(plan)).await?;
+            Ok(Outcome::done("the plan is shown"))
+        }
+        OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
+        OwnWork::Switch { mode, plan } => switch(desk, turn, mode, plan, described).await,
+    }
+}
+
+/// Changes the mode. To be freer than before takes a yes; to leave `architect`, a plan as well.
+async fn switch(
+    desk: &Desk,
+    turn: &Turn,
+    mode: Mode,
+    plan: Option<String>,
+    described: ToolCallUpdate,
+) -> Result<Outcome, Error> {
+    let now = desk.settings.mode();
+    if now == mode {
+        return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
+    }
+    if now == Mode::Architect && plan.is_none() {
+        return Ok(Outcome::failed("leaving `architect` needs the `plan`: the person is asked whether to carry it out"));
+    }
+    let is_freer = mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
+    let title = format!("Switch from mode `{}` to `{}`", now.word(), mode.word());
+    if is_freer && !desk.gate.confirm(turn, &title, described).await? {
+        return Ok(Outcome::failed(format!("refused: the person wants to stay in mode `{}`", now.word())));
+    }
+    desk.settings.set_mode(mode);
+    desk.stage.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
+    desk.stage.handle().options(desk.settings.options()).await?;
+    Ok(Outcome::done(format!("the mode is `{}` now", mode.word())))
+}
+
+async fn fail(desk: &Desk, open: &OpenCall, why: String) -> Result<Outcome, Error> {
+    let update = ToolCallUpdate {
+        status: Patch::Set(ToolCallStatus::Failed),
+        content: Patch::Set(vec![ToolCallContent::text(why.as_str())]),
+        ..ToolCallUpdate::new(open.tool_id.as_str())
+    };
+    desk.stage.tool(update).await?;
+    open.is_ended.store(true, Relaxed);
+    Ok(Outcome::failed(why))
+}
+
+/// The arguments as a JSON object. None at all is an empty one: models leave them out where there are none.
+fn arguments(call: &Call) -> Result<Value, String> {
+    if call.arguments.trim().is_empty() {
+        return Ok(Value::Object(Default::default()));
+    }
+    match serde_json::from_str::<Value>(&call.arguments) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("the arguments are not a JSON object".into()),
+        Err(error) => Err(format!("the arguments are not JSON: {error}")),
+    }
+}
+
+fn set_unless_empty<T: Clone>(items: &[T]) -> Patch<Vec<T>> {
+    if items.is_empty() { Patch::Keep } else { Patch::Set(items.to_vec()) }
+}
+
+fn text_of(outcome: &Outcome) -> String {
+    let texts = outcome.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Media { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
