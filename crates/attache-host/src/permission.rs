@@ -22,7 +22,15 @@
 //! kind = ["edit", "delete"]         # read, edit, delete, move, search, execute, think, fetch, switch_mode, other
 //! path = "migrations/**"            # beneath any root; from the top with `/` or `~/`
 //! agent = "claude"                  # for this agent only
+//!
+//! [[rule]]
+//! verdict = "allow"
+//! tool = ["github__get_*", "fetch:docs.rs"]
 //! ```
+//!
+//! A rule with a `tool` is about the tools of agents that name them, as Attaché's own does: `server__tool` for a tool of an
+//! MCP server, `fetch:host` for fetching from a host. `*`, `?` and `[…]` stand for parts of a name. Where an agent does not
+//! name its tool, a rule that denies or asks about tools cannot be told to apply, and the call is asked about.
 //!
 //! A file with anything wrong in it, an unknown key or an example that fails, is refused whole, and then nothing is
 //! allowed without asking.

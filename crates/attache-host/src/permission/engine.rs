@@ -171,6 +171,26 @@ impl Engine {
         };
     }
 
+    /// Chooses what becomes of that which no rule decides, from now on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// The rules of the user, of the project and of the repository, each with the place where it stands in
+    /// [`Rule::origin`]. Those for a session are not among them.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.layers().flatten()
+    }
+
+    /// The rules that were remembered for the project: those that [`Engine::forget_rule`] can take back.
+    pub fn project_rules(&self) -> &[Rule] {
+        self.project.as_deref().unwrap_or_default()
+    }
+
+    fn layers(&self) -> impl Iterator<Item = &Vec<Rule>> {
+        [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok())
+    }
+
     /// Which files of rules were refused, and why.
     pub fn problems(&self) -> impl Iterator<Item = &RulesError> {
         [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().err())
@@ -191,9 +211,8 @@ impl Engine {
 
     fn decide_with(&self, subject: &Subject, more: &[Rule]) -> Decision {
         let session = &subject.session;
-        let layers = [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok());
         let own_rules = self.sessions.get(&session.id);
-        let rules = layers.flatten().chain(own_rules.into_iter().flatten()).chain(more);
+        let rules = self.rules().chain(own_rules.into_iter().flatten()).chain(more);
         let rules: Vec<&Rule> = rules.filter(|rule| rule.is_for_agent(&session.agent)).collect();
         let own = [self.places.config_dir.clone(), self.places.state_dir.clone()];
         let ground = Ground::new(&session.roots, &own);
@@ -253,6 +272,19 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Takes a rule back that was remembered for the project, wherever it stands in the file. The rest of the file, with
+    /// its comments, stays as it is. Says whether the rule was there.
+    pub fn forget_rule(&mut self, rule: &Rule) -> Result<bool, RulesError> {
+        let Some(path) = self.places.project_file() else { return Ok(false) };
+        let before = file::load(&path)?;
+        if !before.iter().any(|other| other.says_the_same(rule)) {
+            self.project = Ok(before);
+            return Ok(false);
+        }
+        self.project = Ok(file::remove(&path, rule)?);
+        Ok(true)
     }
 
     /// Forgets what was remembered for a session.

@@ -129,6 +129,7 @@ fn read_rule(source: &Source<'_>, table: &Table) -> Result<Rule, RulesError> {
             "path" => rule.paths = some()?,
             // A text would invite to write a line, which is not what is compared.
             "command" => rule.command = list()?,
+            "tool" => rule.tools = some()?,
             "not_args" => rule.not_args = list()?,
             "match" => examples = list()?,
             "not_match" => others = list()?,
@@ -160,26 +161,89 @@ fn strings(item: &Item) -> Option<Vec<String>> {
 
 /// Adds rules to a file and leaves the rest of it as it is. `heading` begins a file that is new. Returns all its rules.
 pub(super) fn append(path: &Path, rules: &[Rule], heading: &str) -> Result<Vec<Rule>, RulesError> {
-    let name = path.to_string_lossy();
-    let mut all = Vec::new();
-    store::change(path, |text| {
-        // A file that does not read well is not made longer.
-        all = parse(&name, text).map_err(Failure::Rules)?;
-        let text = if text.is_empty() { heading } else { text };
-        let mut document: DocumentMut = text.parse().map_err(|_| Failure::Io(io::ErrorKind::InvalidData.into()))?;
-        let item = document.entry("rule").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-        let tables = item.as_array_of_tables_mut().ok_or(Failure::Io(io::ErrorKind::InvalidData.into()))?;
+    let wrong = |problem| RulesError::Wrong { origin: path.to_string_lossy().into_owned(), problem };
+    change(path, heading, |all, document| {
+        let mut before = document.trailing().as_str().unwrap_or_default().to_owned();
         for rule in rules {
-            rule.check().map_err(|problem| Failure::Rules(RulesError::Wrong { origin: name.to_string(), problem }))?;
-            let same = |other: &Rule| {
-                Rule { origin: String::new(), ..other.clone() } == Rule { origin: String::new(), ..rule.clone() }
-            };
+            rule.check().map_err(|problem| Failure::Rules(wrong(problem)))?;
             // Two who are asked the same at once save it once.
-            if !all.iter().any(same) {
-                tables.push(write_rule(rule));
+            if !all.iter().any(|other| other.says_the_same(rule)) {
+                let mut table = write_rule(rule);
+                // What stands at the end of the file, the heading of a new one for example, stays above what is added.
+                table.decor_mut().set_prefix(std::mem::take(&mut before) + "\n");
+                document.set_trailing("");
+                tables_of(document)?.push(table);
                 all.push(rule.clone());
             }
         }
+        Ok(())
+    })
+}
+
+/// Takes a rule out of a file, as often as it stands there, with the comment right above it. Returns the rules that are
+/// left.
+pub(super) fn remove(path: &Path, rule: &Rule) -> Result<Vec<Rule>, RulesError> {
+    change(path, "", |all, document| {
+        let tables = tables_of(document)?;
+        let mut orphaned = String::new();
+        let mut index = 0;
+        for other in all.iter() {
+            let Some(table) = tables.get_mut(index) else { break };
+            let before = apart(&orphaned, prefix(table));
+            if other.says_the_same(rule) {
+                orphaned = comments_of_others(&before).to_owned();
+                tables.remove(index);
+            } else {
+                table.decor_mut().set_prefix(before);
+                orphaned.clear();
+                index += 1;
+            }
+        }
+        let rest = document.trailing().as_str().unwrap_or_default();
+        let rest = if rest.is_empty() { orphaned } else { apart(&orphaned, rest) };
+        document.set_trailing(rest);
+        Ok(())
+    })
+}
+
+/// The comments before a table, except for the lines right above it, which are about it.
+fn comments_of_others(before: &str) -> &str {
+    let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
+    let is_blank = |line: &&str| line.trim().is_empty();
+    lines.truncate(lines.iter().rposition(is_blank).unwrap_or_default());
+    let last = lines.iter().rposition(|line| !is_blank(line)).map_or(0, |last| last + 1);
+    &before[..lines[..last].iter().map(|line| line.len()).sum()]
+}
+
+/// Comments and what follows them, with a blank line between so that they do not seem to be about it.
+fn apart(comments: &str, rest: &str) -> String {
+    let between = if comments.is_empty() || rest.starts_with('\n') { "" } else { "\n" };
+    format!("{comments}{between}{rest}")
+}
+
+fn prefix(table: &Table) -> &str {
+    table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default()
+}
+
+fn tables_of(document: &mut DocumentMut) -> Result<&mut ArrayOfTables, Failure> {
+    let item = document.entry("rule").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    item.as_array_of_tables_mut().ok_or(Failure::Io(io::ErrorKind::InvalidData.into()))
+}
+
+/// Changes a file of rules while nobody else does. Returns the rules that it has then.
+fn change(
+    path: &Path,
+    heading: &str,
+    change: impl FnOnce(&mut Vec<Rule>, &mut DocumentMut) -> Result<(), Failure>,
+) -> Result<Vec<Rule>, RulesError> {
+    let name = path.to_string_lossy();
+    let mut all = Vec::new();
+    store::change(path, |text| {
+        // A file that does not read well is left alone.
+        all = parse(&name, text).map_err(Failure::Rules)?;
+        let text = if text.is_empty() { heading } else { text };
+        let mut document: DocumentMut = text.parse().map_err(|_| Failure::Io(io::ErrorKind::InvalidData.into()))?;
+        change(&mut all, &mut document)?;
         let text = document.to_string();
         all = parse(&name, &text).map_err(Failure::Rules)?;
         Ok(text)
@@ -204,16 +268,16 @@ impl From<io::Error> for Failure {
 
 fn write_rule(rule: &Rule) -> Table {
     let mut table = Table::new();
-    table.decor_mut().set_prefix("\n");
     table.insert("verdict", value(rule.verdict.as_str()));
     if let Some(agent) = &rule.agent {
         table.insert("agent", value(agent));
     }
     let kinds: Vec<&str> = rule.kinds.iter().map(ToolKind::as_str).collect();
-    let lists: [(&str, Vec<&str>); 4] = [
+    let lists: [(&str, Vec<&str>); 5] = [
         ("kind", kinds),
         ("path", rule.paths.iter().map(String::as_str).collect()),
         ("command", rule.command.iter().map(String::as_str).collect()),
+        ("tool", rule.tools.iter().map(String::as_str).collect()),
         ("not_args", rule.not_args.iter().map(String::as_str).collect()),
     ];
     for (key, list) in lists {

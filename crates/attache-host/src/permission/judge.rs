@@ -11,6 +11,7 @@ use super::programs;
 use super::rules::{Match, Rule, Verdict};
 use super::shell;
 use super::subject::{Action, Command, Session};
+use super::visible::is_plain;
 
 /// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
 const HARMLESS_VARIABLES: &[&str] = &[
@@ -67,7 +68,7 @@ impl Judge<'_> {
         match action {
             Action::Files { kind, paths } => self.judge_files(kind, paths),
             Action::Execute { command, cwd, env, paths } => self.judge_command(command, cwd.as_deref(), env, paths),
-            Action::Other { kind, paths } => self.judge_other(kind, paths),
+            Action::Other { kind, name, paths } => self.judge_other(kind, name.as_deref(), paths),
             Action::Unclear { kind, paths, reason } => self.judge_unclear(kind, paths, reason),
         }
     }
@@ -209,29 +210,20 @@ impl Judge<'_> {
             && self.ground.place(path, &self.session.cwd).is_beneath_roots())
     }
 
-    fn judge_other(&self, kind: &ToolKind, paths: &[String]) -> Opinion {
+    fn judge_other(&self, kind: &ToolKind, name: Option<&str>, paths: &[String]) -> Opinion {
         let places = self.places(paths);
-        let applies = |rule: &Rule| {
-            let guards = rule.command.is_empty()
-                && rule.is_for_kind(kind)
-                && (rule.paths.is_empty() || places.iter().any(|place| rule.guards_path(kind, place)));
-            if guards { Match::Yes } else { Match::No }
-        };
-        if let Some(opinion) = self.guard(applies) {
+        if let Some(opinion) = self.guard(|rule| rule.guards_tool(kind, name, &places)) {
             return opinion;
         }
-        let allows = |rule: &Rule| {
-            rule.command.is_empty()
-                && rule.kinds.contains(kind)
-                && (!places.is_empty() || rule.paths.is_empty())
-                && places.iter().all(|place| rule.allows_path(kind, place))
-        };
-        if let Some(rule) = self.allowing(allows) {
+        if let Some(rule) = self.allowing(|rule| rule.allows_tool(kind, name, &places)) {
             return Opinion::by_rule(rule);
         }
         match self.policy {
             Policy::All => Opinion::by_policy(),
             Policy::Reads | Policy::Edits if *kind == ToolKind::Think && places.is_empty() => Opinion::by_policy(),
+            _ if let Some(name) = name => {
+                Opinion { suggestion: self.suggest_tool(name), ..Opinion::ask("no rule decides this") }
+            }
             _ if matches!(kind, ToolKind::Other(_)) => Opinion::ask("what it does is of an unknown kind"),
             _ => {
                 let rule = Rule { kinds: vec![kind.clone()], ..self.new_rule() };
@@ -240,11 +232,20 @@ impl Judge<'_> {
         }
     }
 
+    /// The rule for exactly this tool. A name that does not look like what it is cannot be agreed to.
+    fn suggest_tool(&self, name: &str) -> Vec<Rule> {
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Vec::new();
+        }
+        vec![Rule { tools: vec![Pattern::escape(name)], ..self.new_rule() }]
+    }
+
     fn judge_unclear(&self, kind: &ToolKind, paths: &[String], reason: &str) -> Opinion {
         let places = self.places(paths);
         // What is not told may be anything that a rule denies.
         let applies = |rule: &Rule| match rule.command.is_empty() {
             true if !rule.is_for_kind(kind) => Match::No,
+            true if !rule.tools.is_empty() => Match::Maybe,
             true if rule.paths.is_empty() || places.iter().any(|place| rule.guards_path(kind, place)) => Match::Yes,
             _ => Match::Maybe,
         };

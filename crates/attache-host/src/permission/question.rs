@@ -100,7 +100,7 @@ impl Question {
                 self.env.extend(env.iter().map(|(name, value)| (visible(name), visible(value.expose()).into())));
                 ("execute", paths)
             }
-            Action::Files { kind, paths } | Action::Other { kind, paths } | Action::Unclear { kind, paths, .. } => {
+            Action::Files { kind, paths } | Action::Other { kind, paths, .. } | Action::Unclear { kind, paths, .. } => {
                 (kind.as_str(), paths)
             }
         };

@@ -52,6 +52,8 @@ pub struct Rule {
     pub command: Vec<String>,
     /// Patterns for arguments; a command with one of them is not allowed by this rule.
     pub not_args: Vec<String>,
+    /// The tools that it is for, as patterns for their names. Such a rule is about no file and no command.
+    pub tools: Vec<String>,
     /// Where it stands, for people: `permissions.toml:12`.
     pub origin: String,
 }
@@ -75,13 +77,14 @@ impl Rule {
             paths: Vec::new(),
             command: Vec::new(),
             not_args: Vec::new(),
+            tools: Vec::new(),
             origin: String::new(),
         }
     }
 
     /// What is wrong with it, if anything: a rule that would not do what it says is no rule.
     pub(super) fn check(&self) -> Result<(), String> {
-        for pattern in self.paths.iter().chain(&self.not_args) {
+        for pattern in self.paths.iter().chain(&self.not_args).chain(&self.tools) {
             Pattern::new(pattern).map_err(|error| format!("`{pattern}` is not a pattern: {error}"))?;
         }
         if self.command.first().is_some_and(String::is_empty) {
@@ -90,21 +93,29 @@ impl Rule {
         if !self.command.is_empty() && !self.paths.is_empty() {
             return Err("a rule is for commands or for paths, not for both".into());
         }
+        if !self.command.is_empty() && !self.tools.is_empty() {
+            return Err("a rule is for commands or for tools, not for both".into());
+        }
         if !self.command.is_empty() && self.kinds.iter().any(|kind| *kind != ToolKind::Execute) {
             return Err("a rule with a `command` is for the kind `execute`".into());
         }
         if !self.not_args.is_empty() && (self.command.is_empty() || self.verdict != Verdict::Allow) {
             return Err("`not_args` belongs to a rule that allows a `command`".into());
         }
-        if self.verdict == Verdict::Allow && self.command.is_empty() {
+        if self.verdict == Verdict::Allow && self.command.is_empty() && self.tools.is_empty() {
             if self.kinds.is_empty() {
-                return Err("a rule that allows names a `command` or a `kind`".into());
+                return Err("a rule that allows names a `command` or a `kind` or a `tool`".into());
             }
             if self.kinds.contains(&ToolKind::Execute) {
                 return Err("a rule that allows `execute` names a `command`".into());
             }
         }
         Ok(())
+    }
+
+    /// Whether it is the same rule, wherever it stands.
+    pub(super) fn says_the_same(&self, other: &Rule) -> bool {
+        Rule { origin: String::new(), ..self.clone() } == Rule { origin: String::new(), ..other.clone() }
     }
 
     pub(super) fn is_for_agent(&self, agent: &str) -> bool {
@@ -115,16 +126,51 @@ impl Rule {
         self.kinds.is_empty() || self.kinds.contains(kind)
     }
 
-    /// Whether it denies or asks about a file, or about something that the file stands for.
-    pub(super) fn guards_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
-        self.command.is_empty() && self.is_for_kind(kind) && (self.paths.is_empty() || self.names_path(place, false))
+    /// Whether it is about neither commands nor tools.
+    pub(super) fn is_general(&self) -> bool {
+        self.command.is_empty() && self.tools.is_empty()
     }
 
-    /// Whether it allows a file. All that is known of the place has to fit: a link that leads out of a pattern does not.
+    /// Whether it denies or asks about a file, or about something that the file stands for.
+    pub(super) fn guards_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
+        self.is_general() && self.is_for_kind(kind) && (self.paths.is_empty() || self.names_path(place, false))
+    }
+
+    /// Whether it allows a file.
     pub(super) fn allows_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
-        if !self.command.is_empty() || !self.is_for_kind(kind) {
-            return false;
+        self.is_general() && self.is_for_kind(kind) && self.permits_path(kind, place)
+    }
+
+    /// Whether it denies or asks about a tool. Whether it is about a tool without a name cannot be told.
+    pub(super) fn guards_tool(&self, kind: &ToolKind, name: Option<&str>, places: &[Place<'_>]) -> Match {
+        let is_there = self.paths.is_empty() || places.iter().any(|place| self.names_path(place, false));
+        if !self.command.is_empty() || !self.is_for_kind(kind) || !is_there {
+            return Match::No;
         }
+        match name {
+            _ if self.tools.is_empty() => Match::Yes,
+            None => Match::Maybe,
+            Some(name) if self.tools.iter().any(|pattern| matches_tool(pattern, name, false)) => Match::Yes,
+            Some(_) => Match::No,
+        }
+    }
+
+    /// Whether it allows a tool, with all the files that it works on.
+    pub(super) fn allows_tool(&self, kind: &ToolKind, name: Option<&str>, places: &[Place<'_>]) -> bool {
+        let is_meant = match name {
+            _ if !self.command.is_empty() => false,
+            // To leave out the kind is to mean any, but only if the tool is named.
+            _ if self.tools.is_empty() => self.kinds.contains(kind),
+            None => false,
+            Some(name) => self.is_for_kind(kind) && self.tools.iter().any(|pattern| matches_tool(pattern, name, true)),
+        };
+        is_meant
+            && (!places.is_empty() || self.paths.is_empty())
+            && places.iter().all(|place| self.permits_path(kind, place))
+    }
+
+    /// All that is known of the place has to fit: a link that leads out of a pattern does not.
+    fn permits_path(&self, kind: &ToolKind, place: &Place<'_>) -> bool {
         if place.is_guarded(kind) {
             return self.paths.iter().any(|pattern| !has_wildcard(pattern) && place.is_literally(pattern));
         }
@@ -158,7 +204,7 @@ impl Rule {
 
     /// Whether a command that it denies or asks about is in this line. A rule without a command is about every line.
     pub(super) fn guards_line(&self, line: &Line) -> Match {
-        if !self.is_for_kind(&ToolKind::Execute) || !self.paths.is_empty() {
+        if !self.is_for_kind(&ToolKind::Execute) || !self.paths.is_empty() || !self.tools.is_empty() {
             return Match::No;
         }
         if self.command.is_empty() {
@@ -189,7 +235,7 @@ impl Rule {
 
     /// Whether it denies or asks about a command.
     pub(super) fn guards_execution(&self, execution: &Execution<'_>, line: &Line) -> Match {
-        if self.paths.is_empty() {
+        if self.paths.is_empty() || !self.tools.is_empty() {
             return self.guards_line(line);
         }
         // A rule about paths is also about the commands that work on them, as far as that can be seen.
@@ -203,7 +249,7 @@ impl Rule {
         if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }
 
-    /// Whether an example of the file is one: a shell line, a path or a kind, whatever the rule is about.
+    /// Whether an example of the file is one: a shell line, a tool, a path or a kind, whatever the rule is about.
     pub(super) fn fits_example(&self, example: &str) -> bool {
         if !self.command.is_empty() {
             let line = shell::read(example);
@@ -213,6 +259,10 @@ impl Rule {
                 }
                 Verdict::Ask | Verdict::Deny => self.guards_line(&line) == Match::Yes,
             };
+        }
+        if !self.tools.is_empty() {
+            let exactly = self.verdict == Verdict::Allow;
+            return self.tools.iter().any(|pattern| matches_tool(pattern, example, exactly));
         }
         if !self.paths.is_empty() {
             return self.paths.iter().any(|pattern| matches_path(pattern, example));
@@ -226,11 +276,15 @@ impl std::fmt::Display for Rule {
         write!(f, "{}", self.verdict.as_str())?;
         if !self.command.is_empty() {
             write!(f, " the command `{} …`", super::question::shell_text(&self.command))?;
+        } else if !self.tools.is_empty() {
+            let tools: Vec<_> = self.tools.iter().map(|tool| format!("`{}`", super::visible(tool))).collect();
+            write!(f, " the tool {}", tools.join(", "))?;
         } else if self.kinds.is_empty() {
             write!(f, " everything")?;
-        } else {
+        }
+        if self.command.is_empty() && !self.kinds.is_empty() {
             let kinds: Vec<_> = self.kinds.iter().map(|kind| super::visible(kind.as_str())).collect();
-            write!(f, " {}", kinds.join(", "))?;
+            write!(f, "{}{}", if self.tools.is_empty() { " " } else { " to " }, kinds.join(", "))?;
         }
         for (index, path) in self.paths.iter().enumerate() {
             write!(f, "{} `{}`", if index == 0 { " of" } else { "," }, super::visible(path))?;
@@ -271,6 +325,12 @@ pub(super) fn matches_path(pattern: &str, path: &str) -> bool {
     let options =
         MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: false };
     Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(path, options))
+}
+
+/// Names that differ only in case may be one tool, and hosts are: what denies is read generously, what allows is not.
+fn matches_tool(pattern: &str, name: &str, exactly: bool) -> bool {
+    let options = MatchOptions { case_sensitive: exactly, ..MatchOptions::new() };
+    Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(name, options))
 }
 
 fn matches_word(pattern: &str, word: &str) -> bool {

@@ -78,6 +78,9 @@ pub enum Action {
     Other {
         /// What sort of thing it is.
         kind: ToolKind,
+        /// The tool, by the name that rules have for it: `github__create_issue`, `fetch:docs.rs`. `None` for a tool call
+        /// of an agent that is not ours, whose tools have titles only.
+        name: Option<String>,
         /// Files that the agent says it works on.
         paths: Vec<String>,
     },
@@ -242,7 +245,7 @@ impl Subject {
             }
             // Diffs say all that a tool of no particular kind does.
             ToolKind::Generic if !self.diffs.is_empty() => Action::Files { kind: ToolKind::Edit, paths },
-            kind => Action::Other { kind, paths },
+            kind => Action::Other { kind, name: None, paths },
         };
         self.actions.push(action);
     }
