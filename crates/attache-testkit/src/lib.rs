@@ -1,10 +1,14 @@
 //! Test tools for Attaché: transcripts, a raw peer that plays them, and streams with faults.
 //!
+//! There is also a server with a scripted model ([`model_server`]).
+//!
 //! Everything here is for tests. A raw peer is scripted: it knows nothing of the protocol and says what it is told to.
 
 mod alloc;
 mod dice;
 mod fault;
+mod http;
+pub mod model_server;
 mod transcript;
 
 pub use alloc::CountingAllocator;
