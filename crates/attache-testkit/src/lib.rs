@@ -9,6 +9,9 @@ mod dice;
 mod fault;
 mod http;
 pub mod model_server;
+#[cfg(test)]
+mod raw_client;
+mod tally;
 mod transcript;
 
 pub use alloc::CountingAllocator;

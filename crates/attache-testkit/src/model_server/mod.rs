@@ -37,12 +37,11 @@
 //! ```
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::http::{Connection, Gone, HttpRequest, Listening, NoRequest, listen};
+use crate::tally::Tally;
 
 mod answer;
 mod anthropic;
@@ -56,9 +55,6 @@ mod tests;
 
 pub use answer::{Answer, Stop};
 pub use request::{Api, ModelRequest, Turn};
-
-/// How long something that is waited for may take: far longer than it should, so that only a hang fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server with a scripted model, on a free port of 127.0.0.1 and on the runtime that it was started on. Stops when it
 /// is dropped.
@@ -74,12 +70,12 @@ struct Shared {
     /// Locked while an answer is chosen, so that answers and requests are in the same order.
     script: Mutex<Script>,
     seen: Mutex<Seen>,
-    counts: watch::Sender<Counts>,
+    tally: Tally,
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("counts", &*self.counts.borrow()).finish_non_exhaustive()
+        f.debug_struct("Shared").field("tally", &self.tally).finish_non_exhaustive()
     }
 }
 
@@ -87,12 +83,6 @@ struct Seen {
     requests: Vec<ModelRequest>,
     lines: Vec<String>,
     models: Vec<String>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    requests: usize,
-    closed: usize,
 }
 
 impl ModelServer {
@@ -114,7 +104,7 @@ impl ModelServer {
         let shared = Arc::new(Shared {
             script: Mutex::new(Box::new(script)),
             seen: Mutex::new(Seen { requests: Vec::new(), lines: Vec::new(), models: vec!["scripted".to_owned()] }),
-            counts: watch::Sender::default(),
+            tally: Tally::default(),
         });
         let for_connections = Arc::clone(&shared);
         let listening = listen(move |connection| serve(Arc::clone(&for_connections), connection)).await;
@@ -163,7 +153,7 @@ impl ModelServer {
 
     /// How many clients left before they had the whole answer.
     pub fn connections_closed(&self) -> usize {
-        self.shared.counts.borrow().closed
+        self.shared.tally.closed()
     }
 
     /// Waits until the model was asked so many times in all.
@@ -172,7 +162,7 @@ impl ModelServer {
     ///
     /// If that does not happen in time.
     pub async fn wait_for_requests(&self, count: usize) {
-        self.wait(format!("{count} requests"), |counts| counts.requests >= count).await;
+        self.shared.tally.wait_for_requests(count).await;
     }
 
     /// Waits until so many clients in all left before they had the whole answer.
@@ -181,13 +171,7 @@ impl ModelServer {
     ///
     /// If that does not happen in time.
     pub async fn wait_for_closed(&self, count: usize) {
-        self.wait(format!("{count} clients that leave"), |counts| counts.closed >= count).await;
-    }
-
-    async fn wait(&self, what: String, is_there: impl FnMut(&Counts) -> bool) {
-        let mut counts = self.shared.counts.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, counts.wait_for(is_there)).await;
-        assert!(waited.is_ok(), "waited in vain for {what}: {:?}", self.shared.counts.borrow());
+        self.shared.tally.wait_for_closed(count).await;
     }
 }
 
@@ -205,7 +189,7 @@ impl Shared {
             request.number = seen.requests.len() + 1;
             seen.requests.push(request.clone());
         }
-        self.counts.send_modify(|counts| counts.requests += 1);
+        self.tally.count_request();
         script(request)
     }
 }
@@ -229,7 +213,7 @@ async fn serve(shared: Arc<Shared>, mut connection: Connection) {
         _ => respond(connection, 404, &openai::error(404, "there is no such path")).await,
     };
     if is_complete.is_err() {
-        shared.counts.send_modify(|counts| counts.closed += 1);
+        shared.tally.count_closed();
     }
 }
 
