@@ -148,7 +148,7 @@ fn chunk(answer: &Answer, request: &ModelRequest, parts: Vec<Value>) -> Value {
     let mut counts = json!({
         "promptTokenCount": usage.input,
         "candidatesTokenCount": usage.output - thoughts,
-        "totalTokenCount": usage.input + usage.output,
+        "totalTokenCount": usage.input.saturating_add(usage.output),
     });
     // Zeros are left out in this API.
     if usage.cached > 0 {

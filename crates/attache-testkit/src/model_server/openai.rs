@@ -149,7 +149,7 @@ fn usage(answer: &Answer) -> Value {
     json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
-        "total_tokens": usage.input + usage.output,
+        "total_tokens": usage.input.saturating_add(usage.output),
         "prompt_tokens_details": {"cached_tokens": usage.cached},
         "completion_tokens_details": {"reasoning_tokens": answer.thought_tokens()},
     })

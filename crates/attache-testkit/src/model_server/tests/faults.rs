@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{ANTHROPIC, GEMINI, OPENAI, answered, ask, data, events, post, question};
+use crate::http::BODY_LIMIT;
 use crate::model_server::{Answer, ModelServer};
 use crate::raw_client::{connect, read, send};
 
@@ -198,6 +199,19 @@ async fn what_is_no_request_is_answered_too() {
     for (request, status) in rows {
         assert_eq!(send(&server.url(), request).await.status, status, "{:.80}", request);
     }
+}
+
+#[tokio::test]
+async fn bodies_are_taken_up_to_their_limit() {
+    let server = ModelServer::with(|_| Answer::text("ok")).await;
+    let empty = question(OPENAI).to_string().len();
+    for (spare, status) in [(0, 200), (1, 413)] {
+        let mut body = question(OPENAI);
+        let pad = BODY_LIMIT - empty - ",\"pad\":\"\"".len() + spare;
+        body["pad"] = json!("x".repeat(pad));
+        assert_eq!(post(&server, OPENAI, &body).await.status, status);
+    }
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
