@@ -20,6 +20,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Give an agent a prompt, and print what comes of it
     Run(Box<Run>),
+    /// Be an agent: the coding agent that is built in, on stdin and stdout, for any editor that speaks ACP
+    Agent(Box<AgentOptions>),
     /// Find, add and try agents
     #[command(subcommand)]
     Agents(Agents),
@@ -215,6 +217,119 @@ pub(crate) enum SandboxKind {
     Offline,
 }
 
+/// The options of `agent`.
+#[derive(Debug, Args)]
+#[command(after_help = AGENT_EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct AgentOptions {
+    #[command(subcommand)]
+    pub(crate) command: Option<AgentCommand>,
+
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+
+    /// The mode that sessions begin in
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<AgentMode>,
+
+    /// How commands are confined
+    #[arg(long, value_enum)]
+    pub(crate) sandbox: Option<CommandSandbox>,
+
+    /// How often a model may be asked in one turn
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turn_requests: Option<u32>,
+}
+
+/// Which model.
+#[derive(Debug, Args)]
+pub(crate) struct ModelChoice {
+    /// Which model, as provider:name; `attache agent models` has the providers [env: ATTACHE_MODEL=]
+    #[arg(long, value_name = "PROVIDER:NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Where its provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+}
+
+/// How freely the built-in agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentMode {
+    /// Reads freely, asks before it changes or runs anything
+    Ask,
+    /// Reads and plans; changes nothing
+    Architect,
+    /// Changes files in the project; asks before it runs what no rule allows
+    Code,
+}
+
+/// How the commands of the built-in agent are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CommandSandbox {
+    /// They write in the project and in temporary directories only
+    On,
+    /// They have no network either
+    Offline,
+    /// Not at all
+    Off,
+}
+
+/// The commands of `agent`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Keep the key of a provider, asked for without showing it; from a pipe, its first line
+    Login {
+        /// Which provider
+        provider: String,
+    },
+    /// Forget the key of a provider
+    Logout {
+        /// Which provider
+        provider: String,
+    },
+    /// List the providers of models, whether there is a key for them, and what would be used now
+    Models {
+        #[command(flatten)]
+        choice: ModelChoice,
+        /// Print a JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// List, print or delete the sessions that the agent keeps
+    #[command(subcommand)]
+    Sessions(AgentSessions),
+}
+
+/// The commands of `agent sessions`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentSessions {
+    /// List them, the last used first
+    List {
+        /// Only those of this directory
+        #[arg(short = 'C', long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// At most this many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: usize,
+        /// Print a JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one as a document
+    Export {
+        /// Its id; the beginning is enough
+        id: String,
+        /// How
+        #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
+    },
+    /// Delete one
+    Delete {
+        /// Its id, all of it
+        id: String,
+    },
+}
+
 /// The commands of `agents`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
@@ -383,6 +498,22 @@ Exit codes:
   4 log in first             130, 143 interrupted, terminated
 
 The first Ctrl-C cancels the turn and waits for the agent, the second ends everything.";
+
+const AGENT_EXAMPLES: &str = "\
+Without a key and without a model server on this machine it uses `offline:rules`, which is no language model: it follows
+plain commands such as `read README.md`. `attache run help` lists them, `attache run tour` shows what a client can show.
+
+Examples:
+  attache agent                                   what an editor starts
+  attache agent --model anthropic:claude-sonnet-4-6
+  attache agent --model ollama:qwen3
+  attache agent --model openai:my-model --base-url http://localhost:8000/v1
+  attache agent login anthropic
+  attache agent sessions list
+
+Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox, max_turn_requests,
+max_tokens, compact_at_percent), permissions.toml, mcp.json, commands/*.md, AGENTS.md. Keys come from the environment,
+such as ANTHROPIC_API_KEY, or from `attache agent login`.";
 
 const ADD_EXAMPLES: &str = "\
 Examples:

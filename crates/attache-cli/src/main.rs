@@ -1,5 +1,6 @@
 //! The command `attache`.
 
+mod agent;
 mod agents;
 mod auth;
 mod cli;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Code {
     let done = match command {
         Command::Run(args) => return run::run(*args).await,
+        Command::Agent(options) => agent::run(*options).await,
         Command::Agents(command) => agents::run(command).await,
         Command::Sessions(command) => {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))

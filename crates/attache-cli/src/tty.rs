@@ -44,6 +44,15 @@ impl Tty {
         }
     }
 
+    /// The same for what nobody is to see: the terminal does not show what is typed.
+    pub(crate) async fn ask_hidden(&self, text: &str) -> io::Result<Option<String>> {
+        let shown = Shown::hide(self.0.get_ref())?;
+        let line = self.ask(text).await;
+        drop(shown);
+        self.write("\n").await?;
+        line
+    }
+
     async fn write(&self, text: &str) -> io::Result<()> {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
@@ -53,5 +62,37 @@ impl Tty {
             }
         }
         Ok(())
+    }
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Shown {
+    terminal: File,
+    before: libc::termios,
+}
+
+impl Shown {
+    fn hide(terminal: &File) -> io::Result<Self> {
+        let terminal = terminal.try_clone()?;
+        // SAFETY: all zeros is a valid `termios`, and the descriptor is open.
+        let mut before: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: as above; `before` lives through the call.
+        if unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut before) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut hidden = before;
+        hidden.c_lflag &= !libc::ECHO;
+        // SAFETY: the descriptor is open, and `hidden` lives through the call.
+        if unsafe { libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, &hidden) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Shown { terminal, before })
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is open as long as `self`.
+        unsafe { libc::tcsetattr(self.terminal.as_raw_fd(), libc::TCSANOW, &self.before) };
     }
 }

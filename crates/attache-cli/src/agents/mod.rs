@@ -39,6 +39,8 @@ pub(crate) struct AgentSpec {
     pub(crate) install_hint: Option<&'static str>,
     /// It is better off reading files itself than through the client.
     pub(crate) reads_itself: bool,
+    /// It is this program itself, which needs its own settings.
+    pub(crate) is_built_in: bool,
 }
 
 impl AgentSpec {
@@ -51,6 +53,7 @@ impl AgentSpec {
             login_hint: row.and_then(|row| row.login),
             install_hint: row.map(|row| row.install),
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
+            is_built_in: false,
             words,
             env,
         }
@@ -78,7 +81,8 @@ impl AgentSpec {
     }
 }
 
-/// Finds the agent that is meant: a command, else a name, else `ATTACHE_AGENT`, else the default of agents.toml.
+/// Finds the agent that is meant: a command, else a name, else `ATTACHE_AGENT`, else the default of agents.toml, else the
+/// one that is built in.
 ///
 /// A name is never taken for a command: what a script puts there is not to become a program.
 pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project) -> Result<AgentSpec, Failure> {
@@ -102,7 +106,7 @@ fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<
         (Some(name), _, _) => find(name, config),
         (None, Some(name), _) => find(name, config).map_err(|failure| from("ATTACHE_AGENT", failure)),
         (None, None, Some(name)) => find(name, config).map_err(|failure| from("the default in agents.toml", failure)),
-        (None, None, None) => Err(none_named(config)),
+        (None, None, None) => find(BUILT_IN, config),
     }
 }
 
@@ -120,6 +124,9 @@ fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
 fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
     if let Some(entry) = config.agents.get(name) {
         return Ok(AgentSpec::new(name, true, entry.command.clone(), entry.env.clone()));
+    }
+    if name == BUILT_IN {
+        return built_in();
     }
     if let Some(row) = ROWS.iter().find(|row| row.name == name) {
         return Ok(AgentSpec::new(name, true, row.command().0, BTreeMap::new()));
@@ -140,23 +147,18 @@ fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
     Err(Failure::new(Code::NotFound, message))
 }
 
-/// What to say to someone who named no agent.
-fn none_named(config: &Config) -> Failure {
-    let own = config.agents.keys().map(String::as_str);
-    let known = ROWS.iter().filter(|row| row.command().1 == Installed::Yes).map(|row| row.name);
-    let mut there: Vec<&str> = own.chain(known).collect();
-    there.sort_unstable();
-    there.dedup();
-    let hint = match there.first() {
-        Some(first) => format!(
-            "hint: installed here: {}\nhint: name one with `--agent {first}`, or for good with `attache agents add {first} --default`",
-            there.join(", "),
-        ),
-        None => "hint: none of the well-known agents is installed; `attache agents list` has them\n\
-                 hint: name one with `--agent NAME`, or write a command to run as the agent after `--`"
-            .into(),
-    };
-    Failure::usage(format!("which agent?\n{hint}"))
+/// The name of the agent that is built in.
+pub(crate) const BUILT_IN: &str = "attache";
+
+/// The agent that is built in: this program itself.
+fn built_in() -> Result<AgentSpec, Failure> {
+    let program = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+    let program = program.ok_or_else(|| Failure::usage("this program cannot tell where it is"))?;
+    let mut spec = AgentSpec::new(BUILT_IN, true, vec![program, "agent".into()], BTreeMap::new());
+    let state = crate::paths::state()?;
+    spec.state = vec![state.join("agent"), state.join("permissions")];
+    spec.is_built_in = true;
+    Ok(spec)
 }
 
 #[cfg(test)]
@@ -194,9 +196,7 @@ mod tests {
         assert_eq!(failure.code, Code::NotFound);
         assert!(failure.message.starts_with("ATTACHE_AGENT: no agent `gemni`"), "{failure}");
         let config = Config::parse("[agents.mine]\ncommand = ['x']").unwrap();
-        let failure = name(None, None, &config).unwrap_err();
-        assert_eq!(failure.code, Code::Usage);
-        assert!(failure.message.contains("mine") && failure.message.contains("--agent"), "{failure}");
+        assert_eq!(name(None, None, &config).unwrap(), BUILT_IN);
     }
 
     #[test]

@@ -226,7 +226,12 @@ fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) ->
     let Some(kind) = args.start.sandbox else { return Ok(None) };
     let writable = std::iter::once(cwd).chain(directories.iter().chain(&spec.state).map(PathBuf::as_path));
     let mut policy = sandbox::Policy::new(writable);
-    policy.hidden.extend([crate::paths::config()?, crate::paths::state()?]);
+    if spec.is_built_in {
+        let own = crate::paths::config()?;
+        policy.hidden.retain(|hidden| *hidden != own);
+    } else {
+        policy.hidden.extend([crate::paths::config()?, crate::paths::state()?]);
+    }
     if kind == SandboxKind::Offline {
         policy.network = sandbox::Network::Offline;
     }
