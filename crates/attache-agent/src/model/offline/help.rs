@@ -32,7 +32,7 @@ pub(super) fn help() -> String {
     )
 }
 
-/// What is said when there is no command in a prompt. `true` when it also says what this model is.
+/// What is said when there is no command in a prompt.
 pub(super) fn unclear(why: &Unclear) -> String {
     let nothing_done = "Nothing was done.";
     let example = |verb: &Verb| verb.row().map_or("help", |row| row.example);

@@ -75,7 +75,7 @@ fn words_of(prompt: &[Part]) -> String {
 }
 
 fn mention_media(stage: &mut Stage<'_>, prompt: &[Part]) {
-    let mut types: Vec<_> = media(prompt).map(|mime| code(mime)).collect();
+    let mut types: Vec<_> = media(prompt).map(code).collect();
     types.dedup();
     types.truncate(5);
     if !types.is_empty() {
@@ -98,10 +98,15 @@ pub(super) fn perform(stage: &mut Stage<'_>, command: &Command) -> Played<Verdic
         }
         Command::Run { command, background } => {
             let mut arguments = json!({ "command": command });
-            if *background {
-                arguments["background"] = true.into();
+            if !*background {
+                return show(stage, "run_command", arguments, &format!("{} ran:", code(command)));
             }
-            show(stage, "run_command", arguments, &format!("{} ran:", code(command)))
+            arguments["background"] = true.into();
+            let verdict = show(stage, "run_command", arguments, &format!("{} runs:", code(command)))?;
+            if verdict == Verdict::Done {
+                stage.say("`call job_output {\"job\": \"NAME\"}` shows what it prints, and `stop_job` ends it in the same way.");
+            }
+            Ok(verdict)
         }
         Command::Write { path, text } => {
             let arguments = json!({ "path": path, "content": text });
@@ -140,7 +145,13 @@ pub(super) fn perform(stage: &mut Stage<'_>, command: &Command) -> Played<Verdic
             if !choices.is_empty() {
                 arguments["choices"] = json!(choices);
             }
-            show(stage, "ask_user", arguments, "The answer:")
+            let came = stage.call("ask_user", &arguments)?;
+            match came.filter(|came| came.is_ok() && !came.text().trim().is_empty() && came.text().lines().count() == 1)
+            {
+                Some(came) => stage.say(format!("You answered: {}", brief(&came.text(), 200))),
+                None => return shown(stage, "ask_user", came, "You answered:"),
+            }
+            Ok(Verdict::Done)
         }
         Command::Mode { mode, plan } => switch(stage, mode, plan.as_deref()),
         Command::Say(text) => {
@@ -329,7 +340,14 @@ fn plan(stage: &mut Stage<'_>, entries: &[String]) -> Played<Verdict> {
         return Ok(Verdict::Failed);
     }
     for (number, (at, command)) in todo.iter().enumerate() {
-        let came = perform(stage, command)?;
+        let came = match perform(stage, command) {
+            Err(Halt::Refused) => {
+                update(stage, &[(*at, "pending")])?;
+                stage.say("The rest of the plan is left to you.");
+                return Err(Halt::Refused);
+            }
+            came => came?,
+        };
         if came == Verdict::Failed {
             verdict = Verdict::Failed;
         }
@@ -342,7 +360,7 @@ fn plan(stage: &mut Stage<'_>, entries: &[String]) -> Played<Verdict> {
     let left = entries.len() - done;
     stage.say(match left {
         0 => "The plan is done.".into(),
-        left => format!("{done} of the plan's {} entries are done; {left} are left to you.", entries.len()),
+        _ => format!("Done of the plan: {done} of {}. The rest is left to you.", entries.len()),
     });
     Ok(verdict)
 }

@@ -68,24 +68,58 @@ pub(super) fn tour(stage: &mut Stage<'_>) -> Played<Verdict> {
 impl<'a> Tour<'_, 'a> {
     /// One stop: says what there is to see, and shows it.
     fn stop(&mut self, feature: &'static str, look: &str, tool: &str, arguments: Value) -> Played<Option<Came<'a>>> {
-        self.stage.say(format!("**{}{}**: {look}", feature[..1].to_uppercase(), &feature[1..]));
+        self.say_where(feature, look);
         let came = self.stage.call(tool, &arguments)?;
-        let (mark, note) = match came {
-            None => (Mark::Missing, "this mode has no such tool"),
-            Some(came) if came.is_refused() => (Mark::Refused, "you said no"),
-            Some(came) if came.is_error => (Mark::Failed, "it failed; see the call"),
-            Some(_) => (Mark::Seen, ""),
-        };
-        match mark {
-            Mark::Missing => {
-                self.stage.say(format!("This mode has no tool `{tool}`, so there is nothing to see here."))
+        if !self.left_out(feature, tool, came) {
+            let is_error = came.is_some_and(|came| came.is_error);
+            let (mark, note) = if is_error { (Mark::Failed, "it failed; see the call") } else { (Mark::Seen, "") };
+            if is_error {
+                self.stage.say(format!("{} failed; see the call.", capital(feature)));
             }
-            Mark::Refused => self.stage.say("As you wish: that stop is left out."),
-            Mark::Failed => self.stage.say("That failed."),
-            _ => {}
+            self.rows.push((feature, mark, note));
         }
-        self.rows.push((feature, mark, note));
         Ok(came)
+    }
+
+    /// A stop that is fine when the call fails, for this reason. Says whether it did.
+    fn stop_that_fails(
+        &mut self,
+        feature: &'static str,
+        look: &str,
+        call: (&str, Value),
+        why: &'static str,
+    ) -> Played<bool> {
+        self.say_where(feature, look);
+        let came = self.stage.call(call.0, &call.1)?;
+        if self.left_out(feature, call.0, came) {
+            return Ok(true);
+        }
+        let is_error = came.is_some_and(|came| came.is_error);
+        self.rows.push((feature, Mark::Seen, if is_error { why } else { "" }));
+        if is_error {
+            self.stage.say(format!("{} ended as it should: {why}.", capital(feature)));
+        }
+        Ok(is_error)
+    }
+
+    fn say_where(&mut self, feature: &str, look: &str) {
+        self.stage.say(format!("**{}**: {look}", capital(feature)));
+    }
+
+    /// Whether there is nothing to see at this stop, which is said.
+    fn left_out(&mut self, feature: &'static str, tool: &str, came: Option<Came<'_>>) -> bool {
+        match came {
+            None => {
+                self.stage.say(format!("This mode has no tool `{tool}`, so there is nothing to see here."));
+                self.rows.push((feature, Mark::Missing, "this mode has no such tool"));
+            }
+            Some(came) if came.is_refused() => {
+                self.stage.say("As you wish: that stop is left out.");
+                self.rows.push((feature, Mark::Refused, "you said no"));
+            }
+            Some(_) => return false,
+        }
+        true
     }
 
     /// A stop that cannot be shown.
@@ -168,11 +202,9 @@ impl<'a> Tour<'_, 'a> {
         self.stop("command", look, "run_command", json!({ "command": command }))?;
         let look = "this one fails on purpose: its call has to end as `failed`, with the exit code.";
         let command = "echo 'this is meant to fail' >&2; exit 3";
-        let came = self.stop("failed command", look, "run_command", json!({ "command": command }))?;
-        match came {
-            Some(came) if came.is_error && !came.is_refused() => self.judge(Mark::Seen, "it failed, as it should"),
-            Some(came) if came.is_ok() => self.judge(Mark::Failed, "it should have failed, and did not"),
-            _ => {}
+        let call = ("run_command", json!({ "command": command }));
+        if !self.stop_that_fails("failed command", look, call, "it failed on purpose")? {
+            self.judge(Mark::Failed, "it should have failed, and did not");
         }
         Ok(())
     }
@@ -181,10 +213,8 @@ impl<'a> Tour<'_, 'a> {
         let look = "a call of the kind `think`, which touches nothing.";
         self.stop("think", look, "think", json!({ "thought": "Half of the tour is done, and nothing broke." }))?;
         let look = "a call of the kind `fetch`. Without a network it fails, which is fine.";
-        let came = self.stop("fetch", look, "fetch_url", json!({ "url": "https://example.com/" }))?;
-        if came.is_some_and(|came| came.is_error && !came.is_refused()) {
-            self.judge(Mark::Seen, "it failed, which is fine without a network");
-        }
+        let call = ("fetch_url", json!({ "url": "https://example.com/" }));
+        self.stop_that_fails("fetch", look, call, "it failed, which is fine without a network")?;
         let look = "a question to you; a form where your editor offers one.";
         let question = json!({ "question": "Which colour do you like best?", "choices": ["red", "green", "blue"] });
         self.stop("question", look, "ask_user", question)?;
@@ -228,11 +258,16 @@ impl<'a> Tour<'_, 'a> {
             json!({ "mode": "ask", "plan": "# After the tour\n\nGo back to the mode that asks before changes." });
         let came = self.stop("mode and back", look, "switch_mode", back)?;
         self.stage.say(match came {
-            Some(came) if came.is_ok() => "The mode is `ask` now; `mode code` is for those who came from there.",
+            Some(came) if came.is_ok() => "The mode is `ask` now. Say `mode code` if that is where you came from.",
             _ => "The mode is still `architect`; `mode ask` leaves it.",
         });
         Ok(())
     }
+}
+
+fn capital(feature: &str) -> String {
+    let mut rest = feature.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 /// The table at the end.

@@ -96,7 +96,7 @@ pub(super) const TABLE: &[Row] = &[
         &["create"],
         "create PATH with TEXT",
         "creates a file; or `create PATH:` and lines or a fenced block below",
-        "create notes.txt with hello",
+        "create notes.txt with \"hello\"",
     ),
     row(
         Verb::Write,

@@ -147,7 +147,16 @@ async fn a_plan_is_worked_through_and_its_marks_follow() {
     ];
     assert_eq!(marks, want);
     assert_eq!(turn.names(), ["update_plan", "list_directory", "update_plan", "read_file", "update_plan"]);
-    assert!(turn.text().ends_with("1 of the plan's 4 entries are done; 3 are left to you."));
+    assert!(turn.text().ends_with("Done of the plan: 1 of 4. The rest is left to you."));
+}
+
+#[tokio::test]
+async fn a_refusal_ends_a_plan() {
+    let mut tool = |call: &Call| if call.name == "delete_file" { refused(call) } else { fine(call) };
+    let turn = turn("plan delete a, list; say x", &mut tool).await;
+    assert_eq!(turn.names(), ["update_plan", "delete_file", "update_plan"]);
+    assert_eq!(turn.calls()[2].1["entries"][0]["status"], "pending");
+    assert!(turn.text().ends_with("The rest of the plan is left to you.\n\nThe step after it is not done either."));
 }
 
 #[tokio::test]

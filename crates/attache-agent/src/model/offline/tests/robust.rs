@@ -17,7 +17,7 @@ async fn every_command_ends_whatever_comes_of_its_calls() {
             turn(row.example, &mut { tool }).await;
             converse(Vec::new(), vec![Part::text(row.example)], READING, &mut { tool }).await;
         }
-        for seed in 0..20 {
+        for seed in 0..5 {
             let mut dice = Dice::new(seed);
             turn(row.example, &mut |_| luck(&mut dice)).await;
         }
@@ -57,6 +57,7 @@ async fn the_tour_leaves_out_what_is_refused_and_touches_nothing_that_it_did_not
         assert!(!turn.names().contains(&name.to_string()), "{name}");
     }
     assert!(turn.text().contains("| create | – | you said no |"));
+    assert!(turn.text().contains("| failed command | ✗ | it should have failed, and did not |"));
     assert!(turn.text().contains("| edit | – | there was no file to show it with |"));
     let there = super::turn("tour; say x", &mut |_| ("attache-tour/".into(), false)).await;
     assert_eq!(there.names(), ["update_plan", "list_directory"]);
@@ -214,11 +215,11 @@ async fn long_prompts_take_time_in_proportion() {
     ];
     for bit in bits {
         for start in ["", "say ", "read ", "create a with ", "plan ", "replace ", "now say x;", "mode ", "ask "] {
-            // Long enough for what grows with the square of the length to take hours.
-            check(start, bit, 256 << 10).await;
+            // Long enough for what grows with the square of the length to take minutes, each.
+            check(start, bit, 64 << 10).await;
         }
     }
-    assert!(begin.elapsed() < Duration::from_secs(120), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }
 
 #[tokio::test]
