@@ -1,5 +1,7 @@
 //! What the agent wants from a language model: one small trait, and the words that go both ways.
 
+pub mod offline;
+
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
