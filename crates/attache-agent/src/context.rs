@@ -91,25 +91,25 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
         ContentBlock::Text(text) => Part::text(text.text.as_str()),
         ContentBlock::Image(image) if model.images => media(&image.mime_type, &image.data),
         ContentBlock::Audio(audio) if model.audio => media(&audio.mime_type, &audio.data),
-        ContentBlock::Image(image) => Part::text(format!("[an image ({}), which you cannot see]", image.mime_type)),
-        ContentBlock::Audio(audio) => Part::text(format!("[a recording ({}), which you cannot hear]", audio.mime_type)),
+        ContentBlock::Image(image) => Part::text(format!("<image type={:?}/> (you cannot see it)", image.mime_type)),
+        ContentBlock::Audio(audio) => Part::text(format!("<audio type={:?}/> (you cannot hear it)", audio.mime_type)),
         ContentBlock::ResourceLink(link) => {
             let path = link.uri.strip_prefix("file://").unwrap_or(&link.uri);
-            Part::text(format!("[the person points to {}; read it if you need it]", percent_decoded(path)))
+            Part::text(format!("<link>{}</link> (the person points to it; read it if you need it)", percent_decoded(path)))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::Text(text) => Part::text(format!("[content of {}]\n{}\n[end]", text.uri, text.text)),
+            ResourceContents::Text(text) => Part::text(format!("<resource uri={:?}>\n{}\n</resource>", text.uri, text.text)),
             ResourceContents::Blob(blob) => {
                 let mime = blob.mime_type.clone().unwrap_or_default();
                 if mime.starts_with("image/") && model.images {
                     media(&mime, &blob.blob)
                 } else {
-                    Part::text(format!("[{}: data that you cannot read]", blob.uri))
+                    Part::text(format!("<resource uri={:?}/> (data that you cannot read)", blob.uri))
                 }
             }
-            _ => Part::text("[something that you cannot read]"),
+            _ => Part::text("<resource/> (something that you cannot read)"),
         },
-        _ => Part::text("[something that you cannot read]"),
+        _ => Part::text("<resource/> (something that you cannot read)"),
     }
 }
 

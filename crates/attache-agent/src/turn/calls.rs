@@ -174,7 +174,7 @@ async fn switch(
     let is_freer = mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
     let title = format!("Switch from mode `{}` to `{}`", now.word(), mode.word());
     if is_freer && !desk.gate.confirm(turn, &title, described).await? {
-        return Ok(Outcome::failed(format!("refused: the person wants to stay in mode `{}`", now.word())));
+        return Ok(Outcome::failed(format!("the person refused this: they want to stay in mode `{}`", now.word())));
     }
     desk.settings.set_mode(mode);
     desk.stage.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
