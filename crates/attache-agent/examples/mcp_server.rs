@@ -70,7 +70,8 @@ impl Server {
             }
             return result(id, list);
         }
-        let names = "echo fail nothing env cwd roots steps park release cancelled change junk endless flood die child";
+        let names =
+            "echo fail nothing env cwd roots steps park release cancelled change junk endless flood die bye child";
         let mut tools: Vec<Value> = names.split(' ').map(tool).collect();
         if self.has_changed {
             tools.push(tool("brand.new"));
@@ -126,6 +127,10 @@ impl Server {
             "die" => {
                 eprintln!("I give up on {}", std::env::var("TOKEN").unwrap_or_default());
                 std::process::exit(3);
+            }
+            "bye" => {
+                text(id, "bye");
+                std::process::exit(0);
             }
             "child" => match std::process::Command::new("sleep").arg("1000").spawn() {
                 Ok(child) => text(id, &child.id().to_string()),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use attache::model::{EnvVariable, McpServer, McpServerStdio, Secret, ToolKind};
 use attache_agent::mcp::{Notice, Servers, Setup};
@@ -74,12 +74,9 @@ async fn gone(servers: &Servers) -> Notice {
 
 #[tokio::test]
 async fn tools_are_listed_and_called() {
-    let began = Instant::now();
-    let servers = Servers::start(vec![McpServer::Stdio(tiny("tiny", &[]))], setup());
-    assert!(began.elapsed() < Duration::from_millis(5), "{:?}", began.elapsed());
-    servers.ready().await;
+    let servers = one().await;
     let specs = servers.specs();
-    assert_eq!(specs.len(), 16);
+    assert_eq!(specs.len(), 17);
     assert!(specs.is_sorted_by_key(|spec| spec.name.clone()));
     let spec = specs.iter().find(|spec| spec.name == "tiny__echo").unwrap();
     assert_eq!(spec.description, "For tests.");
@@ -129,7 +126,7 @@ async fn a_program_gets_its_directory_its_variables_and_our_roots() {
 async fn a_server_that_fails_is_told_about_once_and_the_others_work() {
     let missing = McpServerStdio::new("missing", "/no/such/program");
     let mut setup = setup();
-    setup.connect_limit = Duration::from_secs(3);
+    setup.connect_limit = Duration::from_secs(5);
     let servers = vec![missing, tiny("dead", &["--die"]), tiny("silent", &["--silent"]), tiny("fine", &[])];
     let servers = started(servers, setup).await;
     let mut notices = servers.notices();
@@ -140,7 +137,7 @@ async fn a_server_that_fails_is_told_about_once_and_the_others_work() {
         [
             "the MCP server `dead` cannot be used: it ended with exit code 2\nits last words: no luck with …",
             "the MCP server `missing` cannot be used: there is no program `/no/such/program`\nhint: check the path",
-            "the MCP server `silent` cannot be used: it was not ready within 3 seconds",
+            "the MCP server `silent` cannot be used: it was not ready within 5 seconds",
         ]
     );
     assert_eq!(servers.notices(), []);
@@ -158,6 +155,14 @@ async fn a_server_that_dies_during_a_call_fails_it() {
     assert_eq!(gone(&servers).await, Notice { server: "tiny".into(), text: why.into() });
     assert_eq!(servers.prepare("tiny__echo", &json!({})).unwrap().unwrap_err().0, why);
     assert_eq!(text(&call(&servers, "other__echo", json!({ "text": "hi" })).await), "hi");
+}
+
+#[tokio::test]
+async fn the_last_answer_of_a_server_counts() {
+    let servers = one().await;
+    let outcome = call(&servers, "tiny__bye", json!({})).await;
+    assert_eq!((text(&outcome), outcome.is_error), ("bye", false));
+    assert_eq!(gone(&servers).await.text, "the MCP server `tiny` is gone: it ended with exit code 0");
 }
 
 #[tokio::test]
@@ -201,16 +206,28 @@ async fn calls_run_side_by_side_and_show_how_far_they_are() {
 }
 
 #[tokio::test]
+async fn a_viewer_who_does_not_look_holds_up_nothing() {
+    let mut setup = setup();
+    setup.call_limit = Duration::from_secs(1);
+    let servers = started(vec![tiny("tiny", &[])], setup).await;
+    let (live, _shown) = Live::channel();
+    while tokio::time::timeout(Duration::from_millis(1), live.show(Shown::Content(Vec::new()))).await.is_ok() {}
+    let work = servers.prepare("tiny__steps", &json!({})).unwrap().unwrap().work;
+    let outcome = tokio::time::timeout(PATIENCE, servers.perform(work, &live)).await.unwrap();
+    assert_eq!(text(&outcome), "the MCP server `tiny` did not answer within 1 seconds");
+}
+
+#[tokio::test]
 async fn a_call_that_nobody_waits_for_is_cancelled_at_the_server() {
     let mut setup = setup();
-    setup.call_limit = Duration::from_millis(100);
+    setup.call_limit = Duration::from_secs(2);
     let servers = started(vec![tiny("tiny", &[])], setup).await;
     let outcome = call(&servers, "tiny__park", json!({})).await;
-    assert_eq!((text(&outcome), outcome.is_error), ("the MCP server `tiny` did not answer within 0 seconds", true));
+    assert_eq!((text(&outcome), outcome.is_error), ("the MCP server `tiny` did not answer within 2 seconds", true));
     {
         let work = servers.prepare("tiny__park", &json!({})).unwrap().unwrap().work;
         let (live, _shown) = Live::channel();
-        let _ = tokio::time::timeout(Duration::from_millis(20), servers.perform(work, &live)).await;
+        let _ = tokio::time::timeout(Duration::from_millis(100), servers.perform(work, &live)).await;
     }
     let heard = async { while text(&call(&servers, "tiny__cancelled", json!({})).await) != "2" {} };
     tokio::time::timeout(PATIENCE, heard).await.unwrap();
@@ -244,7 +261,7 @@ async fn a_server_that_asks_without_end_is_ended() {
 #[tokio::test]
 async fn servers_of_one_name_are_kept_apart() {
     let servers = started(vec![tiny("tiny", &[]), tiny("tiny", &["--pages"])], setup()).await;
-    assert_eq!(servers.specs().len(), 19);
+    assert_eq!(servers.specs().len(), 20);
     assert!(servers.prepare("tiny_2__page_1", &json!({})).unwrap().is_ok());
     assert!(servers.prepare("tiny__page_1", &json!({})).unwrap().is_err());
 }

@@ -100,23 +100,25 @@ impl Servers {
             waiting.insert(handle.progress_token.clone(), sender);
             Open { handle: Some(handle), progress: up.progress.clone() }
         };
-        let mut limit = std::pin::pin!(sleep(self.shared.setup.call_limit));
-        loop {
-            let Some(handle) = &mut open.handle else { return Err(ServiceError::TransportClosed.into()) };
-            tokio::select! {
-                biased;
-                answer = &mut handle.rx => {
-                    open.answered().await;
-                    return Ok(answer.map_err(|_| ServiceError::TransportClosed)??);
-                }
-                () = &mut limit => return Err(Ended::Late),
-                Ok(()) = steps.changed() => {
-                    let step = steps.borrow_and_update().clone();
-                    if let Some(step) = step {
-                        live.show(Shown::Content(vec![ToolCallContent::text(step.text)])).await;
-                    }
+        let showing = async {
+            while steps.changed().await.is_ok() {
+                let step = steps.borrow_and_update().clone();
+                if let Some(step) = step {
+                    live.show(Shown::Content(vec![ToolCallContent::text(step.text)])).await;
                 }
             }
+            std::future::pending::<()>().await;
+        };
+        let Some(handle) = &mut open.handle else { return Err(ServiceError::TransportClosed.into()) };
+        // Nobody who looks on too slowly can hold up the answer or the end.
+        tokio::select! {
+            biased;
+            answer = &mut handle.rx => {
+                open.answered().await;
+                Ok(answer.map_err(|_| ServiceError::TransportClosed)??)
+            }
+            () = sleep(self.shared.setup.call_limit) => Err(Ended::Late),
+            () = showing => Err(Ended::Late),
         }
     }
 

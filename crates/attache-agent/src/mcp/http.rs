@@ -51,9 +51,12 @@ pub(super) fn address(url: &str) -> Result<Url, Trouble> {
         .ok_or(Trouble::Address)
 }
 
+/// Headers that are ours to set, whatever is configured.
+const OURS: &[&str] = &["accept", "content-length", "content-type", "last-event-id", "mcp-session-id"];
+
 pub(super) fn header_map(headers: &[HttpHeader]) -> Result<HeaderMap, Trouble> {
     let mut map = HeaderMap::new();
-    for header in headers {
+    for header in headers.iter().filter(|header| !OURS.iter().any(|ours| header.name.eq_ignore_ascii_case(ours))) {
         let wrong = || Trouble::Header(super::words::plain(&header.name));
         let name = HeaderName::try_from(&header.name).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(header.value.expose()).map_err(|_| wrong())?;
@@ -274,6 +277,7 @@ mod tests {
         assert_eq!(wrong, Err(Trouble::Header("X-Key".into())));
         let fine = header_map(&[HttpHeader::new("X-Key", Secret::from("hidden"))]);
         assert!(!format!("{fine:?}").contains("hidden"));
+        assert_eq!(header_map(&[HttpHeader::new("ACCEPT", Secret::from("text/html"))]), Ok(HeaderMap::new()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use attache::model::McpServer;
 use attache::process::{ExitStatus, Process};
-use rmcp::service::{Peer, RunningService, RunningServiceCancellationToken};
+use rmcp::service::{Peer, RunningService};
 use rmcp::transport::Transport;
 use rmcp::{RoleClient, ServiceExt as _};
 use tokio::sync::watch;
@@ -182,11 +182,13 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, server: McpServer) {
         }
     };
     if let Some(trouble) = ended {
+        // What a program said last may still be in the pipe.
+        is_over = is_over || timeout(LAST_WORDS, &mut waiting).await.is_ok();
         let text = format!("the MCP server `{}` is gone: {}", slot.name, life.explain(trouble).await);
         shared.set(slot, State::Down(text.clone()));
         shared.notify(slot, text);
     }
-    RunningServiceCancellationToken::cancel(token);
+    token.cancel();
     if !is_over {
         let _ = timeout(PARTING, waiting).await;
     }
