@@ -16,10 +16,10 @@
 mod agent;
 mod config;
 mod context;
-mod cut;
+pub mod cut;
 mod gate;
 mod keys;
-mod mcp;
+pub mod mcp;
 pub mod model;
 mod models;
 mod project;
@@ -30,9 +30,9 @@ mod slash;
 mod stage;
 pub mod store;
 mod toolbox;
-mod tools;
+pub mod tools;
 mod turn;
-mod workspace;
+pub mod workspace;
 
 pub use agent::{CodingAgent, StartError};
 pub use config::{Config, ConfigError, ModelFacts};

@@ -1,0 +1,290 @@
+//! Servers that speak Streamable HTTP: rmcp's transport on an HTTP client that reads only so much.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache::model::HttpHeader;
+use futures_util::stream::{Stream, StreamExt as _};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::{BoxedSseResponse, ExponentialBackoff};
+use rmcp::transport::common::http_header::{
+    EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
+};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::SseStream;
+
+use super::words::{MAX_MESSAGE, Trouble};
+
+type Failed = StreamableHttpError<Trouble>;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// How often a broken stream of events is asked for again, before the server is taken for silent.
+const ATTEMPTS: usize = 6;
+
+/// A transport to a server that speaks Streamable HTTP.
+pub(super) async fn open(url: &str, headers: &[HttpHeader]) -> Result<StreamableHttpClientTransport<Http>, Trouble> {
+    let url = address(url)?;
+    let custom: HashMap<_, _> =
+        header_map(headers)?.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
+    let mut retries = ExponentialBackoff::default();
+    retries.max_times = Some(ATTEMPTS);
+    retries.max_delay = Some(Duration::from_secs(10));
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(custom)
+        .max_sse_event_size(MAX_MESSAGE);
+    config.retry_config = Arc::new(retries);
+    Ok(StreamableHttpClientTransport::with_client(Http(client(&url).await?), config))
+}
+
+pub(super) fn address(url: &str) -> Result<Url, Trouble> {
+    Url::parse(url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or(Trouble::Address)
+}
+
+/// Headers that are ours to set, whatever is configured.
+const OURS: &[&str] = &["accept", "content-length", "content-type", "last-event-id", "mcp-session-id"];
+
+pub(super) fn header_map(headers: &[HttpHeader]) -> Result<HeaderMap, Trouble> {
+    let mut map = HeaderMap::new();
+    for header in headers.iter().filter(|header| !OURS.iter().any(|ours| header.name.eq_ignore_ascii_case(ours))) {
+        let wrong = || Trouble::Header(super::words::plain(&header.name));
+        let name = HeaderName::try_from(&header.name).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(header.value.expose()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
+
+/// An HTTP client for one server. Reading the system's certificates takes a while, so it is made off the runtime's
+/// threads.
+pub(super) async fn client(url: &Url) -> Result<Client, Trouble> {
+    let is_local = url.host_str().is_some_and(|host| {
+        host == "localhost"
+            || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    });
+    let built = tokio::task::spawn_blocking(move || {
+        // Another part of the program may have been first, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Idle connections are not kept: one whose last answer was not read to its end stalls the next request.
+        let builder = Client::builder().connect_timeout(CONNECT).pool_max_idle_per_host(0).redirect(same_origin());
+        if is_local { builder.no_proxy() } else { builder }.build()
+    });
+    built.await.map_err(|_| Trouble::Closed)?.map_err(Trouble::of_http)
+}
+
+/// Follows where the message stays whole and the headers, which have keys in them, stay with the same server.
+fn same_origin() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+        if is_same && matches!(attempt.status().as_u16(), 307 | 308) && attempt.previous().len() <= 5 {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
+}
+
+/// The events of an answer. One that is too long is an error.
+pub(super) fn events(response: Response, max: usize) -> BoxedSseResponse {
+    SseStream::from_bytes_stream(bounded(response.bytes_stream().map(|chunk| chunk.map_err(Trouble::of_http)), max))
+        .boxed()
+}
+
+/// Ends with an error when more than `max` bytes come between two empty lines.
+fn bounded<B: AsRef<[u8]>>(
+    chunks: impl Stream<Item = Result<B, Trouble>>,
+    max: usize,
+) -> impl Stream<Item = Result<B, Trouble>> {
+    let mut event = 0;
+    let mut is_line_empty = true;
+    let mut last = 0;
+    chunks.map(move |chunk| {
+        let chunk = chunk?;
+        for byte in chunk.as_ref() {
+            match (last, byte) {
+                // One end of a line, in two bytes.
+                (b'\r', b'\n') => {}
+                (_, b'\n' | b'\r') if is_line_empty => event = 0,
+                (_, b'\n' | b'\r') => is_line_empty = true,
+                _ => is_line_empty = false,
+            }
+            last = *byte;
+            event += 1;
+            if event > max {
+                return Err(Trouble::TooLong);
+            }
+        }
+        Ok(chunk)
+    })
+}
+
+async fn body(response: Response, max: usize) -> Result<Vec<u8>, Trouble> {
+    let mut chunks = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(Trouble::of_http)?;
+        if body.len() + chunk.len() > max {
+            return Err(Trouble::TooLong);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn is_of_type(response: &Response, mime: &str) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(mime.as_bytes()))
+}
+
+/// The HTTP client under rmcp's transport. rmcp's own reads JSON bodies of any length.
+#[derive(Clone)]
+pub(super) struct Http(Client);
+
+impl Http {
+    fn with_headers(
+        request: reqwest::RequestBuilder,
+        session: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> reqwest::RequestBuilder {
+        let request = request.headers(headers.into_iter().collect());
+        match session {
+            Some(session) => request.header(HEADER_SESSION_ID, session),
+            None => request,
+        }
+    }
+}
+
+impl StreamableHttpClient for Http {
+    type Error = Trouble;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let text = serde_json::to_vec(&message)?;
+        let request = Http::with_headers(self.0.post(uri.as_ref()), session_id.as_deref(), custom_headers)
+            .header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"))
+            .header(CONTENT_TYPE, JSON_MIME_TYPE)
+            .body(text);
+        let response = request.send().await.map_err(Trouble::of_http).map_err(Failed::Client)?;
+        let status = response.status();
+        let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
+        let is_json = is_of_type(&response, JSON_MIME_TYPE);
+        let new_session = response.headers().get(HEADER_SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if matches!(status.as_u16(), 202 | 204) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status.as_u16() == 404 && session_id.is_some() {
+            return Err(Failed::SessionExpired);
+        }
+        if !status.is_success() {
+            let trouble = Trouble::of_status(status.as_u16());
+            // An answer in MCP's words says more than a status. It must not hide that we are not let in.
+            if is_json && !matches!(trouble, Trouble::Unauthorized(_)) {
+                let body = body(response, 1 << 16).await.map_err(Failed::Client)?;
+                if let Ok(error @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body) {
+                    return Ok(StreamableHttpPostResponse::Json(error, new_session));
+                }
+            }
+            return Err(Failed::Client(trouble));
+        }
+        if is_of_type(&response, EVENT_STREAM_MIME_TYPE) {
+            return Ok(StreamableHttpPostResponse::Sse(events(response, MAX_MESSAGE), new_session));
+        }
+        if !is_request {
+            // Nothing is expected, so whatever came is fine.
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !is_json {
+            return Err(Failed::Client(Trouble::Nonsense));
+        }
+        let body = body(response, MAX_MESSAGE).await.map_err(Failed::Client)?;
+        let message = serde_json::from_slice(&body).map_err(|_| Failed::Client(Trouble::Nonsense))?;
+        Ok(StreamableHttpPostResponse::Json(message, new_session))
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        let request = Http::with_headers(self.0.delete(uri.as_ref()), Some(&session_id), custom_headers);
+        // A server need not take part in the goodbye.
+        request.send().await.map(|_| ()).map_err(Trouble::of_http).map_err(Failed::Client)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxedSseResponse, Failed> {
+        let mut request = Http::with_headers(self.0.get(uri.as_ref()), session_id.as_deref(), custom_headers)
+            .header(ACCEPT, EVENT_STREAM_MIME_TYPE);
+        if let Some(last) = last_event_id {
+            request = request.header(HEADER_LAST_EVENT_ID, last);
+        }
+        let response = request.send().await.map_err(Trouble::of_http).map_err(Failed::Client)?;
+        match response.status() {
+            status if status.as_u16() == 405 => Err(Failed::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(Failed::Client(Trouble::of_status(status.as_u16()))),
+            _ if !is_of_type(&response, EVENT_STREAM_MIME_TYPE) => Err(Failed::Client(Trouble::Nonsense)),
+            _ => Ok(events(response, MAX_MESSAGE)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use attache::model::Secret;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn events_that_are_too_long_are_an_error() {
+        let check = async |chunks: &[&'static str], is_fine: bool| {
+            let chunks: Vec<Result<&str, Trouble>> = chunks.iter().map(|chunk| Ok(*chunk)).collect();
+            let kept = bounded(futures_util::stream::iter(chunks), 10).collect::<Vec<_>>().await;
+            assert_eq!(kept.iter().all(Result::is_ok), is_fine);
+        };
+        check(&["data: 1\n", "\ndata: 2\r\n\r\n", ": ping\n\n"], true).await;
+        check(&["data: 1\n", "data: 2\n\n"], false).await;
+        check(&["data: ", "123456"], false).await;
+        check(&["data: 1\r\n", "data: 2\r\n"], false).await;
+    }
+
+    #[test]
+    fn headers_that_cannot_be_sent_are_named_without_their_values() {
+        let wrong = header_map(&[HttpHeader::new("X-Key", Secret::from("hidden\nvalue"))]);
+        assert_eq!(wrong, Err(Trouble::Header("X-Key".into())));
+        let fine = header_map(&[HttpHeader::new("X-Key", Secret::from("hidden"))]);
+        assert!(!format!("{fine:?}").contains("hidden"));
+        assert_eq!(header_map(&[HttpHeader::new("ACCEPT", Secret::from("text/html"))]), Ok(HeaderMap::new()));
+    }
+
+    #[test]
+    fn an_address_has_to_be_one_of_http() {
+        for wrong in ["", "file:///etc/passwd", "localhost:80", "http://", "/mcp"] {
+            assert_eq!(address(wrong), Err(Trouble::Address), "{wrong}");
+        }
+        assert!(address("https://example.com/mcp?key=1").is_ok());
+    }
+}

@@ -1,0 +1,142 @@
+//! Tools of MCP servers: programs and HTTP servers that the client or the configuration names.
+//!
+//! [`Servers::start`] returns at once; the servers are connected in the background. One that fails is told about once,
+//! and the others work on.
+
+mod call;
+mod content;
+mod guard;
+mod handler;
+mod http;
+mod names;
+mod server;
+mod sse;
+mod stdio;
+mod tools;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use attache::model::McpServer;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use call::McpWork;
+use server::{Shared, Slot};
+
+use crate::model::ToolSpec;
+
+/// How long [`Servers::close`] waits for all servers together.
+const GOODBYE: Duration = Duration::from_secs(8);
+
+/// Where servers work, and how long they may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setup {
+    /// The session's directory, in which programs are started.
+    pub cwd: PathBuf,
+    /// All directories of the session, for servers that ask.
+    pub directories: Vec<PathBuf>,
+    /// How long a server may take until it is connected and has listed its tools.
+    pub connect_limit: Duration,
+    /// How long a call may take.
+    pub call_limit: Duration,
+}
+
+impl Setup {
+    /// The usual limits, in one directory.
+    pub fn new(cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        Setup {
+            directories: vec![cwd.clone()],
+            cwd,
+            connect_limit: Duration::from_secs(30),
+            call_limit: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Something about a server that people have to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The server's name.
+    pub server: String,
+    /// What happened, in sentences for people, with the server's name in it.
+    pub text: String,
+}
+
+/// The MCP servers of a session. They end when this is dropped; [`Servers::close`] is the polite way.
+pub struct Servers {
+    shared: Arc<Shared>,
+    /// One task a server. Ending a task ends its server.
+    tasks: JoinSet<()>,
+}
+
+impl Servers {
+    /// Begins to start and connect the servers. Must be called in a tokio runtime.
+    pub fn start(servers: Vec<McpServer>, setup: Setup) -> Self {
+        let labels = names::labels(&servers.iter().map(server_name).collect::<Vec<_>>());
+        let slots = servers.iter().zip(labels).map(|(server, label)| Slot::new(server_name(server), label)).collect();
+        let shared = Arc::new(Shared::new(slots, setup));
+        let mut tasks = JoinSet::new();
+        for (index, server) in servers.into_iter().enumerate() {
+            tasks.spawn(server::run(shared.clone(), index, server));
+        }
+        Servers { shared, tasks }
+    }
+
+    /// Waits until every server is connected or has failed.
+    pub async fn ready(&self) {
+        let _ = self.shared.pending.subscribe().wait_for(|pending| *pending == 0).await;
+    }
+
+    /// The tools that there are now, in an order that stays the same.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let mut specs = Vec::new();
+        for slot in &self.shared.slots {
+            if let Ok(up) = slot.up() {
+                specs.extend(up.tools.iter().map(|tool| tool.spec.clone()));
+            }
+        }
+        specs
+    }
+
+    /// What people have to know and have not been told: each notice is given once.
+    pub fn notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut *lock(&self.shared.notices))
+    }
+
+    /// A number that grows whenever there are other tools or new notices; wait for it with `changed()`.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Ends all servers, politely, and waits until they have ended.
+    pub async fn close(mut self) {
+        self.shared.closing.send_replace(true);
+        let _ = tokio::time::timeout(GOODBYE, async { while self.tasks.join_next().await.is_some() {} }).await;
+    }
+}
+
+impl std::fmt::Debug for Servers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.shared.slots.iter().map(|slot| slot.name.as_str()).collect();
+        f.debug_struct("Servers").field("names", &names).finish_non_exhaustive()
+    }
+}
+
+fn server_name(server: &McpServer) -> &str {
+    match server {
+        McpServer::Stdio(server) => &server.name,
+        McpServer::Http(server) => &server.name,
+        McpServer::Sse(server) => &server.name,
+        McpServer::Acp(server) => &server.name,
+        _ => "unknown",
+    }
+}
+
+/// What is behind these locks is whole at any time, also after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
