@@ -1,0 +1,128 @@
+//! What a session's log is made of.
+
+use attache::model::{ContentBlock, SessionUpdate};
+use attache::proto::Decode;
+use attache::proto::json::RawJson;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Message;
+
+/// One entry of a session's log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// The session was opened: the first entry of every log.
+    Opened(Opened),
+    /// What the person said.
+    Prompt {
+        /// The id of the message.
+        id: String,
+        /// Its content.
+        content: Vec<ContentBlock>,
+    },
+    /// What the client was shown.
+    Update {
+        /// The update, as version 2 of the protocol has it. Pieces of messages have the id of their message.
+        update: Box<SessionUpdate>,
+    },
+    /// What the model is told from now on.
+    Said {
+        /// The message.
+        message: Message,
+    },
+    /// From here on the model is told these messages in place of all that came before.
+    Compacted {
+        /// The messages.
+        messages: Vec<Message>,
+    },
+    /// A configuration option was set.
+    Set {
+        /// The option.
+        option: String,
+        /// Its value.
+        value: String,
+    },
+    /// The session has a title.
+    Title {
+        /// The title.
+        title: String,
+    },
+    /// A turn ended.
+    TurnEnded {
+        /// Why: the name of the stop reason.
+        stop: String,
+    },
+    /// An entry that this version does not understand, because a newer one wrote it. Kept as it is.
+    Unknown(RawJson),
+}
+
+/// Where a session works, and since when it exists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The directory of the session.
+    pub cwd: String,
+    /// The directories that belong to it beside that.
+    pub directories: Vec<String>,
+    /// When it was made, as RFC 3339 has it; see [`attache::trace::rfc3339`].
+    pub created: String,
+}
+
+impl Entry {
+    /// The JSON form, with the member `type` first. Numbers and unknown members of updates are kept to the letter, which
+    /// they are not on a way through serde.
+    pub fn to_json(&self) -> Result<RawJson, serde_json::Error> {
+        fn json<T: Serialize + ?Sized>(value: &T) -> Result<RawJson, serde_json::Error> {
+            RawJson::from_value(value)
+        }
+        let (tag, members) = match self {
+            Entry::Opened(Opened { cwd, directories, created }) => {
+                ("opened", vec![("cwd", json(cwd)?), ("directories", json(directories)?), ("created", json(created)?)])
+            }
+            Entry::Prompt { id, content } => {
+                ("prompt", vec![("id", json(id)?), ("content", RawJson::from_model(content))])
+            }
+            Entry::Update { update } => ("update", vec![("update", RawJson::from_model(update))]),
+            Entry::Said { message } => ("said", vec![("message", json(message)?)]),
+            Entry::Compacted { messages } => ("compacted", vec![("messages", json(messages)?)]),
+            Entry::Set { option, value } => ("set", vec![("option", json(option)?), ("value", json(value)?)]),
+            Entry::Title { title } => ("title", vec![("title", json(title)?)]),
+            Entry::TurnEnded { stop } => ("turn_ended", vec![("stop", json(stop)?)]),
+            Entry::Unknown(entry) => return Ok(entry.clone()),
+        };
+        let mut text = format!("{{\"type\":\"{tag}\"");
+        for (key, value) in members {
+            text.extend([",\"", key, "\":", value.as_str()]);
+        }
+        text.push('}');
+        RawJson::new(&text).map_err(serde::ser::Error::custom)
+    }
+
+    /// Reads the JSON form. What is not understood is [`Entry::Unknown`], never lost.
+    pub fn from_json(json: RawJson) -> Self {
+        read(&json).unwrap_or(Entry::Unknown(json))
+    }
+}
+
+fn read(json: &RawJson) -> Option<Entry> {
+    fn value<T: DeserializeOwned>(json: &RawJson, key: &str) -> Option<T> {
+        json.get(key)?.parse().ok()
+    }
+    fn model<T: Decode>(json: &RawJson, key: &str) -> Option<T> {
+        json.get(key)?.to_model().ok()
+    }
+    Some(match value::<String>(json, "type")?.as_str() {
+        "opened" => Entry::Opened(Opened {
+            cwd: value(json, "cwd")?,
+            directories: value(json, "directories")?,
+            created: value(json, "created")?,
+        }),
+        "prompt" => Entry::Prompt { id: value(json, "id")?, content: model(json, "content")? },
+        "update" => Entry::Update { update: Box::new(model(json, "update")?) },
+        "said" => Entry::Said { message: value(json, "message")? },
+        "compacted" => Entry::Compacted { messages: value(json, "messages")? },
+        "set" => Entry::Set { option: value(json, "option")?, value: value(json, "value")? },
+        "title" => Entry::Title { title: value(json, "title")? },
+        "turn_ended" => Entry::TurnEnded { stop: value(json, "stop")? },
+        _ => return None,
+    })
+}

@@ -1,0 +1,170 @@
+//! A session's log that is open for writing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::outline::Outline;
+use super::record::{self, MAX_ENTRY, Record};
+use super::scan::{Position, scan};
+use super::{Entry, StoreError};
+
+/// A session's log that is open for writing, by this value and by nothing else: others are told that it is busy until it
+/// is dropped.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    path: PathBuf,
+    outline: Outline,
+    /// A record that could not be written could not be taken back either.
+    has_rest: bool,
+    /// The name of the file may not be on the disk yet.
+    is_new: bool,
+}
+
+impl Log {
+    /// Begins a log with these entries. Nobody sees it before all of them are there.
+    pub(super) fn create(path: &Path, id: &str, entries: &[Entry]) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::io(path, error);
+        // An empty file takes the name, for one of those who want it. It is no session to anyone, and locked so that
+        // nobody deletes it meanwhile.
+        let name = match options().create_new(true).open(path) {
+            Ok(file) => Log::held(file, path, id)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::Exists(id.into())),
+            Err(error) => return Err(failed(error)),
+        };
+        let draft = path.with_file_name(format!(".{id}.new"));
+        let begin = || {
+            // Whoever wanted this name before was killed before it had it.
+            let _ = fs::remove_file(&draft);
+            let file = options().create_new(true).open(&draft).map_err(failed)?;
+            let mut log = Log::held(file, path, id)?;
+            for entry in entries {
+                log.append(entry)?;
+            }
+            fs::rename(&draft, path).map_err(failed)?;
+            log.is_new = true;
+            Ok(log)
+        };
+        let log = begin().inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+            let _ = fs::remove_file(path);
+        });
+        drop(name);
+        log
+    }
+
+    /// Opens a log, cuts off its torn tail, and reads it.
+    pub(super) fn open(path: &Path, id: &str) -> Result<(Self, Vec<Entry>), StoreError> {
+        let mut log = Log::hold(path, id)?;
+        let mut entries = Vec::new();
+        let extent = scan(path, &log.file, Position::default(), |record| {
+            let entry = super::read_entry(record, entries.is_empty())?;
+            log.outline.add(record);
+            entries.push(entry);
+            Ok(())
+        })?;
+        if let Some(damage) = extent.damage {
+            return Err(damage);
+        }
+        if entries.is_empty() {
+            return Err(super::no_beginning(path, &log.file, id));
+        }
+        log.outline.end = extent.end;
+        if extent.is_torn {
+            // What was known of the part that goes would be taken for what comes in its place.
+            Outline::remove(path).map_err(|error| StoreError::io(path, error))?;
+            log.cut()?;
+        }
+        Ok((log, entries))
+    }
+
+    /// Opens and locks a log, if it is there and nobody else has it.
+    pub(super) fn hold(path: &Path, id: &str) -> Result<Self, StoreError> {
+        match options().open(path) {
+            Ok(file) => Log::held(file, path, id),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(id.into())),
+            Err(error) => Err(StoreError::io(path, error)),
+        }
+    }
+
+    fn held(file: File, path: &Path, id: &str) -> Result<Self, StoreError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Busy(id.into())),
+            Err(fs::TryLockError::Error(error)) => return Err(StoreError::io(path, error)),
+        }
+        // It may have been deleted, or given its first entries, before it was locked.
+        let links = file.metadata().map_err(|error| StoreError::io(path, error))?.nlink();
+        if links == 0 {
+            return Err(StoreError::NotFound(id.into()));
+        }
+        Ok(Log { file, path: path.to_path_buf(), outline: Outline::default(), has_rest: false, is_new: false })
+    }
+
+    /// Adds an entry. It survives the end of this process when this returns, and a loss of power after [`Log::sync`].
+    ///
+    /// After an error the log is as it was before, and more can be added when there is room again.
+    pub fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let unkeepable = |problem: String| StoreError::Unkeepable { path: self.path.clone(), problem };
+        let json = entry.to_json().map_err(|error| unkeepable(error.to_string()))?;
+        let length = json.as_str().len();
+        if length > MAX_ENTRY {
+            return Err(StoreError::TooLarge { path: self.path.clone(), length: length as u64 });
+        }
+        // What comes back as something else would be lost, and missed only when the session is opened again.
+        let is_known = |entry: &Entry| !matches!(entry, Entry::Unknown(_));
+        if is_known(entry) && !is_known(&Entry::from_json(json.clone())) {
+            return Err(unkeepable("it is nested too deeply, or has no id".into()));
+        }
+        let record = Record { number: self.outline.end.count, time: record::now(), entry: json.as_str() };
+        let line = record.to_line();
+        if self.has_rest {
+            self.cut()?;
+        }
+        if let Err(error) = self.file.write_all(&line) {
+            self.has_rest = true;
+            let _ = self.cut();
+            return Err(StoreError::io(&self.path, error));
+        }
+        self.outline.add(record);
+        self.outline.end.offset += line.len() as u64;
+        self.outline.end.count += 1;
+        Ok(())
+    }
+
+    /// Cuts off what stands behind the last record.
+    fn cut(&mut self) -> Result<(), StoreError> {
+        self.file.set_len(self.outline.end.offset).map_err(|error| StoreError::io(&self.path, error))?;
+        self.has_rest = false;
+        Ok(())
+    }
+
+    /// Waits until everything is on the disk.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let failed = |error| StoreError::io(&self.path, error);
+        self.file.sync_data().map_err(failed)?;
+        if self.is_new {
+            super::sync_directory(&self.path).map_err(failed)?;
+            self.is_new = false;
+        }
+        // Only lists become slower without it.
+        let _ = self.outline.save(&self.path);
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // To close the file is not enough while a process is being started, which has it too for a moment.
+        let _ = self.file.unlock();
+    }
+}
+
+/// How logs are opened: to be added to, by their owner only.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600);
+    options
+}
