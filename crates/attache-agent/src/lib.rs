@@ -3,3 +3,5 @@
 pub mod model;
 pub mod store;
 pub mod tools;
+#[cfg(unix)]
+pub mod workspace;

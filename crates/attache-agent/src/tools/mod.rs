@@ -1,5 +1,8 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
+#[cfg(unix)]
+pub mod files;
+
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
 use tokio::sync::mpsc;
