@@ -94,6 +94,14 @@ pub(crate) fn check_file(target: &Target) -> Result<(), Refusal> {
     }))
 }
 
+/// Whether it is small enough to be changed.
+pub(crate) fn check_size(target: &Target) -> Result<(), Refusal> {
+    match target.info {
+        Some(info) if info.size > TEXT_LIMIT as u64 => Err(larger(target)),
+        _ => Ok(()),
+    }
+}
+
 fn too_large(target: &Target, error: &FileError) -> Refusal {
     if matches!(error, FileError::TooLarge { .. }) { larger(target) } else { refusal(error) }
 }

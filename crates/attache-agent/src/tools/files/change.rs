@@ -5,7 +5,7 @@ use attache::model::{Diff, ToolCallContent, ToolKind};
 use super::arguments::Arguments;
 use super::edit;
 use crate::tools::{Outcome, Prepared, Refusal};
-use crate::workspace::{Digest, TEXT_LIMIT, Target, Text, Workspace, changed, check_file};
+use crate::workspace::{Digest, TEXT_LIMIT, Target, Text, Workspace, blocking, changed, check_file, check_size};
 
 /// A new text for a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +51,10 @@ pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>
         return Err(Refusal(format!("there is no file `{name}`\nhint: use write_file to create it")));
     }
     let old = known_text(workspace, &target).await?;
-    let edited = edit::edit(&old.content, old_text, new_text, replace_all)
-        .map_err(|reason| Refusal(format!("`{name}`: {reason}")))?;
+    let (content, old_text, new_text) = (old.content.clone(), old_text.to_owned(), new_text.to_owned());
+    // A large file takes its time.
+    let edited = blocking(move || edit::edit(&content, &old_text, &new_text, replace_all)).await?;
+    let edited = edited.map_err(|reason| Refusal(format!("`{name}`: {reason}")))?;
     if edited.content.len() > TEXT_LIMIT {
         return Err(Refusal(format!("`{name}` would have more than {} MiB", TEXT_LIMIT >> 20)));
     }
@@ -65,6 +67,7 @@ pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>
 /// The text of a file that is to be changed, which the model has to know.
 async fn known_text(workspace: &Workspace, target: &Target) -> Result<Text, Refusal> {
     check_file(target)?;
+    check_size(target)?;
     // Before it is read: one that was never allowed to be read is not read for this.
     workspace.check_read(target)?;
     let text = workspace.read_text(target).await?;

@@ -95,6 +95,6 @@ pub(super) fn below(directory: &str, relative: &std::path::Path) -> String {
 /// What the model has to know of a walk that did not see everything.
 pub(super) fn walk_notes(is_cut: bool, unreadable: usize) -> Vec<String> {
     let cut = is_cut.then(|| "not everything was looked at, there is too much: use a narrower path".to_owned());
-    let unreadable = (unreadable > 0).then(|| format!("{unreadable} directories could not be read"));
+    let unreadable = (unreadable > 0).then(|| format!("directories that could not be read: {unreadable}"));
     cut.into_iter().chain(unreadable).collect()
 }

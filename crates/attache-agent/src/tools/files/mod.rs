@@ -26,13 +26,13 @@ pub struct FileWork(Work);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Work {
-    Read(read::Read),
+    Read(Box<read::Read>),
     Change(Box<change::Change>),
-    Delete(relocate::Delete),
+    Delete(Box<relocate::Delete>),
     Move(Box<relocate::Move>),
-    List(list::List),
-    Find(find::Find),
-    Search(search::Search),
+    List(Box<list::List>),
+    Find(Box<find::Find>),
+    Search(Box<search::Search>),
 }
 
 /// Looks at a call. `None` if the tool is none of these.
@@ -44,22 +44,17 @@ pub async fn prepare(
     arguments: &Value,
 ) -> Option<Result<Prepared<FileWork>, Refusal>> {
     let arguments = Arguments(arguments);
-    let prepared = match name {
-        "read_file" => read::prepare(workspace, arguments).await.map(|prepared| prepared.map(Work::Read)),
-        "write_file" => change::prepare_write(workspace, arguments).await.map(|prepared| prepared.map(Work::change)),
-        "edit_file" => change::prepare_edit(workspace, arguments).await.map(|prepared| prepared.map(Work::change)),
-        "delete_file" => {
-            relocate::prepare_delete(workspace, arguments).await.map(|prepared| prepared.map(Work::Delete))
-        }
-        "move_file" => relocate::prepare_move(workspace, arguments)
-            .await
-            .map(|prepared| prepared.map(|work| Work::Move(work.into()))),
-        "list_directory" => list::prepare(workspace, arguments).await.map(|prepared| prepared.map(Work::List)),
-        "find_files" => find::prepare(workspace, arguments).await.map(|prepared| prepared.map(Work::Find)),
-        "search_files" => search::prepare(workspace, arguments).await.map(|prepared| prepared.map(Work::Search)),
+    Some(match name {
+        "read_file" => wrapped(read::prepare(workspace, arguments).await, Work::Read),
+        "write_file" => wrapped(change::prepare_write(workspace, arguments).await, Work::Change),
+        "edit_file" => wrapped(change::prepare_edit(workspace, arguments).await, Work::Change),
+        "delete_file" => wrapped(relocate::prepare_delete(workspace, arguments).await, Work::Delete),
+        "move_file" => wrapped(relocate::prepare_move(workspace, arguments).await, Work::Move),
+        "list_directory" => wrapped(list::prepare(workspace, arguments).await, Work::List),
+        "find_files" => wrapped(find::prepare(workspace, arguments).await, Work::Find),
+        "search_files" => wrapped(search::prepare(workspace, arguments).await, Work::Search),
         _ => return None,
-    };
-    Some(prepared.map(|prepared| prepared.map(FileWork)))
+    })
 }
 
 /// Does what was looked at, after it was allowed.
@@ -67,24 +62,19 @@ pub async fn perform(workspace: &Workspace, work: FileWork) -> Outcome {
     let result = match work.0 {
         Work::Read(work) => read::perform(workspace, &work).await,
         Work::Change(work) => change::perform(workspace, &work).await,
-        Work::Delete(work) => relocate::delete(workspace, work).await,
+        Work::Delete(work) => relocate::delete(workspace, *work).await,
         Work::Move(work) => relocate::rename(workspace, *work).await,
-        Work::List(work) => list::perform(workspace, work).await,
-        Work::Find(work) => find::perform(workspace, work).await,
-        Work::Search(work) => search::perform(workspace, work).await,
+        Work::List(work) => list::perform(workspace, *work).await,
+        Work::Find(work) => find::perform(workspace, *work).await,
+        Work::Search(work) => search::perform(workspace, *work).await,
     };
     result.unwrap_or_else(|Refusal(reason)| Outcome::failed(reason))
 }
 
-impl Work {
-    fn change(work: change::Change) -> Self {
-        Work::Change(Box::new(work))
-    }
-}
-
-impl<W> Prepared<W> {
-    fn map<V>(self, make: impl FnOnce(W) -> V) -> Prepared<V> {
-        let Prepared { title, kind, locations, content, actions, work } = self;
-        Prepared { title, kind, locations, content, actions, work: make(work) }
-    }
+fn wrapped<W>(
+    prepared: Result<Prepared<W>, Refusal>,
+    wrap: impl FnOnce(Box<W>) -> Work,
+) -> Result<Prepared<FileWork>, Refusal> {
+    let Prepared { title, kind, locations, content, actions, work } = prepared?;
+    Ok(Prepared { title, kind, locations, content, actions, work: FileWork(wrap(Box::new(work))) })
 }

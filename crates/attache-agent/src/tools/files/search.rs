@@ -65,6 +65,8 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
 fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, Refusal> {
     RegexMatcherBuilder::new()
         .case_insensitive(ignore_case)
+        .multi_line(true)
+        // `$` is before `\r\n`, too. This has to come before the end of lines, which it would set.
         .crlf(true)
         .line_terminator(Some(b'\n'))
         .size_limit(REGEX_LIMIT)
@@ -211,6 +213,10 @@ impl io::Read for Stoppable<'_> {
     }
 }
 
+fn count(files: usize) -> String {
+    if files == 1 { "1 file".into() } else { format!("{files} files") }
+}
+
 fn told(target: &Target, results: Results) -> Outcome {
     let Results { mut lines, files, is_full, is_cut, unreadable, secret, linked, failed, .. } = results;
     let summary = match (lines.len(), files.len()) {
@@ -227,13 +233,15 @@ fn told(target: &Target, results: Results) -> Outcome {
         notes.push("there is more: use a narrower pattern, path or glob".into());
     }
     if secret > 0 {
-        notes.push(format!("{secret} files that may hold secrets were left out: name one as `path` to search it"));
+        let files = count(secret);
+        notes.push(format!("left out because it may hold secrets: {files}; name one as `path` to search it"));
     }
     if linked > 0 {
-        notes.push(format!("{linked} files with several hard links were left out: name one as `path` to search it"));
+        let files = count(linked);
+        notes.push(format!("left out because of several hard links: {files}; name one as `path` to search it"));
     }
     if failed > 0 {
-        notes.push(format!("{failed} files could not be read"));
+        notes.push(format!("could not be read: {}", count(failed)));
     }
     lines.extend(notes.into_iter().map(|note| format!("[{note}]")));
     let location = |(relative, line): &(std::path::PathBuf, u64)| {
@@ -248,4 +256,30 @@ fn told(target: &Target, results: Results) -> Outcome {
     outcome.content = Some(vec![ToolCallContent::text(summary)]);
     outcome.locations = (!locations.is_empty()).then_some(locations);
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_search_that_takes_too_long_tells_what_it_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = "needle\n";
+        std::fs::write(dir.path().join("file"), line.repeat(1_000)).unwrap();
+        let workspace = Workspace::open(dir.path(), &[], None).unwrap();
+        for path in [".", "file"] {
+            let target = workspace.target(path).await.unwrap();
+            let files = workspace.files_for(&[&target]);
+            let matcher = matcher("needle", false).unwrap();
+            let results = search(&files, &target, &matcher, None, &Stop::after(Duration::ZERO)).unwrap();
+            assert!(results.is_cut && results.lines.is_empty());
+            let outcome = told(&target, results);
+            assert!(format!("{outcome:?}").contains("[not everything was looked at"), "{outcome:?}");
+        }
+    }
 }

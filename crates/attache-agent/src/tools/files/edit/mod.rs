@@ -67,29 +67,30 @@ fn edit_one(content: &str, spot: &Spot<'_>, rung: Rung) -> Result<Edited, String
     Ok(Edited { content: result, note })
 }
 
-/// Replaces every place. Only white space at the ends of lines that a reader never sees may differ.
+/// Replaces every place. Only the line ends may differ, which a reader never sees, and only where all of them are alike.
 fn edit_all(content: &str, old: &str, new: &str) -> Result<Edited, String> {
     let narrow = |text: &str| text.replace("\r\n", "\n");
-    let is_wide = has_wide_ends(content) && !narrow(content).contains('\r') && widen(content) == content;
-    let (text, old, new) = if !content.contains(old) && is_wide {
+    let is_narrowed = !content.contains(old) && has_wide_ends(content) && widen(content) == content;
+    let (text, wanted, new) = if is_narrowed {
         (narrow(content), narrow(old), narrow(new))
     } else {
         (content.to_owned(), old.to_owned(), fitting(content, new).into_owned())
     };
-    let count = text.matches(&old).count();
+    let count = text.matches(&wanted).count();
     if count == 0 {
-        return Err(not_found(content, &old, true));
+        return Err(not_found(content, old, true));
     }
     if text.len().saturating_add(count.saturating_mul(new.len())) > TEXT_LIMIT * 2 {
         return Err("the file would become too large".into());
     }
-    let lines = lines_of(&text, text.match_indices(&old).map(|(at, _)| at));
-    let replaced = text.replace(&old, &new);
-    let result = if text.len() == content.len() { replaced } else { widen(&replaced) };
+    let places = if count == 1 { "place" } else { "places" };
+    let lines = lines_of(&text, text.match_indices(&wanted).map(|(at, _)| at));
+    let replaced = text.replace(&wanted, &new);
+    let result = if is_narrowed { widen(&replaced) } else { replaced };
     if result == content {
         return Err("the file has the new text already: nothing would change".into());
     }
-    Ok(Edited { content: result, note: format!("replaced {count} places, at {lines}") })
+    Ok(Edited { content: result, note: format!("replaced {count} {places}, at {lines}") })
 }
 
 /// A new text with the line ends of the file. Who writes `\r` means it.

@@ -120,7 +120,7 @@ fn what_is_not_clear_is_refused_with_the_lines() {
 fn all_places_are_replaced_only_where_they_are_exact() {
     for (content, old, new, expected) in [
         ("a b a", "a", "x", Ok(("x b x", "replaced 2 places, at lines 1, 1"))),
-        ("aaa", "aa", "b", Ok(("ba", "replaced 1 places, at lines 1"))),
+        ("aaa", "aa", "b", Ok(("ba", "replaced 1 place, at lines 1"))),
         ("a\r\nb\r\na\r\nb\r\n", "a\nb\n", "c\n", Ok(("c\r\nc\r\n", "replaced 2 places, at lines 1, 3"))),
         ("a \na \n", "a\n", "b\n", Err("the old text is not there exactly, as `replace_all` needs it")),
     ] {
