@@ -54,3 +54,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn random_word() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
+#[cfg(unix)]
+pub mod workspace;

@@ -34,10 +34,15 @@
 //! # Ok::<(), FileError>(())
 //! ```
 //!
+//! Beside texts there are [`stat`](Files::stat), [`list`](Files::list), [`remove`](Files::remove) and
+//! [`rename`](Files::rename), and files as bytes, all kept beneath the roots in the same way.
+//!
 //! Everything here blocks for as long as the disk takes. A front end on tokio clones the [`Files`] into
 //! `spawn_blocking`.
 
+mod entry;
 mod error;
+mod manage;
 mod read;
 mod resolve;
 mod sys;
@@ -50,6 +55,7 @@ use std::{
 
 use attache::model::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
 
+pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;
 pub(crate) use error::shown;
 use resolve::{Roots, Spot};
@@ -69,6 +75,9 @@ const ATTEMPTS: usize = 16;
 pub struct Files {
     roots: Arc<Roots>,
     read_limit: usize,
+    /// What the user allowed outside of the roots, or with several names.
+    allowed: Vec<PathBuf>,
+    follows_links: bool,
 }
 
 /// Where a path leads: links followed, `..` gone. The file may not exist yet.
@@ -110,7 +119,8 @@ impl Files {
     /// They have to be absolute and exist. Paths may begin with a root as it is given here or with what it leads to.
     pub fn open(cwd: &Path, additional: &[PathBuf]) -> Result<Self, FileError> {
         let paths = std::iter::once(cwd).chain(additional.iter().map(PathBuf::as_path));
-        Ok(Self { roots: Arc::new(Roots::open(paths)?), read_limit: READ_LIMIT })
+        let roots = Arc::new(Roots::open(paths)?);
+        Ok(Self { roots, read_limit: READ_LIMIT, allowed: Vec::new(), follows_links: true })
     }
 
     /// Sets how many bytes a read returns at most; 8 MiB unless told otherwise.
@@ -120,20 +130,35 @@ impl Files {
         self
     }
 
+    /// Serves this path too, which the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
+    ///
+    /// It is the path from that error, which the user has seen. A path that was to lead there and leads somewhere else
+    /// by now is the same error again, with the new path.
+    #[must_use]
+    pub fn allow(mut self, path: impl Into<PathBuf>) -> Self {
+        self.allowed.push(path.into());
+        self
+    }
+
+    /// Takes paths for what they are: one that goes through a link is [`FileError::Changed`].
+    ///
+    /// For paths that [`place`](Files::place) gave some time ago, which have to lead to the same file still.
+    #[must_use]
+    pub fn without_links(mut self) -> Self {
+        self.follows_links = false;
+        self
+    }
+
     /// The roots, links followed: the session's directory first.
     pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.roots.paths()
     }
 
-    /// Where a path leads, and whether that is beneath a root.
+    /// Where a path leads, and whether that is beneath a root. The last name on it is followed too if it is a link.
     ///
     /// It is what was there at this moment: [`read`](Files::read) and [`write`](Files::write) look for themselves.
     pub fn place(&self, path: &Path) -> Result<Place, FileError> {
-        let spot = retry(|| self.roots.resolve(path))?;
-        Ok(match spot.root {
-            Some(root) => Place::Inside { root, relative: spot.relative, path: spot.path },
-            None => Place::Outside { path: spot.path },
-        })
+        retry(|| self.resolve(path)).map(Place::from)
     }
 
     /// Reads a file beneath a root, or some of its lines.
@@ -141,7 +166,10 @@ impl Files {
     /// Line ends are kept as they are. `line` counts from 1, and 0 is taken for 1; lines past the end are no lines, so
     /// the content is empty then. The file is streamed: what comes before the first line costs time, not memory.
     pub fn read(&self, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse, FileError> {
-        self.read_checked(request, None)
+        let (file, path) = self.open_for_read(request.path.as_ref())?;
+        let content = read::lines(file, request.line, request.limit, self.read_limit, read::FARTHEST)
+            .map_err(|error| error.at(path))?;
+        Ok(ReadTextFileResponse::new(content))
     }
 
     /// Reads a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
@@ -153,7 +181,7 @@ impl Files {
         request: &ReadTextFileRequest,
         allowed: &Path,
     ) -> Result<ReadTextFileResponse, FileError> {
-        self.read_checked(request, Some(allowed))
+        self.clone().allow(allowed).read(request)
     }
 
     /// Writes a file beneath a root, and the directories it needs.
@@ -163,7 +191,8 @@ impl Files {
     /// its owner; access lists and extended attributes are not carried over. A link is written through, not replaced.
     /// What may not be written is not replaced either.
     pub fn write(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, FileError> {
-        self.write_checked(request, None)
+        self.write_bytes(request.path.as_ref(), request.content.as_bytes())?;
+        Ok(WriteTextFileResponse::new())
     }
 
     /// Writes a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
@@ -175,61 +204,79 @@ impl Files {
         request: &WriteTextFileRequest,
         allowed: &Path,
     ) -> Result<WriteTextFileResponse, FileError> {
-        self.write_checked(request, Some(allowed))
+        self.clone().allow(allowed).write(request)
     }
 
-    fn read_checked(
-        &self,
-        request: &ReadTextFileRequest,
-        allowed: Option<&Path>,
-    ) -> Result<ReadTextFileResponse, FileError> {
-        let (file, path) = retry(|| {
-            let spot = self.spot(request.path.as_ref(), allowed)?;
-            let file = self.roots.open_file(&spot, sys::Access::Read)?;
-            check_links(&file, &spot, allowed)?;
-            Ok((file, spot.path))
-        })?;
-        let content = read::lines(file, request.line, request.limit, self.read_limit, read::FARTHEST)
-            .map_err(|error| error.at(path))?;
-        Ok(ReadTextFileResponse::new(content))
-    }
-
-    fn write_checked(
-        &self,
-        request: &WriteTextFileRequest,
-        allowed: Option<&Path>,
-    ) -> Result<WriteTextFileResponse, FileError> {
+    /// Opens a file beneath a root for reading. Only a regular file, and reading it never waits for anybody but the disk.
+    pub fn open_for_read(&self, path: &Path) -> Result<(std::fs::File, PathBuf), FileError> {
         retry(|| {
-            let spot = self.spot(request.path.as_ref(), allowed)?;
+            let spot = self.spot(path)?;
+            let file = self.roots.open_file(&spot, sys::Access::Read)?;
+            self.check_links(&file, &spot)?;
+            Ok((file, spot.path))
+        })
+    }
+
+    /// Reads a whole file beneath a root as bytes, if it has no more than `limit`.
+    pub fn read_bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, FileError> {
+        let (file, path) = self.open_for_read(path)?;
+        read::bytes(file, limit).map_err(|error| error.at(path))
+    }
+
+    /// Writes a file beneath a root, as [`write`](Files::write) does, of any bytes.
+    pub fn write_bytes(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        retry(|| {
+            let spot = self.spot(path)?;
             let old = match spot.found {
                 resolve::Found::Nothing => None,
                 // Opened for writing, though never written to: what we may not write we do not replace.
                 _ => Some(self.roots.open_file(&spot, sys::Access::Write)?),
             };
             if let Some(old) = &old {
-                check_links(old, &spot, allowed)?;
+                self.check_links(old, &spot)?;
             }
-            write::replace(self.roots.base(&spot), &spot, old.as_ref(), request.content.as_bytes())
-        })?;
-        Ok(WriteTextFileResponse::new())
+            write::replace(self.roots.base(&spot), &spot, old.as_ref(), content)
+        })
+    }
+
+    fn resolve(&self, path: &Path) -> Result<Spot, FileError> {
+        self.roots.resolve(path, self.follows_links)
     }
 
     /// Where the path leads, if that is beneath a root or was allowed.
-    fn spot(&self, path: &Path, allowed: Option<&Path>) -> Result<Spot, FileError> {
-        let spot = self.roots.resolve(path)?;
-        if spot.root.is_none() && allowed != Some(&spot.path) {
-            return Err(FileError::Outside { path: spot.path });
-        }
+    fn spot(&self, path: &Path) -> Result<Spot, FileError> {
+        let spot = self.resolve(path)?;
+        self.check_place(spot.root, &spot.path)?;
         Ok(spot)
+    }
+
+    fn check_place(&self, root: Option<usize>, path: &Path) -> Result<(), FileError> {
+        if root.is_none() && !self.is_allowed(path) {
+            return Err(FileError::Outside { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn check_links(&self, file: &std::fs::File, spot: &Spot) -> Result<(), FileError> {
+        let links = sys::links(file).map_err(|error| FileError::io(error, &spot.path))?;
+        if links > 1 && !self.is_allowed(&spot.path) {
+            return Err(FileError::HardLink { path: spot.path.clone() });
+        }
+        Ok(())
+    }
+
+    fn is_allowed(&self, path: &Path) -> bool {
+        self.allowed.iter().any(|allowed| allowed == path)
     }
 }
 
-fn check_links(file: &std::fs::File, spot: &Spot, allowed: Option<&Path>) -> Result<(), FileError> {
-    let links = sys::links(file).map_err(|error| FileError::io(error, &spot.path))?;
-    if links > 1 && allowed != Some(&spot.path) {
-        return Err(FileError::HardLink { path: spot.path.clone() });
+impl From<Spot> for Place {
+    fn from(spot: Spot) -> Self {
+        match spot.root {
+            Some(root) => Place::Inside { root, relative: spot.relative, path: spot.path },
+            None => Place::Outside { path: spot.path },
+        }
     }
-    Ok(())
 }
 
 fn retry<T>(attempt: impl Fn() -> Result<T, FileError>) -> Result<T, FileError> {

@@ -77,5 +77,6 @@ pub use file::{RulesError, parse_rules};
 pub use grant::covers;
 pub use question::{Change, Question};
 pub use rules::{Rule, Verdict};
+pub use secrets::is_secret;
 pub use subject::{Action, Command, Session, Subject};
 pub use visible::{visible, visible_lines};

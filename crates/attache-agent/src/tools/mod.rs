@@ -3,6 +3,8 @@
 mod own;
 
 pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
+#[cfg(unix)]
+pub mod files;
 
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;

@@ -41,9 +41,9 @@ pub enum FileError {
         /// What is no file.
         path: PathBuf,
     },
-    /// A root is not a directory.
+    /// It had to be a directory: a root, or one to be listed.
     NotADirectory {
-        /// The root as it was given.
+        /// What is none.
         path: PathBuf,
     },
     /// The text is not UTF-8.
@@ -61,6 +61,26 @@ pub enum FileError {
     /// The lines are more than 4 GiB away from the beginning of the file.
     TooFar {
         /// The file.
+        path: PathBuf,
+    },
+    /// There is something already where something was to be put.
+    Exists {
+        /// What is there.
+        path: PathBuf,
+    },
+    /// The directory has something in it.
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is no longer the file that was meant, or has been changed since.
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It cannot be moved there, because that is another disk.
+    OtherDisk {
+        /// Where it was to go.
         path: PathBuf,
     },
     /// The path goes through too many links; most likely they lead in a circle.
@@ -111,6 +131,10 @@ impl FileError {
                 format!("more than {limit} bytes: read fewer lines at a time with `line` and `limit`"),
             ),
             Self::TooFar { .. } => ErrorObject::wrong_params("the lines are too far from the beginning of the file"),
+            Self::Exists { .. } => ErrorObject::wrong_params("there is something already"),
+            Self::NotEmpty { .. } => ErrorObject::wrong_params("the directory is not empty"),
+            Self::Replaced { .. } => ErrorObject::wrong_params("the file has changed"),
+            Self::OtherDisk { .. } => ErrorObject::wrong_params("that is on another disk"),
             Self::TooManyLinks { .. } => ErrorObject::wrong_params("too many symbolic links"),
             Self::Denied { .. } => ErrorObject::permission_denied("the file system"),
             Self::NoSpace { .. } => ErrorObject::internal("no space left for the file; nothing was changed"),
@@ -162,6 +186,12 @@ impl fmt::Display for FileError {
             ),
             Self::TooFar { path } => {
                 write!(f, "the lines are too far from the beginning of `{}`\nhint: split it", shown(path))
+            }
+            Self::Exists { path } => write!(f, "there is already a `{}`", shown(path)),
+            Self::NotEmpty { path } => write!(f, "the directory `{}` is not empty", shown(path)),
+            Self::Replaced { path } => write!(f, "`{}` has changed since it was looked at", shown(path)),
+            Self::OtherDisk { path } => {
+                write!(f, "`{}` is on another disk\nhint: copy it there and delete it here", shown(path))
             }
             Self::TooManyLinks { path } => write!(f, "`{}` goes through too many symbolic links", shown(path)),
             Self::Denied { path } => write!(f, "no permission for `{}`\nhint: check its mode and owner", shown(path)),

@@ -83,6 +83,16 @@ pub(super) fn lines(
     String::from_utf8(text).map_err(|_| ReadError::NotText)
 }
 
+/// Reads all of a file, if that is no more than `most` bytes. What it says of its size is only where to begin.
+pub(super) fn bytes(file: File, most: usize) -> Result<Vec<u8>, ReadError> {
+    if file.metadata().map_err(ReadError::Io)?.len() > most as u64 {
+        return Err(ReadError::TooLarge { limit: most });
+    }
+    let mut bytes = Vec::new();
+    file.take((most as u64).saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Io)?;
+    if bytes.len() > most { Err(ReadError::TooLarge { limit: most }) } else { Ok(bytes) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;

@@ -102,8 +102,8 @@ impl Roots {
         }
     }
 
-    /// Follows a path to its end, which need not exist.
-    pub(super) fn resolve(&self, path: &Path) -> Result<Spot, FileError> {
+    /// Follows a path to its end, which need not exist. A link on it has come in since if it is one without links.
+    pub(super) fn resolve(&self, path: &Path, follows_links: bool) -> Result<Spot, FileError> {
         if path.as_os_str().len() > LONGEST_PATH {
             return Err(FileError::TooLong);
         }
@@ -119,6 +119,7 @@ impl Roots {
             }
             match self.look(&mut walk, name)? {
                 None => self.enter_root(&mut walk),
+                Some(_) if !follows_links => return Err(FileError::Changed { path: path.to_owned() }),
                 Some(_) if links == MOST_LINKS => return Err(FileError::TooManyLinks { path: path.to_owned() }),
                 Some(target) => {
                     links += 1;
@@ -138,6 +139,11 @@ impl Roots {
             relative: walk.done.iter().collect(),
             found: walk.found,
         })
+    }
+
+    /// Whether a path is one of the roots, as the file system has it.
+    pub(super) fn is_root(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| root.real == path)
     }
 
     /// Begins at the root whose path `path` begins with, or else at `/`.

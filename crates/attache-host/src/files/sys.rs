@@ -22,6 +22,8 @@ use rustix::{
     io::Errno,
 };
 
+use super::entry::{Entry, EntryKind, Info, Listing};
+
 /// An open directory.
 #[derive(Debug)]
 pub(super) struct Dir(OwnedFd);
@@ -95,6 +97,65 @@ impl Dir {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
+    pub(super) fn remove_dir(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Renames into another directory. Nothing is ever replaced: what has the new name makes it fail.
+    pub(super) fn rename_into(&self, from: &OsStr, other: &Self, to: &OsStr) -> io::Result<()> {
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        {
+            use rustix::fs::RenameFlags;
+            match rustix::fs::renameat_with(&self.0, from, &other.0, to, RenameFlags::NOREPLACE) {
+                // Not every file system can.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+                result => return Ok(result?),
+            }
+        }
+        if self.stat(from.as_ref())?.kind == EntryKind::Directory {
+            // It takes the place of an empty directory at most, and such a one cannot be told from it.
+            return Ok(rustix::fs::renameat(&self.0, from, &other.0, to)?);
+        }
+        rustix::fs::linkat(&self.0, from, &other.0, to, AtFlags::empty())?;
+        self.remove_file(from)
+    }
+
+    /// What is known of the end of a path, links not followed; an empty path is this directory.
+    pub(super) fn stat(&self, path: &Path) -> io::Result<Info> {
+        let Some(name) = path.file_name() else { return Ok(info(&rustix::fs::fstat(&self.open_dir(path)?.0)?)) };
+        let parent = self.open_dir(path.parent().unwrap_or(Path::new("")))?;
+        Ok(info(&rustix::fs::statat(&parent.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    /// What is in a directory beneath this one, in no order and no more than `most`.
+    pub(super) fn list(&self, path: &Path, most: usize) -> io::Result<Listing> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = open_beneath(&self.0, path, flags, Mode::empty())?;
+        let mut listing = Listing { entries: Vec::new(), is_cut: false };
+        for entry in rustix::fs::Dir::read_from(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            if listing.entries.len() == most {
+                listing.is_cut = true;
+                break;
+            }
+            match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let name = std::ffi::OsString::from_vec(name.to_bytes().to_vec());
+                    listing.entries.push(Entry { name, info: info(&stat) });
+                }
+                // Gone since.
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(listing)
+    }
+
     /// What is at the end of a path, links not followed.
     #[cfg(target_os = "linux")]
     pub(super) fn look(&self, path: &Path) -> io::Result<Kind> {
@@ -111,6 +172,24 @@ impl Dir {
         // No longer a link: changed since.
         let target = || rustix::fs::readlinkat(&parent, name, Vec::new());
         kind(stat.st_mode, || target().map_err(|errno| if errno == Errno::INVAL { Errno::AGAIN } else { errno }))
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "these types are not the same on all systems")]
+fn info(stat: &rustix::fs::Stat) -> Info {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => EntryKind::Directory,
+        FileType::RegularFile => EntryKind::File,
+        FileType::Symlink => EntryKind::Link,
+        _ => EntryKind::Other,
+    };
+    Info {
+        kind,
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        mode: stat.st_mode as u32 & 0o7777,
+        links: stat.st_nlink as u64,
+        id: (stat.st_dev as u64, stat.st_ino as u64),
     }
 }
 

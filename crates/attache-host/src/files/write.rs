@@ -68,7 +68,7 @@ impl Drop for Draft<'_> {
 }
 
 /// Opens a directory beneath `base`, and creates it with its parents where they are missing.
-fn open_or_create(base: &Dir, path: &Path) -> io::Result<Dir> {
+pub(super) fn open_or_create(base: &Dir, path: &Path) -> io::Result<Dir> {
     let mut missing = Vec::new();
     let mut existing = path;
     let mut dir = loop {

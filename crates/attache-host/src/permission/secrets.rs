@@ -112,6 +112,13 @@ const RUN: &[&str] = &[
     "crontab",
 ];
 
+/// Whether a path, as seen from the root that it is beneath, names a file that may hold secrets: a key, a password, `.env`.
+///
+/// What does not show such files by itself, as a search does, need not ask about each.
+pub fn is_secret(path: &std::path::Path) -> bool {
+    path.to_str().is_none_or(|path| is_guarded(path, &ToolKind::Read))
+}
+
 /// Whether a path is asked about when it is used in this way.
 pub(super) fn is_guarded(path: &str, kind: &ToolKind) -> bool {
     // Some file systems do not tell capitals from small letters.

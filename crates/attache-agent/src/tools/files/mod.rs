@@ -1,0 +1,80 @@
+//! The tools for files: read, write, edit, delete, move, list, find and search.
+
+mod arguments;
+mod change;
+mod edit;
+mod find;
+mod list;
+mod near;
+mod pattern;
+mod read;
+mod relocate;
+mod search;
+mod specs;
+
+use serde_json::Value;
+
+use super::{Outcome, Prepared, Refusal};
+use crate::workspace::Workspace;
+use arguments::Arguments;
+
+pub use specs::specs;
+
+/// A call of one of these tools that has been looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileWork(Work);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Work {
+    Read(Box<read::Read>),
+    Change(Box<change::Change>),
+    Delete(Box<relocate::Delete>),
+    Move(Box<relocate::Move>),
+    List(Box<list::List>),
+    Find(Box<find::Find>),
+    Search(Box<search::Search>),
+}
+
+/// Looks at a call. `None` if the tool is none of these.
+///
+/// Nothing is changed here, and nothing outside of the session's directories is opened.
+pub async fn prepare(
+    workspace: &Workspace,
+    name: &str,
+    arguments: &Value,
+) -> Option<Result<Prepared<FileWork>, Refusal>> {
+    let arguments = Arguments(arguments);
+    Some(match name {
+        "read_file" => wrapped(read::prepare(workspace, arguments).await, Work::Read),
+        "write_file" => wrapped(change::prepare_write(workspace, arguments).await, Work::Change),
+        "edit_file" => wrapped(change::prepare_edit(workspace, arguments).await, Work::Change),
+        "delete_file" => wrapped(relocate::prepare_delete(workspace, arguments).await, Work::Delete),
+        "move_file" => wrapped(relocate::prepare_move(workspace, arguments).await, Work::Move),
+        "list_directory" => wrapped(list::prepare(workspace, arguments).await, Work::List),
+        "find_files" => wrapped(find::prepare(workspace, arguments).await, Work::Find),
+        "search_files" => wrapped(search::prepare(workspace, arguments).await, Work::Search),
+        _ => return None,
+    })
+}
+
+/// Does what was looked at, after it was allowed.
+pub async fn perform(workspace: &Workspace, work: FileWork) -> Outcome {
+    let result = match work.0 {
+        Work::Read(work) => read::perform(workspace, &work).await,
+        Work::Change(work) => change::perform(workspace, &work).await,
+        Work::Delete(work) => relocate::delete(workspace, *work).await,
+        Work::Move(work) => relocate::rename(workspace, *work).await,
+        Work::List(work) => list::perform(workspace, *work).await,
+        Work::Find(work) => find::perform(workspace, *work).await,
+        Work::Search(work) => search::perform(workspace, *work).await,
+    };
+    result.unwrap_or_else(|Refusal(reason)| Outcome::failed(reason))
+}
+
+fn wrapped<W>(
+    prepared: Result<Prepared<W>, Refusal>,
+    wrap: impl FnOnce(Box<W>) -> Work,
+) -> Result<Prepared<FileWork>, Refusal> {
+    let Prepared { title, kind, locations, content, actions, work } = prepared?;
+    Ok(Prepared { title, kind, locations, content, actions, work: FileWork(wrap(Box::new(work))) })
+}

@@ -1,0 +1,186 @@
+//! `read_file`: a text, some of its lines, or an image.
+
+use attache::model::ToolKind;
+use attache_host::files::EntryKind;
+use base64::Engine as _;
+
+use super::arguments::Arguments;
+use super::near::Near;
+use crate::model::Part;
+use crate::tools::{Outcome, Prepared, Refusal};
+use crate::workspace::{
+    TEXT_LIMIT, Target, Text, TextError, Workspace, blocking, check_file, is_binary, media_type, not_text, refusal,
+    shortened,
+};
+
+/// How many lines are read unless told otherwise.
+const LINES: u32 = 2_000;
+
+/// How many characters of a line are shown.
+const LINE_LENGTH: usize = 2_000;
+
+/// How many bytes are shown in all.
+const MOST_BYTES: usize = 256 << 10;
+
+/// How large an image may be; what providers take at most.
+const IMAGE_LIMIT: usize = 5 << 20;
+
+/// How many names are looked at for a hint.
+const HINT_NAMES: usize = 10_000;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Read {
+    target: Target,
+    line: u32,
+    limit: u32,
+}
+
+pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Read>, Refusal> {
+    let target = workspace.target(arguments.text("path")?).await?;
+    let line = arguments.count("line")?;
+    let limit = arguments.count("limit")?;
+    // What is outside is not looked at any closer before it is allowed.
+    if target.is_inside() {
+        check_exists(workspace, &target).await?;
+    }
+    let title = match (line, limit) {
+        (None, None) => format!("Read `{}`", target.name),
+        (line, None) => format!("Read `{}` from line {}", target.name, line.unwrap_or(1)),
+        (line, Some(limit)) => {
+            let first = line.unwrap_or(1);
+            format!("Read `{}`, lines {first}-{}", target.name, first.saturating_add(limit - 1))
+        }
+    };
+    Ok(Prepared {
+        title,
+        kind: ToolKind::Read,
+        locations: vec![target.location(line.map(|line| line as usize))],
+        content: Vec::new(),
+        actions: target.actions(ToolKind::Read),
+        work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES) },
+    })
+}
+
+pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcome, Refusal> {
+    let Read { target, line, limit } = work;
+    check_exists(workspace, target).await?;
+    let head = {
+        let (files, real) = (workspace.files_for(&[target]), target.real.clone());
+        blocking(move || {
+            use std::io::Read as _;
+            let (file, path) = files.open_for_read(&real)?;
+            let size = file.metadata().map_or(0, |metadata| metadata.len());
+            let mut head = Vec::new();
+            let read = file.take(8 << 10).read_to_end(&mut head);
+            read.map(|_| (head, size)).map_err(|source| attache_host::files::FileError::Io { path, source })
+        })
+        .await?
+    };
+    let (head, size) = head.map_err(|error| refusal(&error))?;
+    if let Some(mime) = media_type(&head) {
+        return image(workspace, target, mime).await;
+    }
+    if size > TEXT_LIMIT as u64 {
+        if is_binary(&head) {
+            return Err(not_text(target, TextError::Binary));
+        }
+        let lines = workspace.read_lines(target, *line, *limit).await?;
+        return show(target, &Text::new(lines), *line, 1, *limit, false);
+    }
+    let text = workspace.read_text(target).await?;
+    workspace.note_seen(target, &text.content);
+    show(target, &text, 1, *line, *limit, true)
+}
+
+/// The lines from `line` on of a text that begins with the line `first`.
+fn show(target: &Target, text: &Text, first: u32, line: u32, limit: u32, is_whole: bool) -> Result<Outcome, Refusal> {
+    let name = &target.name;
+    let content = &text.content;
+    if content.is_empty() {
+        let nothing = if is_whole { "is empty" } else { "has fewer lines" };
+        return Ok(Outcome::done(format!("`{name}` {nothing}")));
+    }
+    let count = content.lines().count();
+    if line as usize > count {
+        return Err(Refusal(format!("`{name}` has only {count} lines")));
+    }
+    let mut shown = String::new();
+    let mut end = line as usize - 1;
+    for line in content.lines().skip(end).take(limit as usize) {
+        let line = cut(line);
+        if shown.len() + line.len() > MOST_BYTES {
+            break;
+        }
+        shown.push_str(&line);
+        shown.push('\n');
+        end += 1;
+    }
+    let (from, to) = (first - 1 + line, first as usize - 1 + end);
+    let mut notes = Vec::new();
+    if is_whole {
+        notes.push(format!("of {count}"));
+    }
+    if end < count || !is_whole {
+        notes.push(format!("read on with line {}", to + 1));
+    }
+    if content.contains("\r\n") {
+        notes.push("lines end with CRLF".into());
+    }
+    if end == count && is_whole && !content.ends_with('\n') {
+        notes.push("no newline at the end".into());
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    Ok(Outcome::done(format!("`{name}`, lines {from}-{to}{notes}:\n{shown}")))
+}
+
+fn cut(line: &str) -> std::borrow::Cow<'_, str> {
+    match line.char_indices().nth(LINE_LENGTH) {
+        Some((end, _)) => format!("{} […{} more bytes in this line]", &line[..end], line.len() - end).into(),
+        None => line.into(),
+    }
+}
+
+async fn image(workspace: &Workspace, target: &Target, mime: &str) -> Result<Outcome, Refusal> {
+    let (files, real) = (workspace.files_for(&[target]), target.real.clone());
+    let bytes = blocking(move || files.read_bytes(&real, IMAGE_LIMIT)).await?.map_err(|error| match error {
+        attache_host::files::FileError::TooLarge { .. } => {
+            Refusal(format!("the image `{}` has more than {} MiB", target.name, IMAGE_LIMIT >> 20))
+        }
+        error => refusal(&error),
+    })?;
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let mut outcome = Outcome::done(format!("`{}`, an image ({mime}):", target.name));
+    outcome.parts.push(Part::Media { mime: mime.into(), data });
+    Ok(outcome)
+}
+
+/// Whether there is a file; if not, what the names are that are like it.
+async fn check_exists(workspace: &Workspace, target: &Target) -> Result<(), Refusal> {
+    let Err(Refusal(reason)) = check_file(target) else { return Ok(()) };
+    let (None, Some(name), Some(parent)) = (target.kind(), target.real.file_name(), target.real.parent()) else {
+        return Err(Refusal(reason));
+    };
+    let near = Near::new(&name.to_string_lossy());
+    let (files, parent) = (workspace.files_for(&[target]), parent.to_owned());
+    let Ok(listing) = blocking(move || files.list(&parent, HINT_NAMES)).await? else { return Err(Refusal(reason)) };
+    let mut names: Vec<(f64, String)> = listing
+        .entries
+        .iter()
+        .filter_map(|entry| {
+            let slash = if entry.info.kind == EntryKind::Directory { "/" } else { "" };
+            let name = entry.name.to_str()?;
+            Some((
+                near.likeness(name),
+                format!("`{}{slash}`", attache_host::permission::visible(&shortened(name, 100))),
+            ))
+        })
+        .filter(|(likeness, _)| *likeness > 0.4)
+        .collect();
+    names.sort_by(|one, two| two.0.total_cmp(&one.0));
+    names.truncate(3);
+    if names.is_empty() {
+        return Err(Refusal(reason));
+    }
+    let names: Vec<String> = names.into_iter().map(|(_, name)| name).collect();
+    Err(Refusal(format!("{reason}\nhint: there is {} in that directory", names.join(", "))))
+}

@@ -1,0 +1,93 @@
+//! `delete_file` and `move_file`.
+
+use attache::model::ToolKind;
+use attache_host::files::{EntryKind, Info};
+use attache_host::permission::Action;
+
+use super::arguments::Arguments;
+use crate::tools::{Outcome, Prepared, Refusal};
+use crate::workspace::{Target, Workspace, blocking, refusal};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Delete {
+    target: Target,
+    info: Info,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Move {
+    from: Target,
+    to: Target,
+    info: Info,
+}
+
+pub(super) async fn prepare_delete(
+    workspace: &Workspace,
+    arguments: Arguments<'_>,
+) -> Result<Prepared<Delete>, Refusal> {
+    let target = workspace.target_of_name(arguments.text("path")?).await?;
+    let info = existing(&target)?;
+    if info.kind == EntryKind::Directory && target.is_inside() {
+        let (files, real) = (workspace.files_for(&[&target]), target.real.clone());
+        let listing = blocking(move || files.list(&real, 1)).await?.map_err(|error| refusal(&error))?;
+        if !listing.entries.is_empty() {
+            return Err(Refusal(format!("the directory `{}` is not empty: delete what is in it first", target.name)));
+        }
+    }
+    let what = match info.kind {
+        EntryKind::Directory => "the empty directory ",
+        EntryKind::Link => "the link ",
+        EntryKind::File | EntryKind::Other => "",
+    };
+    Ok(Prepared {
+        title: format!("Delete {what}`{}`", target.name),
+        kind: ToolKind::Delete,
+        locations: vec![target.location(None)],
+        content: Vec::new(),
+        actions: vec![Action::Files { kind: ToolKind::Delete, paths: vec![target.path.clone()] }],
+        work: Delete { target, info },
+    })
+}
+
+pub(super) async fn delete(workspace: &Workspace, work: Delete) -> Result<Outcome, Refusal> {
+    let Delete { target, info } = work;
+    let (files, real) = (workspace.files_for(&[&target]), target.real.clone());
+    blocking(move || files.remove(&real, &info)).await?.map_err(|error| refusal(&error))?;
+    workspace.forget(&target);
+    Ok(Outcome::done(format!("`{}` is deleted", target.name)))
+}
+
+pub(super) async fn prepare_move(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Move>, Refusal> {
+    let from = workspace.target_of_name(arguments.text("from")?).await?;
+    let to = workspace.target_of_name(arguments.text("to")?).await?;
+    let info = existing(&from)?;
+    if to.info.is_some() {
+        return Err(Refusal(format!("there is already a `{}`, and it is not replaced", to.name)));
+    }
+    if to.real.starts_with(&from.real) {
+        return Err(Refusal(format!("`{}` cannot be moved into itself", from.name)));
+    }
+    Ok(Prepared {
+        title: format!("Move `{}` to `{}`", from.name, to.name),
+        kind: ToolKind::Move,
+        locations: vec![from.location(None), to.location(None)],
+        content: Vec::new(),
+        actions: vec![Action::Files { kind: ToolKind::Move, paths: vec![from.path.clone(), to.path.clone()] }],
+        work: Move { from, to, info },
+    })
+}
+
+pub(super) async fn rename(workspace: &Workspace, work: Move) -> Result<Outcome, Refusal> {
+    let Move { from, to, info } = work;
+    let files = workspace.files_for(&[&from, &to]);
+    let (old, new) = (from.real.clone(), to.real.clone());
+    blocking(move || files.rename(&old, &new, &info)).await?.map_err(|error| refusal(&error))?;
+    workspace.follow_move(&from.real, &to.real);
+    let mut outcome = Outcome::done(format!("`{}` is moved to `{}`", from.name, to.name));
+    outcome.locations = Some(vec![to.location(None)]);
+    Ok(outcome)
+}
+
+fn existing(target: &Target) -> Result<Info, Refusal> {
+    target.info.ok_or_else(|| Refusal(format!("there is no `{}`", target.name)))
+}
