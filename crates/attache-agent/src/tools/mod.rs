@@ -1,5 +1,7 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
+pub mod commands;
+
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
 use tokio::sync::mpsc;
@@ -76,5 +78,10 @@ impl Live {
     /// Shows something.
     pub async fn show(&self, shown: Shown) {
         let _ = self.0.send(shown).await;
+    }
+
+    /// Waits until all that was shown has been taken.
+    async fn taken(&self) {
+        let _ = self.0.reserve_many(self.0.max_capacity()).await;
     }
 }
