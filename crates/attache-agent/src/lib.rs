@@ -20,6 +20,7 @@ pub mod cut;
 mod gate;
 mod keys;
 pub mod mcp;
+pub mod cut;
 pub mod model;
 mod models;
 mod project;

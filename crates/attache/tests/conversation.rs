@@ -192,7 +192,12 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
     let worker = attache::agent_fn("worker", "1.0", async |turn: Turn, _: Prompt| {
         let text = turn.read_text_file("/tmp/in").await?;
         turn.write_text_file("/tmp/out", text.to_uppercase()).await?;
-        let terminal = turn.terminal("true", ["x"]).await?;
+        let request = attache::model::CreateTerminalRequest {
+            args: vec!["x".into()],
+            cwd: Some("/srv".into()),
+            ..attache::model::CreateTerminalRequest::new("ignored", "true")
+        };
+        let terminal = turn.create_terminal(request).await?;
         let status = terminal.wait().await?;
         let output = terminal.output().await?.output;
         drop(terminal);
@@ -215,7 +220,7 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
                 call.reply(Ok(WriteTextFileResponse::new())).await.unwrap();
             }
             Event::CreateTerminal(call) => {
-                log.push(format!("run {} {:?}", call.command, call.args));
+                log.push(format!("run {} {:?} {:?}", call.command, call.args, call.cwd));
                 call.reply(Ok(CreateTerminalResponse::new("t1"))).await.unwrap();
             }
             Event::WaitForTerminalExit(call) => {
@@ -235,7 +240,8 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
             other => panic!("{other:?}"),
         }
     }
-    let expected = ["read /tmp/in", "write /tmp/out TEXT", "run true [\"x\"]", "release t1", "out Some(3)"];
+    let expected =
+        ["read /tmp/in", "write /tmp/out TEXT", "run true [\"x\"] Some(\"/srv\")", "release t1", "out Some(3)"];
     assert_eq!(log, expected, "law 4: the dropped terminal was released");
 }
 

@@ -5,6 +5,7 @@ mod own;
 pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
 #[cfg(unix)]
 pub mod files;
+pub mod commands;
 
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
@@ -96,6 +97,11 @@ impl Live {
     /// Shows something.
     pub async fn show(&self, shown: Shown) {
         let _ = self.0.send(shown).await;
+    }
+
+    /// Waits until all that was shown has been taken.
+    async fn taken(&self) {
+        let _ = self.0.reserve_many(self.0.max_capacity()).await;
     }
 }
 

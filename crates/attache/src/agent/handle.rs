@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_proto::Dialect;
 use attache_proto::model::{
     AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigId, ConfigOption, ConfigOptionsUpdate, ConfigSetting,
-    ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationMode, ErrorObject, Implementation,
-    MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate, ReadTextFileRequest,
-    SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate, WriteTextFileRequest,
+    ContentBlock, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest, ElicitationMode,
+    ErrorObject, Implementation, MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems,
+    PlanUpdate, ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate,
+    WriteTextFileRequest,
 };
 
 use super::flag::Flag;
@@ -186,7 +187,15 @@ impl SessionHandle {
         command: impl Into<String>,
         args: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Terminal, Error> {
-        Terminal::create(self.clone(), command.into(), args.into_iter().map(Into::into).collect()).await
+        let args = args.into_iter().map(Into::into).collect();
+        let request = CreateTerminalRequest { args, ..CreateTerminalRequest::new(self.0.id.clone(), command) };
+        self.create_terminal(request).await
+    }
+
+    /// The same with all that can be said about the command: where it runs, its variables, how much output is kept. The
+    /// session is filled in.
+    pub async fn create_terminal(&self, request: CreateTerminalRequest) -> Result<Terminal, Error> {
+        Terminal::create(self.clone(), request).await
     }
 
     /// Puts a question to the person. The session is filled in.

@@ -17,11 +17,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub(super) async fn create(handle: SessionHandle, command: String, args: Vec<String>) -> Result<Self, Error> {
+    pub(super) async fn create(handle: SessionHandle, request: CreateTerminalRequest) -> Result<Self, Error> {
         if !handle.client().capabilities.terminal {
             return Err(Error::NotOffered("terminals"));
         }
-        let request = CreateTerminalRequest { args, ..CreateTerminalRequest::new(handle.id().clone(), command) };
+        let request = CreateTerminalRequest { session_id: handle.id().clone(), ..request };
         let response = handle.call(&request).await?;
         Ok(Terminal { handle, id: response.terminal_id, is_open: true })
     }

@@ -1,0 +1,67 @@
+//! Commands that a v1 client runs in a terminal of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use attache::agent::SessionHandle;
+use attache::model::CreateTerminalRequest;
+use tokio::time::timeout;
+
+use super::report::{self, Ending, Written};
+use super::screen::terminal_content;
+use super::{Commands, OUTPUT, environment};
+use crate::tools::{Live, Outcome, Refusal, Shown};
+
+/// How long the client may take for what takes no time.
+const PROMPTLY: Duration = Duration::from_secs(10);
+
+/// Has the client run a command. It is given to `sh`, as the protocol's command and arguments: clients that start
+/// programs themselves know no lines, and those that use a shell quote the line.
+pub(super) async fn run(
+    commands: &Commands,
+    client: &SessionHandle,
+    line: String,
+    cwd: &Path,
+    limit: Duration,
+    live: &Live,
+) -> Result<Outcome, Refusal> {
+    commands.check_directory(cwd)?;
+    let request = CreateTerminalRequest {
+        args: vec!["-c".into(), line],
+        env: environment::added(),
+        cwd: cwd.to_str().map(str::to_owned),
+        output_byte_limit: Some(OUTPUT as u64),
+        ..CreateTerminalRequest::new(client.id().clone(), "sh")
+    };
+    // In a task of its own: if nobody waits for the answer any more, the terminal that it brings is still released. The
+    // client may ask its user first, so this takes as long as it takes.
+    let creating = tokio::spawn({
+        let client = client.clone();
+        async move { client.create_terminal(request).await }
+    });
+    let terminal = match creating.await {
+        Ok(Ok(terminal)) => terminal,
+        Ok(Err(error)) => return Err(Refusal(format!("the client does not run the command: {error}"))),
+        Err(_) => return Err(Refusal("the client does not run the command".into())),
+    };
+    live.show(Shown::Content(vec![terminal_content(terminal.id())])).await;
+
+    let ending = match timeout(limit, terminal.wait()).await {
+        Ok(Ok(status)) => Ending::Exit(status),
+        Ok(Err(error)) => return Err(Refusal(format!("the client does not tell how the command ended: {error}"))),
+        Err(_) => {
+            let _ = timeout(PROMPTLY, terminal.kill()).await;
+            Ending::TimeOver(limit.as_secs())
+        }
+    };
+    let written = match timeout(PROMPTLY, terminal.output()).await {
+        Ok(Ok(output)) => Written { text: output.output, is_truncated: output.truncated },
+        Ok(Err(_)) | Err(_) => {
+            Written { text: "[the client does not tell what the command printed]".into(), is_truncated: false }
+        }
+    };
+    // A terminal has to be shown before it is released; then it stays.
+    live.taken().await;
+    let _ = timeout(PROMPTLY, terminal.release()).await;
+    Ok(report::outcome(&ending, &written, None, &commands.setup.spill))
+}

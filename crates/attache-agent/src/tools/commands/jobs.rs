@@ -1,0 +1,150 @@
+//! Commands that run in the background.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use attache::model::{KillTerminalRequest, ReleaseTerminalRequest};
+use tokio::time::{Instant, timeout_at};
+
+use super::own::{Started, session};
+use super::report::{self, Written, fenced};
+use super::screen::Screen;
+use super::{Commands, JOBS};
+use crate::tools::{Live, Outcome, Refusal};
+
+/// How long a look goes on after the first new output, so that it brings more than the first bytes.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// The jobs of a session, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    created: u64,
+    list: Vec<Arc<Job>>,
+}
+
+impl Jobs {
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+    }
+}
+
+/// A command that runs in the background, or has.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) name: String,
+    started: Started,
+    screen: tokio::sync::Mutex<Screen>,
+    /// Up to where the model has read its output.
+    read: AtomicU64,
+}
+
+impl Commands {
+    pub(super) fn find_job(&self, name: &str) -> Result<Arc<Job>, Refusal> {
+        let jobs = self.jobs();
+        if let Some(job) = jobs.list.iter().find(|job| job.name == name) {
+            return Ok(job.clone());
+        }
+        let names: Vec<&str> = jobs.list.iter().map(|job| job.name.as_str()).collect();
+        let hint = match names.as_slice() {
+            [] => "there are no jobs".to_owned(),
+            names => format!("there are {}", names.join(", ")),
+        };
+        Err(Refusal(format!("there is no job `{}`\nhint: {hint}", report::title(name))))
+    }
+
+    pub(super) async fn start_job(&self, line: String, cwd: &Path, live: &Live) -> Result<Outcome, Refusal> {
+        let job = self.add_job(&line, cwd)?;
+        let screen = job.screen.lock().await;
+        screen.begin(live, &line, cwd).await;
+        let text = format!("started as `{}`; `job_output` tells what it prints, `stop_job` ends it", job.name);
+        let mut outcome = Outcome::done(text);
+        if screen.terminal().is_none() {
+            outcome.content = Some(report::as_content(&outcome));
+        }
+        Ok(outcome)
+    }
+
+    /// Starts a job if there is room. One that has ended makes room; its output is gone then.
+    fn add_job(&self, line: &str, cwd: &Path) -> Result<Arc<Job>, Refusal> {
+        let mut jobs = self.jobs();
+        if jobs.list.len() >= JOBS {
+            let Some(ended) = jobs.list.iter().position(|job| job.started.view.exit_status().is_some()) else {
+                return Err(Refusal(format!("{JOBS} jobs are running already\nhint: end one of them with `stop_job`")));
+            };
+            let ended = jobs.list.remove(ended);
+            self.release(&ended);
+        }
+        let started = self.start(line, cwd)?;
+        jobs.created += 1;
+        let job = Arc::new(Job {
+            name: format!("job-{}", jobs.created),
+            started,
+            screen: Screen::new(self.shows_terminals().then(|| self.terminal_id())).into(),
+            read: AtomicU64::new(0),
+        });
+        jobs.list.push(job.clone());
+        Ok(job)
+    }
+
+    pub(super) async fn look(&self, name: &str, wait: Duration, live: &Live) -> Result<Outcome, Refusal> {
+        let job = self.find_job(name)?;
+        let mut view = job.started.view.clone();
+        let until = Instant::now() + wait;
+        let has_news = |view: &attache_host::terminals::TerminalView| {
+            view.exit_status().is_some() || !view.output_since(job.read.load(Relaxed)).text.is_empty()
+        };
+        while !has_news(&view) {
+            match timeout_at(until, view.changed()).await {
+                Ok(true) if has_news(&view) => tokio::time::sleep_until(until.min(Instant::now() + MOMENT)).await,
+                Ok(true) => {}
+                Ok(false) | Err(_) => break,
+            }
+        }
+        Ok(self.tell(&job, live).await)
+    }
+
+    pub(super) async fn stop_job(&self, name: &str, live: &Live) -> Result<Outcome, Refusal> {
+        let job = self.find_job(name)?;
+        let _ = self.terminals.kill(&KillTerminalRequest::new(session(), job.started.id.clone())).await;
+        let outcome = self.tell(&job, live).await;
+        self.jobs().list.retain(|other| !Arc::ptr_eq(other, &job));
+        self.release(&job);
+        Ok(outcome)
+    }
+
+    /// What is new of a job, for the model and for people.
+    async fn tell(&self, job: &Job, live: &Live) -> Outcome {
+        let view = &job.started.view;
+        let mut screen = job.screen.lock().await;
+        screen.embed(live).await;
+        // First the status, then the output: if it has ended, the output is all of it.
+        let status = view.exit_status();
+        if screen.terminal().is_some() {
+            screen.show(live, view).await;
+        }
+        if let Some(status) = &status {
+            screen.end(live, view, status).await;
+        }
+        let from = job.read.load(Relaxed);
+        let part = view.output_since(from);
+        job.read.store(part.end(), Relaxed);
+        let written = Written { is_truncated: part.start > from, text: part.text };
+        let text = written.for_model(&self.setup.spill);
+        let state = match &status {
+            None => format!("`{}` is running", job.name),
+            Some(status) => format!("`{}` has ended: {}", job.name, report::in_words(status)),
+        };
+        let note = job.started.note.filter(|_| status.is_some_and(|status| status.exit_code != Some(0)));
+        let note = note.map(|note| format!("\n{note}")).unwrap_or_default();
+        let text = if text.is_empty() { "(no new output)".to_owned() } else { text };
+        let told = format!("{state}{note}\n\n{text}");
+        let content = screen.terminal().is_none().then(|| vec![fenced("console", &told)]);
+        Outcome { content, ..Outcome::done(told) }
+    }
+
+    fn release(&self, job: &Job) {
+        let _ = self.terminals.release(&ReleaseTerminalRequest::new(session(), job.started.id.clone()));
+    }
+}

@@ -1,0 +1,281 @@
+//! Running commands: `run_command`, `job_output` and `stop_job`.
+//!
+//! A v1 client that offers terminals runs the commands in those; a person sees them there as if they had typed them. Such
+//! a terminal is the client's: our sandbox does not confine it. Everything else is a process of our own: background jobs,
+//! commands that must not reach the network, and all commands where the client offers no terminals. Those run in the
+//! sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, without the keys of
+//! models in their [`environment`], and end with all that they started: when they are cancelled, when their time is over,
+//! when the session ends, and when we do.
+
+mod arguments;
+mod client;
+pub mod environment;
+mod jobs;
+mod own;
+mod report;
+mod sandbox;
+mod screen;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use attache::Dialect;
+use attache::agent::SessionHandle;
+use attache::model::{TerminalId, ToolKind};
+use attache_host::permission::{Action, Command};
+use attache_host::terminals::Terminals;
+use serde_json::{Value, json};
+
+use super::{Live, Outcome, Prepared, Refusal};
+use crate::cut::Spill;
+use crate::model::ToolSpec;
+use jobs::Jobs;
+pub use sandbox::{SandboxMode, SandboxState};
+use sandbox::{Slot, confining};
+
+/// How long a command may run when the model does not say, in seconds.
+const DEFAULT_SECONDS: u64 = 120;
+/// How long it may run at most.
+const MOST_SECONDS: u64 = 600;
+/// How long `job_output` waits at most.
+const MOST_WAIT: u64 = 60;
+/// How much output of a command is kept. More than a model can read; what came before it is gone, which it is told.
+const OUTPUT: usize = 1 << 20;
+/// How many jobs there may be at once.
+const JOBS: usize = 8;
+
+/// What the commands of a session need to know.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The directory of the session, absolute.
+    pub cwd: PathBuf,
+    /// The directories that commands may change in the sandbox.
+    pub roots: Vec<PathBuf>,
+    /// The line to the client, if there is one.
+    pub client: Option<SessionHandle>,
+    /// Where long output goes.
+    pub spill: Arc<Spill>,
+    /// Whether commands are confined.
+    pub sandbox: SandboxMode,
+    /// Further variables that commands do not get, by name: those that the configuration takes keys from.
+    pub secrets: Vec<String>,
+}
+
+impl Setup {
+    /// A session in a directory, which is its only root; no client, and the sandbox where it can be enforced.
+    pub fn new(cwd: impl Into<PathBuf>, spill: Arc<Spill>) -> Self {
+        let cwd = cwd.into();
+        let roots = vec![cwd.clone()];
+        Setup { cwd, roots, client: None, spill, sandbox: SandboxMode::default(), secrets: Vec::new() }
+    }
+}
+
+/// The commands of one session. Dropping them ends all that run.
+#[derive(Debug)]
+pub struct Commands {
+    setup: Setup,
+    mode: Mutex<SandboxMode>,
+    terminals: Terminals,
+    /// Held while a command is started: what it is confined by is put into the slot for it.
+    starting: Mutex<()>,
+    slot: Slot,
+    jobs: Mutex<Jobs>,
+    /// Makes the names of terminals different from those of all other runs of this session.
+    nonce: u64,
+    shown: AtomicU64,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandWork {
+    /// Run a command and wait for it.
+    Run {
+        /// The line, for a shell.
+        line: String,
+        /// Where.
+        cwd: PathBuf,
+        /// How long at most.
+        limit: Duration,
+    },
+    /// Start a command and leave it running.
+    Start {
+        /// The line, for a shell.
+        line: String,
+        /// Where.
+        cwd: PathBuf,
+    },
+    /// Look at what a job has written since the last look.
+    Look {
+        /// The job.
+        job: String,
+        /// How long to wait for something new.
+        wait: Duration,
+    },
+    /// End a job.
+    Stop {
+        /// The job.
+        job: String,
+    },
+}
+
+/// The tools that are here.
+pub fn specs() -> Vec<ToolSpec> {
+    let run = json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The line for the shell, sh."},
+            "cwd": {"type": "string", "description": "Directory to run it in. Default: the session's."},
+            "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": MOST_SECONDS, "description": "Time limit. Default 120."},
+            "background": {"type": "boolean", "description": "Start it as a job and return at once. For servers and watchers."},
+        },
+        "required": ["command"],
+    });
+    let look = json!({
+        "type": "object",
+        "properties": {
+            "job": {"type": "string", "description": "The job's id."},
+            "wait_seconds": {"type": "integer", "minimum": 0, "maximum": MOST_WAIT, "description": "How long to wait for new output or the end. Default 0."},
+        },
+        "required": ["job"],
+    });
+    let stop = json!({
+        "type": "object",
+        "properties": {"job": {"type": "string", "description": "The job's id."}},
+        "required": ["job"],
+    });
+    [
+        (
+            "run_command",
+            "Runs a shell command and gives its output, stdout and stderr together. It has no input and no terminal, so \
+             it cannot ask anything. What it leaves running ends with it; use `background` for what has to go on.",
+            run,
+        ),
+        ("job_output", "Gives what a background job has printed since the last look, and whether it has ended.", look),
+        ("stop_job", "Ends a background job with everything it started.", stop),
+    ]
+    .map(|(name, description, schema)| ToolSpec { name: name.into(), description: description.into(), schema })
+    .into()
+}
+
+impl Commands {
+    /// No commands yet. Starts nothing and asks the machine nothing.
+    pub fn new(setup: Setup) -> Self {
+        let slot = Slot::default();
+        Commands {
+            mode: Mutex::new(setup.sandbox),
+            terminals: confining(slot.clone(), setup.secrets.clone()),
+            starting: Mutex::new(()),
+            slot,
+            jobs: Mutex::default(),
+            nonce: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
+            shown: AtomicU64::new(0),
+            setup,
+        }
+    }
+
+    /// Sets how the commands that are started from now on are confined.
+    pub fn set_sandbox(&self, mode: SandboxMode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// Whether commands are confined now, and if not, why.
+    pub fn sandbox_state(&self) -> SandboxState {
+        let mode = self.mode();
+        match sandbox::make(mode, &self.setup.roots) {
+            Err(why) => SandboxState::Unavailable(why),
+            Ok(None) => SandboxState::Off,
+            Ok(Some(_)) if self.client_terminals().is_some() => SandboxState::Client,
+            Ok(Some(_)) => SandboxState::On { offline: mode == SandboxMode::Offline },
+        }
+    }
+
+    /// Ends all jobs and whatever else runs.
+    pub fn close(&self) {
+        self.jobs().clear();
+        self.terminals.end_session(&own::session());
+    }
+
+    /// Looks at a call. `None` if it is for another tool.
+    pub fn prepare(&self, name: &str, arguments: &Value) -> Option<Result<Prepared<CommandWork>, Refusal>> {
+        let work = match name {
+            "run_command" => arguments::run(arguments, &self.setup.cwd),
+            "job_output" => arguments::look(arguments),
+            "stop_job" => arguments::stop(arguments),
+            _ => return None,
+        };
+        Some(work.and_then(|work| self.describe(work)))
+    }
+
+    /// Does it. Whoever drops the future ends the command.
+    pub async fn perform(&self, work: CommandWork, live: &Live) -> Outcome {
+        let ended = match work {
+            CommandWork::Run { line, cwd, limit } => match self.client_terminals() {
+                Some(client) if cwd.to_str().is_some() => client::run(self, client, line, &cwd, limit, live).await,
+                _ => self.run(line, &cwd, limit, live).await,
+            },
+            CommandWork::Start { line, cwd } => self.start_job(line, &cwd, live).await,
+            CommandWork::Look { job, wait } => self.look(&job, wait, live).await,
+            CommandWork::Stop { job } => self.stop_job(&job, live).await,
+        };
+        ended.unwrap_or_else(|Refusal(why)| Outcome::failed(why))
+    }
+
+    fn describe(&self, work: CommandWork) -> Result<Prepared<CommandWork>, Refusal> {
+        let (title, kind) = match &work {
+            CommandWork::Run { line, .. } | CommandWork::Start { line, .. } => (report::title(line), ToolKind::Execute),
+            CommandWork::Look { job, .. } => (format!("Look at {}", self.find_job(job)?.name), ToolKind::Read),
+            CommandWork::Stop { job } => (format!("Stop {}", self.find_job(job)?.name), ToolKind::Execute),
+        };
+        let (actions, content) = match &work {
+            CommandWork::Run { line, cwd, .. } | CommandWork::Start { line, cwd } => {
+                let is_elsewhere = *cwd != self.setup.cwd;
+                let action = Action::Execute {
+                    command: Command::Line(line.clone()),
+                    cwd: is_elsewhere.then(|| cwd.to_string_lossy().into_owned()),
+                    env: Vec::new(),
+                    paths: Vec::new(),
+                };
+                // All of it, for whoever has to allow it.
+                let content = if title == *line { Vec::new() } else { vec![report::fenced("sh", line)] };
+                (vec![action], content)
+            }
+            CommandWork::Look { .. } | CommandWork::Stop { .. } => (Vec::new(), Vec::new()),
+        };
+        Ok(Prepared { title, kind, locations: Vec::new(), content, actions, work })
+    }
+
+    /// The client, if it runs commands for us. It cannot keep them from the network, so then it does not.
+    fn client_terminals(&self) -> Option<&SessionHandle> {
+        let client = self.setup.client.as_ref()?;
+        (client.client().capabilities.terminal && self.mode() != SandboxMode::Offline).then_some(client)
+    }
+
+    /// Whether the client shows terminals that are ours.
+    fn shows_terminals(&self) -> bool {
+        self.setup.client.as_ref().is_some_and(|client| client.client().dialect == Dialect::V2)
+    }
+
+    /// A name that no terminal of this session had, also not before it was opened again.
+    fn terminal_id(&self) -> TerminalId {
+        format!("command-{:016x}-{}", self.nonce, self.shown.fetch_add(1, Relaxed) + 1).into()
+    }
+
+    /// Whether the directory is still the one that was allowed.
+    fn check_directory(&self, cwd: &Path) -> Result<(), Refusal> {
+        let is_same = || cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
+        if cwd.is_dir() && is_same() {
+            return Ok(());
+        }
+        Err(Refusal(format!("`{}` is not the directory any more that it was", cwd.display())))
+    }
+
+    fn mode(&self) -> SandboxMode {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

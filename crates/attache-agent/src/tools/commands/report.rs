@@ -1,0 +1,149 @@
+//! What people and models are told of a command.
+
+use attache::model::{ExitStatus, ToolCallContent};
+
+use super::OUTPUT;
+use crate::cut::{self, Spill};
+use crate::model::Part;
+use crate::tools::Outcome;
+
+/// How long a title is at most, in characters.
+const TITLE: usize = 120;
+
+/// The command as a title: its first line, shortened.
+pub(super) fn title(line: &str) -> String {
+    let trimmed = line.trim();
+    let first = trimmed.lines().next().unwrap_or_default().trim_end();
+    let mut title: String = first.chars().take(TITLE).collect();
+    if title.len() < trimmed.len() {
+        title.push('…');
+    }
+    title
+}
+
+/// Text as a block of Markdown that nothing in it can end.
+pub(super) fn fenced(language: &str, text: &str) -> ToolCallContent {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest.max(2) + 1);
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    ToolCallContent::text(format!("{fence}{language}\n{text}{line_end}{fence}"))
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// By itself, or killed by somebody.
+    Exit(ExitStatus),
+    /// By us, because its time was over: after so many seconds.
+    TimeOver(u64),
+}
+
+impl Ending {
+    fn is_good(&self) -> bool {
+        matches!(self, Ending::Exit(ExitStatus { exit_code: Some(0), .. }))
+    }
+}
+
+/// How a command ended, in words.
+pub(super) fn in_words(status: &ExitStatus) -> String {
+    match (status.exit_code, &status.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by {}", cut::clean(signal)),
+        (None, None) => "ended, nobody can tell how".to_owned(),
+    }
+}
+
+/// What a command wrote.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) text: String,
+    /// What was written before that is not kept.
+    pub(super) is_truncated: bool,
+}
+
+impl Written {
+    /// What it wrote as the model gets it.
+    pub(super) fn for_model(&self, spill: &Spill) -> String {
+        let text = cut::cut(&settled(&self.text), cut::Limits::default(), spill);
+        if self.is_truncated {
+            return format!(
+                "[what came before is gone: only the last {} KiB of output are kept]\n{text}",
+                OUTPUT >> 10
+            );
+        }
+        text
+    }
+}
+
+/// The outcome of a command that ran to its end. `note` is said when it failed.
+pub(super) fn outcome(ending: &Ending, written: &Written, note: Option<&str>, spill: &Spill) -> Outcome {
+    let text = written.for_model(spill);
+    let is_good = ending.is_good();
+    let what = match ending {
+        Ending::Exit(_) if is_good && text.is_empty() => "(no output)".to_owned(),
+        Ending::Exit(_) if is_good => return Outcome::done(text),
+        Ending::Exit(status) => in_words(status),
+        Ending::TimeOver(seconds) => format!(
+            "the command did not end within {seconds} seconds, and was ended with everything it started\n\
+             hint: `background` is for what runs long"
+        ),
+    };
+    let note = note.filter(|_| !is_good).map(|note| format!("\n{note}")).unwrap_or_default();
+    let text = match text.is_empty() {
+        true => format!("{what}{note}"),
+        false => format!("{what}{note}\n\n{text}"),
+    };
+    Outcome { is_error: !is_good, ..Outcome::done(text) }
+}
+
+/// What the model is told, for people who see text only.
+pub(super) fn as_content(outcome: &Outcome) -> Vec<ToolCallContent> {
+    let text = |part: &Part| match part {
+        Part::Text { text } => Some(fenced("console", text)),
+        Part::Media { .. } => None,
+    };
+    outcome.parts.iter().filter_map(text).collect()
+}
+
+/// Text in which lines that were written over are as they were last: progress bars.
+fn settled(text: &str) -> String {
+    let mut settled = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let end = line.trim_end_matches(['\r', '\n']).len();
+        let start = line[..end].rfind('\r').map_or(0, |start| start + 1);
+        settled.push_str(&line[start..end]);
+        if line.ends_with('\n') {
+            settled.push('\n');
+        }
+    }
+    settled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        assert_eq!(title(" cargo test\n"), "cargo test");
+        assert_eq!(title("cat <<E\nx\nE"), "cat <<E…");
+        assert_eq!(title(&"é".repeat(200)), "é".repeat(120) + "…");
+    }
+
+    #[test]
+    fn a_block_cannot_be_ended_from_inside() {
+        let ToolCallContent::Content(block) = fenced("console", "a\n```\nb ````") else { panic!("no content") };
+        assert_eq!(block.content.as_text(), Some("`````console\na\n```\nb ````\n`````"));
+    }
+
+    #[test]
+    fn a_line_that_was_written_over_is_as_it_was_last() {
+        assert_eq!(settled("10%\r20%\r100%\r\nend\r\n\rx\r"), "100%\nend\nx");
+        assert_eq!(settled("plain\n\nlines"), "plain\n\nlines");
+    }
+}
