@@ -11,7 +11,7 @@ use attache::agent::{
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache::model::{
     AuthMethod, AuthMethodId, Capability, ErrorObject, Implementation, ListSessionsRequest, ListSessionsResponse,
-    McpServer, NoticeSeverity, SessionId, SessionInfo,
+    McpServer, SessionId, SessionInfo,
 };
 use attache_host::permission::{Places, Session as Asker};
 
@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::context::Place;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::mcp::Servers;
+use crate::mcp::{self, Servers};
 use crate::model::ModelError;
 use crate::models::Models;
 use crate::project::{Project, Watched};
@@ -29,7 +29,7 @@ use crate::lock;
 use crate::settings::{Settings, Values};
 use crate::stage::Stage;
 use crate::store::{self, Entry, Log, Query, Store, StoreError};
-use crate::tools::commands::Commands;
+use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
 use crate::toolbox::Toolbox;
 use crate::turn::{Desk, Talk};
@@ -112,8 +112,13 @@ impl CodingAgent {
         let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
         let spill_dir = self.config.spill_dir(id.as_str());
         let workspace = Workspace::open(&cwd, &directories, Some(handle.clone())).map_err(wrong_directory)?;
-        let commands = Commands::new(cwd.clone(), roots.clone(), Some(handle.clone()));
-        commands.confine(settings.now().sandbox);
+        let spill = Arc::new(Spill::new(spill_dir));
+        let commands = Commands::new(commands::Setup {
+            roots: roots.clone(),
+            client: Some(handle.clone()),
+            sandbox: settings.now().sandbox,
+            ..commands::Setup::new(cwd.clone(), spill.clone())
+        });
         let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());
         servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
         servers.extend(request.mcp_servers);
@@ -125,13 +130,14 @@ impl CodingAgent {
         };
         let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
+        let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
         let desk = Desk {
             stage: stage.clone(),
             settings,
-            tools: Toolbox { workspace, commands, servers: Servers::start(servers, &roots), fetch: Fetch::new() },
-            gate: Gate::new(places, asker, rules),
+            tools: Toolbox { workspace, commands, servers: Servers::start(servers, setup), fetch: Fetch::new(spill.clone()) },
+            gate: Gate::new(places, asker, rules, spill.directory().to_owned()),
             models: self.models.clone(),
-            spill: Spill::new(spill_dir),
+            spill,
             place: Place { cwd, directories, config_dir: self.config.config_dir.clone() },
             limits: self.config.limits.clone(),
         };
@@ -140,9 +146,7 @@ impl CodingAgent {
         let (options, available) = (desk.settings.options(), watched.now().available());
         lock(&self.open).insert(id.clone(), stage.clone());
         let open = self.open.clone();
-        let mut talk = Talk { messages: past.messages, ..Talk::default() };
-        talk.used = talk.estimate();
-        let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, move || {
+        let session = CodingSession::new(desk, Talk::new(past.messages), past.title.is_some(), watched, notices, move || {
             lock(&open).remove(&id);
         });
         Ok(Opened { session, options, commands: available })
@@ -272,7 +276,7 @@ impl List for CodingAgent {
             updated_at: Some(summary.updated),
             ..SessionInfo::new(summary.id, summary.cwd)
         });
-        Ok(ListSessionsResponse { sessions: sessions.collect(), next_cursor: page.next, ..Default::default() })
+        Ok(ListSessionsResponse { sessions: sessions.collect(), next_cursor: page.next, ..ListSessionsResponse::new(Vec::new()) })
     }
 }
 
@@ -308,7 +312,8 @@ impl Authenticate for CodingAgent {
 }
 
 fn opened(request: &OpenRequest) -> store::Opened {
-    store::Opened::now(request.cwd.clone(), request.directories.clone())
+    let created = attache::trace::rfc3339(std::time::SystemTime::now());
+    store::Opened { cwd: request.cwd.clone(), directories: request.directories.clone(), created }
 }
 
 fn name_of(server: &McpServer) -> Option<&str> {
@@ -322,8 +327,10 @@ fn name_of(server: &McpServer) -> Option<&str> {
 
 fn store_error(error: StoreError) -> Error {
     Error::Refused(match error {
-        StoreError::NoSuchSession => ErrorObject::not_found("Session not found"),
-        StoreError::Busy => ErrorObject::invalid_request("the session is open in another process"),
+        // What a client calls a session that is not there is not repeated.
+        StoreError::NotFound(_) | StoreError::WrongId(_) => ErrorObject::not_found("Session not found"),
+        StoreError::Busy(_) => ErrorObject::invalid_request("the session is open in another process"),
+        StoreError::WrongCursor => ErrorObject::wrong_params("cursor: none of this list"),
         error => ErrorObject::internal(error.to_string()),
     })
 }

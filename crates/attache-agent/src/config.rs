@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::model::Thought;
-use crate::settings::{Confinement, Mode, Words};
+use crate::settings::{Mode, Words};
+use crate::tools::commands::SandboxMode;
 use crate::turn::Limits;
 
 /// How the agent is set up.
@@ -25,7 +26,7 @@ pub struct Config {
     /// How long models think.
     pub thought: Thought,
     /// How commands are confined.
-    pub sandbox: Confinement,
+    pub sandbox: SandboxMode,
     /// What a turn may take.
     pub limits: Limits,
     /// What cannot be told of a model by its name.
@@ -92,7 +93,7 @@ impl Config {
             base_url: None,
             mode: Mode::default(),
             thought: Thought::default(),
-            sandbox: Confinement::default(),
+            sandbox: SandboxMode::default(),
             limits: Limits::default(),
             models: BTreeMap::new(),
         }
@@ -173,7 +174,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.model.as_deref(), Some("ollama:qwen3"));
-        assert_eq!((config.mode, config.thought, config.sandbox), (Mode::Code, Thought::Low, Confinement::Offline));
+        assert_eq!((config.mode, config.thought, config.sandbox), (Mode::Code, Thought::Low, SandboxMode::Offline));
         assert_eq!(config.limits, Limits { requests: 7, max_tokens: Some(99), compact_at: 50 });
         assert_eq!(config.models["ollama:qwen3"].tools, Some(false));
     }

@@ -107,7 +107,6 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
                     Part::text(format!("<resource uri={:?}/> (data that you cannot read)", blob.uri))
                 }
             }
-            _ => Part::text("<resource/> (something that you cannot read)"),
         },
         _ => Part::text("<resource/> (something that you cannot read)"),
     }

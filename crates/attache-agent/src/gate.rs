@@ -1,5 +1,6 @@
 //! The gate before every side effect: rules first, then the mode, then the person. Anything but a clear yes is no.
 
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use attache::agent::{Ask, Decision, Turn};
@@ -13,6 +14,8 @@ use crate::settings::Mode;
 pub(crate) struct Gate {
     engine: Mutex<Engine>,
     session: Session,
+    /// What may be read beside the roots: the long outputs of this session's own tools.
+    readable: PathBuf,
     /// One question at a time.
     asking: tokio::sync::Mutex<()>,
 }
@@ -27,12 +30,12 @@ pub(crate) enum Pass {
 }
 
 impl Gate {
-    pub(crate) fn new(places: Places, session: Session, repository_rules: Option<&[u8]>) -> Self {
+    pub(crate) fn new(places: Places, session: Session, repository_rules: Option<&[u8]>, readable: PathBuf) -> Self {
         let mut engine = Engine::open(places, Mode::default().policy());
         if let Some(rules) = repository_rules {
             engine.set_repository_rules("permissions.toml", rules);
         }
-        Gate { engine: Mutex::new(engine), session, asking: tokio::sync::Mutex::default() }
+        Gate { engine: Mutex::new(engine), session, readable, asking: tokio::sync::Mutex::default() }
     }
 
     /// What is wrong with the files of rules.
@@ -59,7 +62,7 @@ impl Gate {
         title: &str,
         call: ToolCallUpdate,
     ) -> Result<Pass, Error> {
-        if actions.is_empty() {
+        if actions.iter().all(|action| self.is_own_output(action)) {
             return Ok(Pass::Yes);
         }
         if mode == Mode::Architect && actions.iter().any(changes_something) {
@@ -110,6 +113,14 @@ impl Gate {
     pub(crate) async fn confirm(&self, turn: &Turn, title: &str, call: ToolCallUpdate) -> Result<bool, Error> {
         let _one = self.asking.lock().await;
         Ok(turn.ask(Ask::new(title).tool_call(call)).await?.is_allowed())
+    }
+
+    fn is_own_output(&self, action: &Action) -> bool {
+        let is_own = |path: &String| {
+            let path = Path::new(path);
+            path.starts_with(&self.readable) && path.components().all(|part| part != Component::ParentDir)
+        };
+        matches!(action, Action::Files { kind: ToolKind::Read, paths } if paths.iter().all(is_own))
     }
 
     /// A yes that cannot be remembered is still a yes for this once.

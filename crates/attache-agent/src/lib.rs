@@ -20,7 +20,6 @@ pub mod cut;
 mod gate;
 mod keys;
 pub mod mcp;
-pub mod cut;
 pub mod model;
 mod models;
 mod project;
@@ -40,7 +39,8 @@ pub use config::{Config, ConfigError, ModelFacts};
 pub use keys::{KeyError, Keys};
 pub use models::Models;
 pub use session::CodingSession;
-pub use settings::{Confinement, Mode};
+pub use settings::Mode;
+pub use tools::commands::SandboxMode;
 pub use turn::Limits;
 
 use std::hash::{BuildHasher, RandomState};
@@ -55,5 +55,3 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn random_word() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
-#[cfg(unix)]
-pub mod workspace;

@@ -14,7 +14,7 @@ use crate::model::catalog::{self, PROVIDERS, Provider};
 use crate::model::discover::{self, Found};
 use crate::model::offline::Offline;
 use crate::model::remote::Remote;
-use crate::model::retry::Retry;
+use crate::model::retry::{Patience, Retry};
 use crate::model::{Failure, Model, ModelError, ModelInfo};
 
 /// The name of the model that needs nothing.
@@ -84,7 +84,7 @@ impl Models {
         for model in PROVIDERS.iter().filter_map(|provider| with_key(&self.keys, provider)) {
             add(model, "");
         }
-        for found in &self.found {
+        if let Some(found) = &self.found {
             for name in found.models.iter().take(50) {
                 add(format!("{}:{name}", found.provider), "on this machine");
             }
@@ -115,14 +115,14 @@ impl Models {
             return Err(ModelError::new(Failure::Key, missing_key(provider)));
         }
         let facts = self.config.models.get(id).cloned().unwrap_or_default();
-        let mut settings = crate::model::remote::Settings::new(provider, choice.name);
+        let mut settings = crate::model::remote::Settings::new(provider.name, choice.name);
         settings.base_url = self.base_url(id);
         settings.key = key;
         settings.context = facts.context;
         settings.native_tools = facts.tools;
         settings.images = facts.images;
         settings.audio = facts.audio;
-        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?))))
+        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), Patience::default())))
     }
 
     /// What is known of a model without asking for its key.
@@ -130,11 +130,15 @@ impl Models {
         let facts = self.config.models.get(id).cloned().unwrap_or_default();
         match catalog::parse(id) {
             Ok(choice) => {
-                let mut info = catalog::info(choice);
-                info.context = facts.context.unwrap_or(info.context);
-                info.images = facts.images.unwrap_or(info.images);
-                info.audio = facts.audio.unwrap_or(info.audio);
-                info
+                let traits = catalog::traits(choice.provider, choice.name);
+                ModelInfo {
+                    provider: choice.provider.name.into(),
+                    name: choice.name.into(),
+                    context: facts.context.unwrap_or(traits.context),
+                    images: facts.images.unwrap_or(traits.images),
+                    audio: facts.audio.unwrap_or(traits.audio),
+                    thinks: traits.thinks,
+                }
             }
             Err(_) => Offline::new().info().clone(),
         }

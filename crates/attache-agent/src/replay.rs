@@ -85,7 +85,7 @@ fn unanswered(messages: &[Message]) -> Vec<Message> {
 /// Tells a client the whole history, as it was shown live.
 pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<(), Error> {
     let has_terminals = handle.client().dialect == Dialect::V2;
-    for entry in store::merged(entries) {
+    for entry in store::merged(entries.to_vec()) {
         match entry {
             Entry::Prompt { id, content } => {
                 let message = MessageUpdate { content: Patch::Set(content), ..MessageUpdate::new(MessageId::from(id)) };

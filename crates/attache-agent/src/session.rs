@@ -123,9 +123,6 @@ impl CodingSession {
             text.push_str(&format!("- Context: {used} of {context} tokens, {} messages\n", self.talk.messages.len()));
         }
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
-        for line in self.desk.tools.servers.status() {
-            text.push_str(&format!("- MCP server {line}\n"));
-        }
         for problem in self.desk.gate.problems() {
             text.push_str(&format!("- Rules: {problem}\n"));
         }
@@ -134,10 +131,14 @@ impl CodingSession {
 
     /// Tells what the person should know: of rules, of trust, of MCP servers.
     async fn tell_notices(&mut self) -> Result<(), Error> {
-        for notice in std::mem::take(&mut self.notices).into_iter().chain(self.desk.tools.servers.take_notices()) {
+        for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
             self.desk.stage.notice(NoticeSeverity::Warning, notice).await?;
         }
         Ok(())
+    }
+
+    fn servers_notices(&self) -> Vec<String> {
+        self.desk.tools.servers.notices().into_iter().map(|notice| notice.text).collect()
     }
 
     /// Leaves nothing open, and writes down how the turn ended.
@@ -186,11 +187,14 @@ impl Session for CodingSession {
 
     async fn close(self) {
         self.commands.stop();
-        self.desk.tools.commands.close();
-        self.desk.tools.servers.close().await;
         let _ = self.desk.stage.sync().await;
         self.desk.stage.leave();
         (self.leave)();
+        self.desk.tools.commands.close();
+        // Nobody else has it between turns; whoever had, would end the servers by dropping it.
+        if let Some(desk) = Arc::into_inner(self.desk) {
+            desk.tools.servers.close().await;
+        }
     }
 }
 
@@ -215,7 +219,7 @@ fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
         })
     })?;
     if id == "sandbox" {
-        desk.tools.commands.confine(desk.settings.now().sandbox);
+        desk.tools.commands.set_sandbox(desk.settings.now().sandbox);
     }
     let entry = Entry::Set { option: id.into(), value: word.into() };
     desk.stage.keep(&entry).map_err(|error| error.to_peer())

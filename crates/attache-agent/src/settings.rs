@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache::model::{ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue};
+use attache::model::{ConfigCategory, ConfigKind, ConfigOption, ConfigSelect, ConfigValue};
 use attache_host::permission::Policy;
 
 use crate::model::Thought;
+use crate::tools::commands::SandboxMode;
 
 /// How freely the agent works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,18 +18,6 @@ pub enum Mode {
     Architect,
     /// Changes files beneath the roots; commands by rule.
     Code,
-}
-
-/// How commands are confined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Confinement {
-    /// Where the kernel can do it, they write beneath the roots only.
-    #[default]
-    On,
-    /// They have no network either.
-    Offline,
-    /// Not at all.
-    Off,
 }
 
 /// A closed list of words for a setting.
@@ -64,11 +53,11 @@ impl Words for Mode {
     ];
 }
 
-impl Words for Confinement {
+impl Words for SandboxMode {
     const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
-        (Confinement::On, "on", "On", "Commands write in the project and in temporary directories only"),
-        (Confinement::Offline, "offline", "On, without network", "Commands have no network either"),
-        (Confinement::Off, "off", "Off", "Commands may do what you may do"),
+        (SandboxMode::On, "on", "On", "Commands write in the project and in temporary directories only"),
+        (SandboxMode::Offline, "offline", "On, without network", "Commands have no network either"),
+        (SandboxMode::Off, "off", "Off", "Commands may do what you may do"),
     ];
 }
 
@@ -94,15 +83,15 @@ impl Mode {
 
 /// What is set now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Values {
+pub(crate) struct Values {
     /// How freely the agent works.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The model, as `provider:name`.
-    pub model: String,
+    pub(crate) model: String,
     /// How long it thinks.
-    pub thought: Thought,
+    pub(crate) thought: Thought,
     /// How commands are confined.
-    pub sandbox: Confinement,
+    pub(crate) sandbox: SandboxMode,
 }
 
 /// The settings of one session, shared by the turn that runs and the client that may change them meanwhile.
@@ -146,20 +135,13 @@ impl Settings {
         &self.models
     }
 
-    /// Sets an option by the words of the protocol. Tells the option and the value as they are kept.
-    pub(crate) fn set(&self, id: &ConfigId, value: &ConfigSetting) -> Result<(String, String), Unset> {
-        let ConfigSetting::Id(value) = value else { return Err(Unset::NoSuchValue) };
-        self.set_word(id.as_str(), value.as_str())?;
-        Ok((id.as_str().into(), value.as_str().into()))
-    }
-
     /// Sets an option by its words.
     pub(crate) fn set_word(&self, id: &str, word: &str) -> Result<(), Unset> {
         let mut values = self.lock();
         match id {
             "mode" => values.mode = Mode::from_word(word).ok_or(Unset::NoSuchValue)?,
             "thought" if self.thinks => values.thought = Thought::from_word(word).ok_or(Unset::NoSuchValue)?,
-            "sandbox" => values.sandbox = Confinement::from_word(word).ok_or(Unset::NoSuchValue)?,
+            "sandbox" => values.sandbox = SandboxMode::from_word(word).ok_or(Unset::NoSuchValue)?,
             "model" if self.models.iter().any(|(id, _)| id == word) => values.model = word.into(),
             "model" => return Err(Unset::NoSuchValue),
             _ => return Err(Unset::NoSuchOption),

@@ -108,7 +108,7 @@ impl Toolbox {
         match task {
             Task::File(work) => files::perform(&self.workspace, work).await,
             Task::Command(work) => self.commands.perform(work, live).await,
-            Task::Fetch(work) => self.fetch.perform(work).await,
+            Task::Fetch(work) => self.fetch.perform(work, live).await,
             Task::Mcp(work) => self.servers.perform(work, live).await,
         }
     }

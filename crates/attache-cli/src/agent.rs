@@ -7,7 +7,7 @@ use attache::model::{ContentBlock, MessageUpdate, Patch, SessionUpdate};
 use attache::proto::view::{self, MessageRole, SessionView};
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
 use attache_agent::store::{Entry, Query, Store, StoreError};
-use attache_agent::{CodingAgent, Config, Confinement, Keys, Mode, Models};
+use attache_agent::{CodingAgent, Config, Keys, Mode, Models, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
@@ -40,9 +40,9 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
     }
     if let Some(sandbox) = options.sandbox {
         config.sandbox = match sandbox {
-            CommandSandbox::On => Confinement::On,
-            CommandSandbox::Offline => Confinement::Offline,
-            CommandSandbox::Off => Confinement::Off,
+            CommandSandbox::On => SandboxMode::On,
+            CommandSandbox::Offline => SandboxMode::Offline,
+            CommandSandbox::Off => SandboxMode::Off,
         };
     }
     if let Some(requests) = options.max_turn_requests {
@@ -163,8 +163,8 @@ fn sessions(command: AgentSessions) -> Result<(), Failure> {
         AgentSessions::List { cwd, limit, json } => list(&store, cwd.as_deref(), limit, json),
         AgentSessions::Export { id, format } => export(&store, &id, format),
         AgentSessions::Delete { id } => {
-            if store.read(&id).is_err_and(|error| matches!(error, StoreError::NoSuchSession)) {
-                return Err(failed(StoreError::NoSuchSession));
+            if store.read(&id).is_err_and(|error| matches!(error, StoreError::NotFound(_))) {
+                return Err(failed(StoreError::NotFound(id)));
             }
             store.delete(&id).map_err(failed)
         }
@@ -173,7 +173,7 @@ fn sessions(command: AgentSessions) -> Result<(), Failure> {
 
 fn failed(error: StoreError) -> Failure {
     match error {
-        StoreError::NoSuchSession => {
+        StoreError::NotFound(_) => {
             Failure::new(Code::NotFound, "no such session\nhint: `attache agent sessions list` has them")
         }
         error => Failure::usage(error.to_string()),
@@ -216,7 +216,7 @@ fn meant(store: &Store, start: &str) -> Result<String, Failure> {
     }
     match found.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(failed(StoreError::NoSuchSession)),
+        [] => Err(failed(StoreError::NotFound(start.into()))),
         several if several.iter().any(|id| id == start) => Ok(start.into()),
         _ => Err(Failure::usage("several sessions begin like this\nhint: give more of the id")),
     }
@@ -226,7 +226,7 @@ fn export(store: &Store, id: &str, format: ExportFormat) -> Result<(), Failure> 
     let id = meant(store, id)?;
     let entries = store.read(&id).map_err(failed)?;
     match format {
-        ExportFormat::Json => print_lines(entries.iter().map(visible::json)),
+        ExportFormat::Json => print_lines(entries.iter().filter_map(|entry| Some(entry.to_json().ok()?.as_str().to_owned()))),
         ExportFormat::Markdown => crate::print(&markdown(&id, &entries)),
     }
 }

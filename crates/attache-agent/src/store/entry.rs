@@ -1,6 +1,6 @@
 //! What a session's log is made of.
 
-use attache::model::{ContentBlock, SessionUpdate};
+use attache::model::{ContentBlock, SessionUpdate, ToolCallUpdate};
 use attache::proto::Decode;
 use attache::proto::json::RawJson;
 use serde::de::DeserializeOwned;
@@ -34,6 +34,11 @@ pub enum Entry {
     Compacted {
         /// The messages.
         messages: Vec<Message>,
+    },
+    /// What stands for a terminal where the session is loaded by a client that has none.
+    Plain {
+        /// What is new about the tool call.
+        update: Box<ToolCallUpdate>,
     },
     /// A configuration option was set.
     Set {
@@ -84,6 +89,7 @@ impl Entry {
             Entry::Update { update } => ("update", vec![("update", RawJson::from_model(update))]),
             Entry::Said { message } => ("said", vec![("message", json(message)?)]),
             Entry::Compacted { messages } => ("compacted", vec![("messages", json(messages)?)]),
+            Entry::Plain { update } => ("plain", vec![("update", RawJson::from_model(update))]),
             Entry::Set { option, value } => ("set", vec![("option", json(option)?), ("value", json(value)?)]),
             Entry::Title { title } => ("title", vec![("title", json(title)?)]),
             Entry::TurnEnded { stop } => ("turn_ended", vec![("stop", json(stop)?)]),
@@ -120,6 +126,7 @@ fn read(json: &RawJson) -> Option<Entry> {
         "update" => Entry::Update { update: Box::new(model(json, "update")?) },
         "said" => Entry::Said { message: value(json, "message")? },
         "compacted" => Entry::Compacted { messages: value(json, "messages")? },
+        "plain" => Entry::Plain { update: Box::new(model(json, "update")?) },
         "set" => Entry::Set { option: value(json, "option")?, value: value(json, "value")? },
         "title" => Entry::Title { title: value(json, "title")? },
         "turn_ended" => Entry::TurnEnded { stop: value(json, "stop")? },

@@ -1,11 +1,11 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
+pub mod commands;
+pub mod fetch;
+pub mod files;
 mod own;
 
 pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
-#[cfg(unix)]
-pub mod files;
-pub mod commands;
 
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::{Desk, OpenCall, Talk, elicit};
+use crate::cut::cut;
 use crate::gate::Pass;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
@@ -31,7 +32,7 @@ pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call
         for (call, outcome) in join_all(work).await {
             let outcome = outcome?;
             let parts = outcome.parts.into_iter().map(|part| match part {
-                Part::Text { text } => Part::text(desk.spill.cut(&text)),
+                Part::Text { text } => Part::text(cut(&text, Default::default(), &desk.spill)),
                 media => media,
             });
             let result = Message::Tool {

@@ -52,7 +52,7 @@ fn schema(choices: &[String]) -> ElicitationSchema {
     let enum_values = (!choices.is_empty()).then(|| choices.to_vec());
     let field = StringProperty { title: Some("Answer".into()), enum_values, ..StringProperty::new() };
     ElicitationSchema {
-        properties: vec![(FIELD.into(), ElicitationProperty::String(field))],
+        properties: vec![(FIELD.into(), ElicitationProperty::from(field))],
         required: Some(vec![FIELD.into()]),
         ..ElicitationSchema::new()
     }

@@ -31,7 +31,7 @@ pub(crate) struct Desk {
     pub(crate) tools: Toolbox,
     pub(crate) gate: Gate,
     pub(crate) models: Arc<Models>,
-    pub(crate) spill: Spill,
+    pub(crate) spill: Arc<Spill>,
     pub(crate) place: context::Place,
     pub(crate) limits: Limits,
 }
@@ -173,6 +173,13 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
 }
 
 impl Talk {
+    /// A conversation that has been like this so far.
+    pub(crate) fn new(messages: Vec<Message>) -> Self {
+        let mut talk = Talk { messages, ..Talk::default() };
+        talk.used = talk.estimate();
+        talk
+    }
+
     /// Adds a message to the conversation, and to the log.
     pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
         desk.stage.keep_message(&message)?;
