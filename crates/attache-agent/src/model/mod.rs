@@ -1,6 +1,7 @@
 //! What the agent wants from a language model: one small trait, and the words that go both ways.
 
 pub mod catalog;
+pub mod discover;
 pub mod retry;
 mod tidy;
 
