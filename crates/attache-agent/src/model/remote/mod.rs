@@ -112,7 +112,8 @@ impl Remote {
         }
         let is_given = base_url.is_some();
         let address = Address::new(known.api, base_url.as_deref().unwrap_or(known.base_url))?;
-        let key = key.filter(|key| !key.expose().is_empty());
+        // Keys that come from files often end with a new line.
+        let key = key.map(|key| Secret::from(key.expose().trim())).filter(|key| !key.expose().is_empty());
         let key_variable = known.key_variables.first().copied();
         let who = Who { provider: provider.clone(), name: name.clone(), host: address.host.clone(), key, key_variable };
         // Someone else's server may want no key, whoever's API it speaks.
@@ -198,7 +199,7 @@ impl Asking {
             };
             match next {
                 Some(next) if !self.begun && !self.request.tools.is_empty() => {
-                    self.inner.tools.store(next as u8, Ordering::Relaxed);
+                    self.inner.tools.fetch_max(next as u8, Ordering::Relaxed);
                     self.current = None;
                 }
                 _ => {
@@ -275,12 +276,10 @@ impl Inner {
                 },
             },
         };
-        // `genai` would take what is before `::` for a namespace; so it gets an empty one of its own.
-        let name = if self.info.name.contains("::") { format!("::{}", self.info.name) } else { self.info.name.clone() };
         ServiceTarget {
             endpoint: Endpoint::from_owned(self.address.base.as_str()),
             auth,
-            model: ModelIden::new(kind, name),
+            model: ModelIden::new(kind, self.info.name.as_str()),
         }
     }
 
