@@ -1,12 +1,20 @@
 //! What the agent wants from a language model: one small trait, and the words that go both ways.
 
 pub mod offline;
+pub mod catalog;
+mod constrained;
+pub mod discover;
+pub mod remote;
+pub mod retry;
+mod tidy;
 
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use tidy::tidy;
 
 /// A model that can be asked. Cheap to keep, and asked by several sessions at once.
 pub trait Model: Send + Sync + 'static {

@@ -1,0 +1,159 @@
+//! Looks for a model server on this machine, quickly and without trusting what answers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A model server that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name in the catalog.
+    pub provider: &'static str,
+    /// Where it is, for chat completions.
+    pub base_url: String,
+    /// The models that it has, in its order. Never empty.
+    pub models: Vec<String>,
+}
+
+/// A place where a model server may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Whose server it would be.
+    pub provider: &'static str,
+    /// Where it would listen. Only loopback is looked at.
+    pub address: SocketAddr,
+}
+
+/// How much of an answer is read. A list of a thousand models has less.
+const MOST_BYTES: u64 = 1 << 20;
+/// How many models are kept.
+const MOST_MODELS: usize = 500;
+
+/// The first of the usual servers that answers within `limit` and has a model: Ollama (where `OLLAMA_HOST` says, if
+/// that is this machine), LM Studio, llama.cpp.
+pub async fn local_server(limit: Duration) -> Option<Found> {
+    let host = std::env::var("OLLAMA_HOST").unwrap_or_default();
+    among(&usual_places(&host), limit).await
+}
+
+/// The places that are looked at, with what `OLLAMA_HOST` says.
+pub fn usual_places(ollama_host: &str) -> Vec<Place> {
+    let local = |provider, port| Place { provider, address: (Ipv4Addr::LOCALHOST, port).into() };
+    let mut ollama = local("ollama", 11434);
+    if let Some(address) = loopback(ollama_host) {
+        ollama.address = address;
+    }
+    vec![ollama, local("lmstudio", 1234), local("llamacpp", 8080)]
+}
+
+/// Asks all places at the same time, and gives the first in their order that answered in time.
+pub async fn among(places: &[Place], limit: Duration) -> Option<Found> {
+    let mut looks: FuturesOrdered<_> = places
+        .iter()
+        .filter(|place| place.address.ip().is_loopback())
+        .map(|place| async move { tokio::time::timeout(limit, look(place)).await.ok().flatten() })
+        .collect();
+    while let Some(found) = looks.next().await {
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Reads `OLLAMA_HOST`: a host, a port or both, with or without `http://`. Only loopback counts.
+fn loopback(text: &str) -> Option<SocketAddr> {
+    const PORT: u16 = 11434;
+    let text = text.trim();
+    let text = text.strip_prefix("http://").unwrap_or(text);
+    let text = text.split('/').next().unwrap_or(text);
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return usable(address);
+    }
+    if let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return usable((ip, PORT).into());
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (text, PORT),
+    };
+    matches!(host, "localhost" | "").then(|| (Ipv4Addr::LOCALHOST, port).into()).filter(|_| !text.is_empty())
+}
+
+/// What listens everywhere can be reached here; what is elsewhere is not for us.
+fn usable(mut address: SocketAddr) -> Option<SocketAddr> {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address.ip().is_loopback().then_some(address)
+}
+
+async fn look(place: &Place) -> Option<Found> {
+    let path = if place.provider == "ollama" { "/api/tags" } else { "/v1/models" };
+    let mut stream = TcpStream::connect(place.address).await.ok()?;
+    let address = place.address;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    stream.take(MOST_BYTES).read_to_end(&mut answer).await.ok()?;
+    let models = models(&answer)?;
+    Some(Found { provider: place.provider, base_url: format!("http://{address}/v1/"), models })
+}
+
+/// The models that an answer lists: `{"models":[{"name":…}]}` or `{"data":[{"id":…}]}`. `None` if it is anything else.
+fn models(answer: &[u8]) -> Option<Vec<String>> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?;
+    if !(status.starts_with("HTTP/1.") && status.split(' ').nth(1) == Some("200")) {
+        return None;
+    }
+    let body = &answer[end + 4..];
+    // Some servers send chunks even to those who speak HTTP/1.0.
+    let chunked = lines
+        .filter_map(|line| line.split_once(':'))
+        .any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value.trim() == "chunked");
+    let body = if chunked { unchunk(body)? } else { body.to_vec() };
+    let body: Value = serde_json::from_slice(&body).ok()?;
+    let (list, key) = match (body.get("models"), body.get("data")) {
+        (_, Some(Value::Array(list))) => (list, "id"),
+        (Some(Value::Array(list)), _) => (list, "name"),
+        _ => return None,
+    };
+    let models: Vec<String> = list
+        .iter()
+        .filter_map(|model| model.get(key)?.as_str())
+        .filter(|name| is_plain(name) && !name.to_ascii_lowercase().contains("embed"))
+        .map(str::to_owned)
+        .take(MOST_MODELS)
+        .collect();
+    (!models.is_empty()).then_some(models)
+}
+
+/// Whether a name can be shown and sent as it is.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 200 && name.chars().all(|c| c.is_ascii_graphic() || c.is_alphanumeric())
+}
+
+fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|window| window == b"\r\n")?;
+        let size = std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?.trim();
+        let size = usize::from_str_radix(size, 16).ok()?;
+        rest = &rest[end + 2..];
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(rest.get(..size)?);
+        rest = rest.get(size.checked_add(2)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests;

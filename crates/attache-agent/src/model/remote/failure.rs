@@ -1,0 +1,272 @@
+//! What went wrong between us and a provider, as a sentence for people without anything secret in it.
+
+use std::time::{Duration, SystemTime};
+
+use attache::model::Secret;
+use genai::webc::StreamTimeout;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+use super::date;
+use super::reader::text;
+use crate::model::{Failure, ModelError, tidy};
+
+/// A failure, and whether it says that the model lacks something that we can do without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) error: ModelError,
+    pub(crate) lack: Option<Lack>,
+}
+
+/// What a model cannot do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// Call tools.
+    Tools,
+    /// Keep to a JSON Schema.
+    Schema,
+}
+
+impl Trouble {
+    pub(crate) fn new(kind: Failure, message: impl Into<String>) -> Self {
+        Trouble { error: ModelError::new(kind, message), lack: None }
+    }
+}
+
+/// Whom we talk to, for the sentences.
+#[derive(Debug, Clone)]
+pub(super) struct Who {
+    pub(super) provider: String,
+    pub(super) name: String,
+    /// The host of the base URL, with its port. Never the whole URL: people put passwords into those.
+    pub(super) host: String,
+    pub(super) key: Option<Secret>,
+    /// Where a key is looked for.
+    pub(super) key_variable: Option<&'static str>,
+}
+
+impl Who {
+    /// The server answered with a status that is not success.
+    pub(super) fn status(&self, status: u16, headers: &HeaderMap, body: &str) -> Trouble {
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
+        // Gemini puts its error into a list when it was asked for a stream.
+        let body = body.get(0).unwrap_or(&body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let mut trouble = self.said(Some(status), error);
+        let asked = asked_by_headers(headers, SystemTime::now());
+        if trouble.error.kind.is_passing() && asked.is_some() {
+            trouble.error.retry_after = asked;
+        }
+        trouble
+    }
+
+    /// The server sent an error in the middle of a stream.
+    pub(super) fn event(&self, error: &Value) -> Trouble {
+        let code = error.get("code").or_else(|| error.get("status_code")).and_then(Value::as_u64);
+        self.said(code.and_then(|code| u16::try_from(code).ok()), error)
+    }
+
+    /// What an error says. `status` is the server's own, or what it wrote into the error.
+    fn said(&self, status: Option<u16>, error: &Value) -> Trouble {
+        let said = [text(error, "/message"), text(error, "/detail"), text(error, ""), text(error, "/error")]
+            .into_iter()
+            .find(|text| !text.is_empty())
+            .unwrap_or_default();
+        let kinds = [text(error, "/type"), text(error, "/code"), text(error, "/status")];
+        let is = |names: &[&str]| kinds.iter().any(|kind| names.contains(kind));
+        // OpenRouter passes on what the maker of the model said in here.
+        let raw = text(error, "/metadata/raw");
+        let lower = format!("{said} {raw}").chars().take(4000).collect::<String>().to_lowercase();
+        let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+
+        let provider = &self.provider;
+        let quote = self.quote(said);
+        let mut trouble = if is(&["authentication_error", "permission_error", "invalid_api_key", "UNAUTHENTICATED"])
+            || matches!(status, Some(401 | 403))
+            || has(&["api key not valid", "api_key_invalid"])
+        {
+            // What the server says here often has a part of the key in it.
+            let what = if self.key.is_some() { "did not take the key" } else { "wants a key" };
+            Trouble::new(Failure::Key, format!("`{provider}` {what}{}{}", number(status), self.key_hint()))
+        } else if is(&["insufficient_quota", "billing_error"]) || status == Some(402) {
+            Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left{quote}"))
+        } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) || status == Some(429) {
+            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests{quote}"))
+        } else if is(&["context_length_exceeded", "exceed_context_size_error", "request_too_large"])
+            || status == Some(413)
+            || (status.is_none_or(|status| status < 500) && has(TOO_LONG))
+        {
+            Trouble::new(Failure::TooLong, format!("the conversation is longer than `{}` takes{quote}", self.name))
+        } else if is(&["not_found_error", "model_not_found", "NOT_FOUND"]) || status == Some(404) {
+            let hint = "hint: look at the name of the model and at the base URL";
+            Trouble::new(Failure::Request, format!("`{provider}` has no model `{}`{quote}\n{hint}", self.name))
+        } else if is(&["overloaded_error", "UNAVAILABLE"]) || matches!(status, Some(503 | 529)) {
+            Trouble::new(Failure::Server, format!("`{provider}` is overloaded{quote}"))
+        } else if is(&["api_error", "server_error", "INTERNAL"]) || matches!(status, Some(408 | 409 | 425 | 500..)) {
+            Trouble::new(Failure::Server, format!("`{provider}` has a problem{}{quote}", number(status)))
+        } else if matches!(status, Some(300..=399)) {
+            let hint = "hint: give the address that it leads to as the base URL";
+            Trouble::new(Failure::Request, format!("`{}` sends us elsewhere{}\n{hint}", self.host, number(status)))
+        } else if status.is_some() || is(&["invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
+            Trouble::new(Failure::Request, format!("`{provider}` did not take the request{}{quote}", number(status)))
+        } else {
+            Trouble::new(Failure::Server, format!("`{provider}` broke off with an error{quote}"))
+        };
+        if trouble.error.kind.is_passing() {
+            trouble.error.retry_after = asked_by_body(error);
+        }
+        if !matches!(trouble.error.kind, Failure::Key | Failure::RateLimit | Failure::TooLong) {
+            trouble.lack = lack(&lower);
+        }
+        trouble
+    }
+
+    /// The request or its answer did not come through.
+    pub(super) fn transport(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Trouble {
+        let (host, name) = (&self.host, &self.name);
+        if let Some(timeout) = error.downcast_ref::<StreamTimeout>() {
+            return match timeout {
+                StreamTimeout::Headers => Trouble::new(Failure::Server, format!("`{host}` did not answer in time")),
+                StreamTimeout::Read => self.silence(),
+            };
+        }
+        let Some(error) = error.downcast_ref::<reqwest::Error>() else {
+            return Trouble::new(Failure::Server, format!("the answer of `{name}` is not readable"));
+        };
+        if error.is_builder() {
+            return Trouble::new(Failure::Request, format!("the key or the address of `{}` is no good", self.provider));
+        }
+        if error.is_connect() {
+            let why = root(error);
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let hint = if is_local(host) {
+                format!("\nhint: is `{}` running?", self.provider)
+            } else {
+                "\nhint: is there a network, and is the base URL right?".to_owned()
+            };
+            return Trouble::new(Failure::Server, format!("`{host}` cannot be reached{why}{hint}"));
+        }
+        Trouble::new(Failure::Server, format!("the connection to `{host}` was lost"))
+    }
+
+    /// The server went quiet in the middle of an answer.
+    pub(super) fn silence(&self) -> Trouble {
+        Trouble::new(Failure::Server, format!("`{}` stopped in the middle of its answer", self.host))
+    }
+
+    /// What the server said, for the end of a sentence.
+    fn quote(&self, said: &str) -> String {
+        let said = tidy(&self.without_keys(said), 300);
+        if said.is_empty() { String::new() } else { format!(": {said}") }
+    }
+
+    /// Takes out words that are the key, begin like it or look like one.
+    fn without_keys(&self, said: &str) -> String {
+        // Only the beginning is shown, so only that is looked at.
+        let said: String = said.chars().take(2000).collect();
+        let key = self.key.as_ref().map(Secret::expose).unwrap_or_default();
+        let said = if key.is_empty() { said } else { said.replace(key, "…") };
+        let start: String = key.chars().take(8).collect();
+        said.split_inclusive(char::is_whitespace)
+            .map(|word| {
+                let like_ours = start.chars().count() == 8 && word.contains(&start);
+                let like_any = ["sk-", "AIza", "gsk_", "xai-", "Bearer"].iter().any(|mark| word.contains(mark));
+                if like_ours || like_any { "… " } else { word }
+            })
+            .collect()
+    }
+
+    fn key_hint(&self) -> String {
+        match self.key_variable {
+            Some(variable) => format!("\nhint: set {variable}, or run `attache agent login`"),
+            None => "\nhint: run `attache agent login`".to_owned(),
+        }
+    }
+
+    /// There is no key, and no use in asking without one.
+    pub(super) fn no_key(&self) -> ModelError {
+        ModelError::new(Failure::Key, format!("there is no key for `{}`{}", self.provider, self.key_hint()))
+    }
+}
+
+/// How servers say that a conversation is too long.
+const TOO_LONG: &[&str] = &[
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "input token count",
+    "exceeds the maximum number of tokens",
+    "reduce the length",
+];
+
+/// How servers say that a model cannot call tools.
+const NO_TOOLS: &[&str] = &[
+    "not support tool",
+    "not support function",
+    "support tool use",
+    "support tools",
+    "tools param requires",
+    "tool choice requires",
+    "tools are not supported",
+    "tools is not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "function calling is not supported",
+    "function calling is not enabled",
+];
+
+/// What a model lacks, by what its server says.
+fn lack(said: &str) -> Option<Lack> {
+    let has = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if has(NO_TOOLS) {
+        return Some(Lack::Tools);
+    }
+    let schema = has(&["response_format", "json_schema", "structured output"]);
+    (schema && has(&["support", "unknown", "unrecognized", "not permitted", "not allowed", "invalid", "must be"]))
+        .then_some(Lack::Schema)
+}
+
+fn number(status: Option<u16>) -> String {
+    status.map(|status| format!(" ({status})")).unwrap_or_default()
+}
+
+fn is_local(host: &str) -> bool {
+    host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
+}
+
+/// The innermost cause of an error. Those are of the system and of TLS, and name neither a URL nor a header.
+fn root(error: &reqwest::Error) -> String {
+    let mut inner = std::error::Error::source(error);
+    while let Some(next) = inner.and_then(|error| error.source()) {
+        inner = Some(next);
+    }
+    inner.map(|error| tidy(&error.to_string(), 120)).unwrap_or_default()
+}
+
+/// How long the headers want us to wait.
+fn asked_by_headers(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(Ok(milliseconds)) = value("retry-after-ms").map(str::parse::<f64>) {
+        return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
+    }
+    let after = value("retry-after")?;
+    match after.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(date::parse(after)?.duration_since(now).unwrap_or_default()),
+    }
+}
+
+/// How long Gemini wants us to wait, which it says in the body: `"retryDelay": "34s"`.
+fn asked_by_body(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Servers that are wrong, broken or hostile.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use attache_testkit::{HttpFixture, Response};
+
+use super::*;
+
+/// What a server that answers with these bytes is heard to say.
+async fn hear(provider: &str, response: Response) -> String {
+    let path = match provider {
+        "openai" => "/v1/chat/completions",
+        "anthropic" => "/v1/messages",
+        _ => "/v1beta/models/m:streamGenerateContent",
+    };
+    let server = HttpFixture::start(vec![(path, response)]).await;
+    let settings = Settings {
+        base_url: Some(server.url("")),
+        key: Some(Secret::from(KEY)),
+        read_timeout: Some(Duration::from_millis(500)),
+        header_timeout: Some(Duration::from_millis(500)),
+        ..Settings::new(provider, "m")
+    };
+    story(&Remote::new(settings).unwrap(), request("hi")).await
+}
+
+fn events(events: &str) -> Response {
+    Response::bytes("text/event-stream", events)
+}
+
+#[tokio::test]
+async fn an_end_without_done_is_an_end() {
+    let chunk = r#"data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#;
+    assert_eq!(hear("openai", events(&format!("{chunk}\n\n"))).await, "say hi | end Done");
+    // Nor does it matter that the server then forgets to hang up.
+    let server = ModelServer::start(vec![Says::text("hi").hang_after(4)]).await;
+    let read_timeout = Some(Duration::from_millis(200));
+    let model = Remote::new(Settings { read_timeout, ..settings("openai", &server) }).unwrap();
+    assert_eq!(story(&model, request("hi")).await, "say hi | end Done");
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
+    assert_eq!(hear("openai", events(chunk)).await, "say hi | end Done");
+}
+
+#[tokio::test]
+async fn calls_of_peculiar_servers_are_understood() {
+    let story = |deltas: &[&str]| {
+        let chunks: String = deltas
+            .iter()
+            .map(|delta| format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{delta}]}}}}]}}\n\n"))
+            .collect();
+        hear("openai", events(&format!("{chunks}data: [DONE]\n\n")))
+    };
+    let two = r#"name a | name b | call a {"x":1} | call b {"y":2} | end Done"#;
+    // Two calls at the same index; no index at all; arguments that are an object; arguments by turns.
+    let a = r#"{"index":0,"id":"1","function":{"name":"a","arguments":"{\"x\":1}"}}"#;
+    let b = r#"{"index":0,"id":"2","function":{"name":"b","arguments":"{\"y\":2}"}}"#;
+    assert_eq!(story(&[a, b]).await, two);
+    let a = r#"{"id":"1","function":{"name":"a","arguments":{"x":1}}}"#;
+    let b = r#"{"id":"2","function":{"name":"b","arguments":"{\"y\""}}"#;
+    assert_eq!(story(&[a, b, r#"{"function":{"arguments":":2}"}}"#]).await, two);
+    let a = r#"{"index":0,"id":"1","function":{"name":"a","arguments":"{\"x\""}}"#;
+    let b = r#"{"index":1,"id":"2","function":{"name":"b","arguments":"{\"y\""}}"#;
+    let rest = [r#"{"index":0,"function":{"arguments":":1}"}}"#, r#"{"index":1,"function":{"arguments":":2}"}}"#];
+    assert_eq!(story(&[a, b, rest[0], rest[1]]).await, two);
+    // The name in every event, an id without text, an index beyond all memory.
+    let huge = r#"{"index":4294967295,"id":"","function":{"name":"a","arguments":"{}"}}"#;
+    assert_eq!(story(&[huge]).await, "name a | call a {} | end Done");
+    let huge = r#"{"index":18446744073709551615,"id":"z","function":{"name":"a"}},{"id":"q","function":{"name":"b"}}"#;
+    assert_eq!(story(&[huge]).await, "name a | name b | call a {} | call b {} | end Done");
+    let again = r#"{"index":0,"id":"1","function":{"name":"a","arguments":"{"}}"#;
+    assert_eq!(story(&[again, &again.replace("{\"}", "}\"}")]).await, "name a | call a {} | end Done");
+}
+
+#[tokio::test]
+async fn nonsense_is_an_error_and_not_an_answer() {
+    for provider in PROVIDERS {
+        for body in ["", "data: {not json\n\n", "data: [DONE]\n\n", "data: 7\n\n", "\u{feff}", "data: {}\n\n", "<html>"]
+        {
+            let story = hear(provider, events(body)).await;
+            assert!(story.starts_with("error Server: "), "{provider} {body}: {story}");
+        }
+        let story = hear(provider, Response::bytes("text/event-stream", b"data: \xff\xfe\n\n".to_vec())).await;
+        assert!(story.starts_with("error Server: "), "{provider}: {story}");
+    }
+}
+
+#[tokio::test]
+async fn numbers_that_are_too_large_are_only_numbers() {
+    let big = u64::MAX;
+    let openai = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":{big},\"completion_tokens\":1e300}}}}\n\ndata: [DONE]\n\n"
+    );
+    assert_eq!(hear("openai", events(&openai)).await, "say x | end Done");
+    let anthropic = format!(
+        "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"usage\":{{\"input_tokens\":{big},\"cache_read_input_tokens\":{big}}}}}}}\n\n\
+         event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":{big},\"delta\":{{\"type\":\"text_delta\",\"text\":\"x\"}}}}\n\n\
+         event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"delta\":{{\"type\":\"citations_delta\"}}}}\n\n\
+         event: message_stop\ndata: {{\"type\":\"message_stop\"}}\n\n"
+    );
+    assert_eq!(hear("anthropic", events(&anthropic)).await, "say x | end Done");
+}
+
+#[tokio::test]
+async fn a_question_that_gemini_blocks_is_refused() {
+    let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"PROHIBITED_CONTENT\"},\"usageMetadata\":{\"promptTokenCount\":5}}\r\n\r\n";
+    assert_eq!(hear("gemini", events(blocked)).await, "end Refusal");
+    let malformed = "data: {\"candidates\":[{\"finishReason\":\"MALFORMED_FUNCTION_CALL\"}]}\r\n\r\n";
+    assert!(hear("gemini", events(malformed)).await.starts_with("error Server: "));
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    for provider in PROVIDERS {
+        let story = hear(provider, Response::redirect("http://127.0.0.1:1/elsewhere")).await;
+        assert!(story.starts_with("error Request: ") && story.contains("elsewhere (302)"), "{story}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_endless_events_is_given_up() {
+    let endless = events(&format!("data: {{\"nothing\":\"{}\"}}\n\n", "x".repeat(100_000))).endless();
+    assert!(hear("openai", endless).await.starts_with("error Request: the answer of `m` has no end"));
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_given_up() {
+    let story = hear("openai", events("data: never a whole event").endless()).await;
+    assert!(story.starts_with("error Server: "), "{story}");
+}
+
+#[tokio::test]
+async fn an_error_without_end_is_given_up() {
+    let story = hear("openai", Response::status(500).body("oh no ").endless()).await;
+    assert!(story.starts_with("error Server: "), "{story}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_secrets() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let base_url = Some(format!("http://{address}/v1"));
+    let key = Some(Secret::from(KEY));
+    let model = Remote::new(Settings { base_url, key, ..Settings::new("ollama", "m") }).unwrap();
+    let story = story(&model, request("hi")).await;
+    assert!(story.starts_with(&format!("error Server: `{address}` cannot be reached: ")), "{story}");
+    assert!(story.contains("hint: is `ollama` running?") && !story.contains("secret"), "{story}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_not_talked_to_as_if_it_had_it() {
+    let server = ModelServer::start(vec![]).await;
+    let base_url = Some(server.url().replace("http://", "https://"));
+    let model = Remote::new(Settings { base_url, ..Settings::new("vllm", "m") }).unwrap();
+    let story = story(&model, request("hi")).await;
+    assert!(story.starts_with("error Server: `127.0.0.1:") && story.contains("cannot be reached: "), "{story}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = Some(format!("http://{}/v1", listener.local_addr().unwrap()));
+    let header_timeout = Some(Duration::from_millis(200));
+    let model = Remote::new(Settings { base_url, header_timeout, ..Settings::new("vllm", "m") }).unwrap();
+    let story = story(&model, request("hi")).await;
+    assert!(story.contains("did not answer in time"), "{story}");
+}
+
+#[tokio::test]
+async fn bad_keys_and_names_are_told() {
+    let server = ModelServer::start(vec![]).await;
+    let key = Some(Secret::from("line one\nline two"));
+    let model = Remote::new(Settings { key, ..settings("openai", &server) }).unwrap();
+    let story = story(&model, request("hi")).await;
+    assert!(story.starts_with("error Request: the key or the address") && !story.contains("line"), "{story}");
+    let fails = |settings: Settings| Remote::new(settings).unwrap_err();
+    assert_eq!(fails(Settings::new("openai", "gpt-5.1")).kind, Failure::Key);
+    assert_eq!(fails(Settings { key: Some(Secret::from("")), ..Settings::new("gemini", "x") }).kind, Failure::Key);
+    assert!(fails(Settings::new("acme", "x")).message.contains("openrouter"));
+    assert!(fails(Settings::new("ollama", "a b")).message.contains("no name"));
+    assert!(fails(Settings::new("ollama", "")).message.contains("no name"));
+}
+
+#[test]
+fn nothing_is_loaded_before_the_first_question_and_nothing_secret_is_shown() {
+    let key = Some(Secret::from(KEY));
+    let settings = Settings { key, ..Settings::new("openai", "gpt-5.1") };
+    assert!(!format!("{settings:?}").contains("secret"));
+    let remote = Remote::new(settings).unwrap();
+    assert!(remote.inner.client.get().is_none());
+    assert_eq!(format!("{remote:?}"), r#"Remote("openai:gpt-5.1")"#);
+}

@@ -1,0 +1,123 @@
+//! Which failures are tried again, after how long, and what is seen of it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use super::*;
+use crate::model::{End, Failure};
+
+/// A model that answers each request with the next script.
+struct Scripted {
+    info: ModelInfo,
+    scripts: Mutex<VecDeque<Vec<Result<Piece, ModelError>>>>,
+}
+
+impl Model for Scripted {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+    fn ask(&self, _: Request) -> Reply {
+        let script = self.scripts.lock().unwrap().pop_front().unwrap();
+        stream::iter(script).boxed()
+    }
+}
+
+/// What a model that answers with these scripts is seen to say, with the time that passed before each piece.
+async fn seen(scripts: Vec<Vec<Result<Piece, ModelError>>>) -> Vec<(u64, String)> {
+    let info = ModelInfo {
+        provider: "test".into(),
+        name: "test".into(),
+        context: 1,
+        images: false,
+        audio: false,
+        thinks: false,
+    };
+    let model = Retry::new(Arc::new(Scripted { info, scripts: Mutex::new(scripts.into()) }), Patience::default());
+    let start = tokio::time::Instant::now();
+    let mut reply = model.ask(Request::default());
+    let mut seen = Vec::new();
+    while let Some(piece) = reply.next().await {
+        let text = match piece {
+            Ok(Piece::Text(text)) => text,
+            Ok(Piece::Retrying { reason, attempt, of, .. }) => format!("retrying {attempt}/{of}: {reason}"),
+            Ok(Piece::End(_)) => "end".to_owned(),
+            Ok(other) => format!("{other:?}"),
+            Err(error) => format!("error: {error}"),
+        };
+        seen.push((start.elapsed().as_secs(), text));
+    }
+    seen
+}
+
+fn busy(retry_after: Option<u64>) -> Vec<Result<Piece, ModelError>> {
+    let retry_after = retry_after.map(Duration::from_secs);
+    vec![Err(ModelError { retry_after, ..ModelError::new(Failure::RateLimit, "it is busy\nhint: wait") })]
+}
+
+fn answer() -> Vec<Result<Piece, ModelError>> {
+    vec![Ok(Piece::Text("hello".into())), Ok(Piece::End(End::default()))]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_model_is_asked_again_when_it_said() {
+    let seen = seen(vec![busy(Some(7)), busy(Some(60)), answer()]).await;
+    let expected = [(0, "retrying 2/5: it is busy"), (7, "retrying 3/5: it is busy"), (67, "hello"), (67, "end")];
+    assert_eq!(seen, expected.map(|(at, text)| (at, text.to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_of_our_own_grow_and_end_after_five_attempts() {
+    let seen = seen((0..5).map(|_| busy(None)).collect()).await;
+    assert_eq!(seen.len(), 5);
+    assert_eq!(seen[4].1, "error: it is busy (after 5 attempts)\nhint: wait");
+    // Halves and wholes of 1, 2, 4 and 8 seconds.
+    assert!((7..=15).contains(&seen[4].0), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_more_than_two_minutes_is_an_error_that_says_when() {
+    let seen = seen(vec![busy(Some(3000))]).await;
+    assert_eq!(seen, [(0, "error: it is busy\nhint: wait\nhint: it can be asked again in 50 minutes".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_tried_again_once_the_answer_has_begun() {
+    let cut = vec![Ok(Piece::Text("hel".into())), Err(ModelError::new(Failure::Server, "it was cut off"))];
+    let seen = seen(vec![cut]).await;
+    assert_eq!(seen, [(0, "hel".to_owned()), (0, "error: it was cut off".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_that_do_not_pass_are_not_tried_again() {
+    for kind in [Failure::Key, Failure::TooLong, Failure::Request] {
+        let seen = seen(vec![vec![Err(ModelError::new(kind, "no"))]]).await;
+        assert_eq!(seen, [(0, "error: no".to_owned())]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_just_stops_is_a_failure() {
+    let seen = seen(vec![vec![], answer()]).await;
+    assert_eq!(seen[0].1, "retrying 2/5: the answer of the model was cut off");
+    assert_eq!(seen.last().unwrap().1, "end");
+}
+
+#[test]
+fn no_wait_is_longer_than_the_longest() {
+    let patience = Patience::default();
+    for attempt in [2, 3, 10, 33, 34, u32::MAX] {
+        for dice in [0, 1, u64::MAX] {
+            let pause = patience.pause(attempt, dice);
+            assert!(pause <= patience.longest, "{attempt} {dice} {pause:?}");
+            assert!(pause >= patience.first / 2, "{attempt} {dice} {pause:?}");
+        }
+    }
+}
+
+#[test]
+fn times_are_said_in_words() {
+    for (seconds, words) in [(1, "1 second"), (90, "90 seconds"), (121, "3 minutes"), (7200, "2 hours")] {
+        assert_eq!(in_words(Duration::from_secs(seconds)), words);
+    }
+}
