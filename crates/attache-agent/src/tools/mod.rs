@@ -1,6 +1,7 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
 pub mod commands;
+pub mod fetch;
 
 use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
 use attache_host::permission::Action;
