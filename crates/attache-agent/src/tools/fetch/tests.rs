@@ -284,15 +284,17 @@ async fn a_page_without_end_is_cut_off_and_one_that_does_not_come_is_given_up() 
     let kept = std::fs::read_dir(directory.path()).unwrap().next().unwrap().unwrap();
     assert_eq!(kept.metadata().unwrap().len(), 2 << 20);
 
-    fetch.getter.time = Duration::from_secs(1);
     let rows = [
-        ("/hang", "`site.test` did not answer within 1 seconds"),
-        ("/hang-early", "`site.test` did not answer within 1 seconds"),
         ("/torn", "what `site.test` sent is broken"),
         ("/junk", "`site.test` gave no answer that can be understood"),
         ("/gzip", "what `site.test` sent is broken"),
+        ("/hang", "`site.test` did not answer within 1 seconds"),
+        ("/hang-early", "`site.test` did not answer within 1 seconds"),
     ];
     for (path, expected) in rows {
+        if path.contains("hang") {
+            fetch.getter.time = Duration::from_secs(1);
+        }
         assert_eq!(run(&fetch, &format!("{at}{path}")).await, (expected.into(), true), "{path}");
     }
 }
