@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache::Error;
-use attache::agent::{
-    Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle,
-};
+use attache::agent::{Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle};
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache::model::{
     AuthMethod, AuthMethodId, Capability, ErrorObject, Implementation, ListSessionsRequest, ListSessionsResponse,
@@ -19,19 +17,19 @@ use crate::config::Config;
 use crate::context::Place;
 use crate::cut::Spill;
 use crate::gate::Gate;
+use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
 use crate::models::Models;
 use crate::project::{Project, Watched};
 use crate::replay::{self, Past};
 use crate::session::CodingSession;
-use crate::lock;
 use crate::settings::{Settings, Values};
 use crate::stage::Stage;
 use crate::store::{self, Entry, Log, Query, Store, StoreError};
+use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
-use crate::toolbox::Toolbox;
 use crate::turn::{Desk, Talk};
 use crate::workspace::Workspace;
 
@@ -134,7 +132,12 @@ impl CodingAgent {
         let desk = Desk {
             stage: stage.clone(),
             settings,
-            tools: Toolbox { workspace, commands, servers: Servers::start(servers, setup), fetch: Fetch::new(spill.clone()) },
+            tools: Toolbox {
+                workspace,
+                commands,
+                servers: Servers::start(servers, setup),
+                fetch: Fetch::new(spill.clone()),
+            },
             gate: Gate::new(places, asker, rules, spill.directory().to_owned()),
             models: self.models.clone(),
             spill,
@@ -146,9 +149,10 @@ impl CodingAgent {
         let (options, available) = (desk.settings.options(), watched.now().available());
         lock(&self.open).insert(id.clone(), stage.clone());
         let open = self.open.clone();
-        let session = CodingSession::new(desk, Talk::new(past.messages), past.title.is_some(), watched, notices, move || {
-            lock(&open).remove(&id);
-        });
+        let session =
+            CodingSession::new(desk, Talk::new(past.messages), past.title.is_some(), watched, notices, move || {
+                lock(&open).remove(&id);
+            });
         Ok(Opened { session, options, commands: available })
     }
 
@@ -276,7 +280,11 @@ impl List for CodingAgent {
             updated_at: Some(summary.updated),
             ..SessionInfo::new(summary.id, summary.cwd)
         });
-        Ok(ListSessionsResponse { sessions: sessions.collect(), next_cursor: page.next, ..ListSessionsResponse::new(Vec::new()) })
+        Ok(ListSessionsResponse {
+            sessions: sessions.collect(),
+            next_cursor: page.next,
+            ..ListSessionsResponse::new(Vec::new())
+        })
     }
 }
 

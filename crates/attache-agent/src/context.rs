@@ -95,10 +95,15 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
         ContentBlock::Audio(audio) => Part::text(format!("<audio type={:?}/> (you cannot hear it)", audio.mime_type)),
         ContentBlock::ResourceLink(link) => {
             let path = link.uri.strip_prefix("file://").unwrap_or(&link.uri);
-            Part::text(format!("<link>{}</link> (the person points to it; read it if you need it)", percent_decoded(path)))
+            Part::text(format!(
+                "<link>{}</link> (the person points to it; read it if you need it)",
+                percent_decoded(path)
+            ))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::Text(text) => Part::text(format!("<resource uri={:?}>\n{}\n</resource>", text.uri, text.text)),
+            ResourceContents::Text(text) => {
+                Part::text(format!("<resource uri={:?}>\n{}\n</resource>", text.uri, text.text))
+            }
             ResourceContents::Blob(blob) => {
                 let mime = blob.mime_type.clone().unwrap_or_default();
                 if mime.starts_with("image/") && model.images {

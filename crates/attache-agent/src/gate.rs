@@ -3,9 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
 use attache::model::{PermissionOption, PermissionOptionKind, ToolCallUpdate, ToolKind};
-use attache::Error;
 use attache_host::permission::{Action, Engine, Places, Rule, Scope, Session, Subject, Verdict};
 
 use crate::settings::Mode;
@@ -103,7 +103,9 @@ impl Gate {
                         .collect();
                     self.remember(&rules);
                 }
-                Ok(Pass::No("the person refused this call. Do not try the same in another way; ask what they want.".into()))
+                Ok(Pass::No(
+                    "the person refused this call. Do not try the same in another way; ask what they want.".into(),
+                ))
             }
             Decision::Cancelled => Ok(Pass::No("refused: nobody answered the question for permission".into())),
         }

@@ -54,7 +54,15 @@ impl Models {
             },
         };
         let is_chosen = config.model.is_some();
-        Ok(Models { config: config.clone(), keys, found, first, is_chosen, open: Mutex::default(), is_logged_out: AtomicBool::new(false) })
+        Ok(Models {
+            config: config.clone(),
+            keys,
+            found,
+            first,
+            is_chosen,
+            open: Mutex::default(),
+            is_logged_out: AtomicBool::new(false),
+        })
     }
 
     /// The model that sessions begin with, as `provider:name`.

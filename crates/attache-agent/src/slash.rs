@@ -66,9 +66,11 @@ impl Commands {
     pub(crate) fn read(directory: &Path, project: Option<&Contents>) -> Self {
         let mut templates: Vec<Template> = Vec::new();
         let own = own_files(directory);
-        let trusted = project.map(Contents::files).unwrap_or_default().iter().filter_map(|(path, content)| {
-            Some((path.strip_prefix("commands/")?.to_owned(), content.clone()))
-        });
+        let trusted = project
+            .map(Contents::files)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|(path, content)| Some((path.strip_prefix("commands/")?.to_owned(), content.clone())));
         for (name, content) in own.into_iter().chain(trusted) {
             let Some(template) = Template::parse(&name, &content) else { continue };
             let is_taken = BUILT_IN.iter().any(|row| row.1 == template.name)
@@ -95,10 +97,11 @@ impl Commands {
 
     /// What a prompt calls, if it begins with a command that there is.
     pub(crate) fn called(&self, prompt: &str) -> Option<Called> {
-        let (name, rest) = prompt.trim_start().strip_prefix('/')?.split_once(char::is_whitespace).unwrap_or((
-            prompt.trim().strip_prefix('/')?,
-            "",
-        ));
+        let (name, rest) = prompt
+            .trim_start()
+            .strip_prefix('/')?
+            .split_once(char::is_whitespace)
+            .unwrap_or((prompt.trim().strip_prefix('/')?, ""));
         let rest = rest.trim();
         if let Some((command, ..)) = BUILT_IN.iter().find(|row| row.1 == name) {
             return Some(Called::BuiltIn(*command, rest.into()));
@@ -184,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_markdown_file_is_a_command() {
-        let commands = commands(&[("review.md", "# Review a file\n\nLook at $ARGUMENTS closely."), ("go.md", "Go on.")]);
+        let commands =
+            commands(&[("review.md", "# Review a file\n\nLook at $ARGUMENTS closely."), ("go.md", "Go on.")]);
         assert_eq!(commands.called("/review src/a.rs"), Some(Called::Prompt("Look at src/a.rs closely.".into())));
         assert_eq!(commands.called("/go"), Some(Called::Prompt("Go on.".into())));
         assert_eq!(commands.called("/go now"), Some(Called::Prompt("Go on.\n\nnow".into())));
@@ -194,7 +198,8 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_a_prompt_like_any_other() {
-        let commands = commands(&[("help.md", "Mine."), ("bad name.md", "x"), ("empty.md", "# Only a heading"), ("a.txt", "x")]);
+        let commands =
+            commands(&[("help.md", "Mine."), ("bad name.md", "x"), ("empty.md", "# Only a heading"), ("a.txt", "x")]);
         assert_eq!(commands.available().len(), BUILT_IN.len());
         for prompt in ["/unknown", "/etc/hosts is what?", "no /help", "", "/"] {
             assert_eq!(commands.called(prompt), None, "{prompt}");

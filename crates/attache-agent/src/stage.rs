@@ -124,10 +124,7 @@ impl Stage {
     /// Gives the session a title.
     pub(crate) async fn title(&self, title: &str) -> Result<(), Error> {
         self.keep(&Entry::Title { title: title.into() })?;
-        let update = SessionInfoUpdate {
-            title: attache::model::Patch::Set(title.into()),
-            ..SessionInfoUpdate::new()
-        };
+        let update = SessionInfoUpdate { title: attache::model::Patch::Set(title.into()), ..SessionInfoUpdate::new() };
         self.handle.update(SessionUpdate::SessionInfo(update)).await
     }
 

@@ -84,7 +84,10 @@ async fn tools_are_listed_and_called() {
 
     let prepared = servers.prepare("tiny__echo", &json!({ "text": "hi" })).unwrap().unwrap();
     assert_eq!((prepared.title.as_str(), prepared.kind.clone()), ("tiny: The echo tool", ToolKind::Generic));
-    assert_eq!(prepared.actions, [Action::Other { kind: ToolKind::Generic, paths: Vec::new() }]);
+    assert_eq!(
+        prepared.actions,
+        [Action::Other { kind: ToolKind::Generic, paths: Vec::new(), name: Some("tiny__echo".into()) }]
+    );
     assert_eq!(prepared.work.name, "tiny__echo");
 
     let outcome = call(&servers, "tiny__echo", json!({ "text": "hi" })).await;

@@ -226,7 +226,9 @@ fn export(store: &Store, id: &str, format: ExportFormat) -> Result<(), Failure> 
     let id = meant(store, id)?;
     let entries = store.read(&id).map_err(failed)?;
     match format {
-        ExportFormat::Json => print_lines(entries.iter().filter_map(|entry| Some(entry.to_json().ok()?.as_str().to_owned()))),
+        ExportFormat::Json => {
+            print_lines(entries.iter().filter_map(|entry| Some(entry.to_json().ok()?.as_str().to_owned())))
+        }
         ExportFormat::Markdown => crate::print(&markdown(&id, &entries)),
     }
 }

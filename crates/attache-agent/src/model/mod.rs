@@ -1,9 +1,9 @@
 //! What the agent wants from a language model: one small trait, and the words that go both ways.
 
-pub mod offline;
 pub mod catalog;
 mod constrained;
 pub mod discover;
+pub mod offline;
 pub mod remote;
 pub mod retry;
 mod tidy;

@@ -66,7 +66,9 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 /// Looks at a call. `None`: it is not one of these tools.
 pub(crate) fn prepare(name: &str, arguments: &Value) -> Option<Result<Prepared<OwnWork>, Refusal>> {
     Some(match name {
-        "think" => read::<Think>(arguments).map(|think| prepared("Think", ToolKind::Think, think.thought, OwnWork::Think)),
+        "think" => {
+            read::<Think>(arguments).map(|think| prepared("Think", ToolKind::Think, think.thought, OwnWork::Think))
+        }
         "update_plan" => read::<Plan>(arguments).and_then(plan),
         "ask_user" => read::<Question>(arguments).and_then(question),
         "switch_mode" => read::<Switch>(arguments).and_then(switch),
@@ -148,8 +150,7 @@ fn question(question: Question) -> Result<Prepared<OwnWork>, Refusal> {
 }
 
 fn switch(switch: Switch) -> Result<Prepared<OwnWork>, Refusal> {
-    let mode = Mode::from_word(&switch.mode)
-        .ok_or_else(|| Refusal("`mode` is `ask`, `architect` or `code`".into()))?;
+    let mode = Mode::from_word(&switch.mode).ok_or_else(|| Refusal("`mode` is `ask`, `architect` or `code`".into()))?;
     let plan = switch.plan.filter(|plan| !plan.trim().is_empty());
     let title = format!("Switch to mode `{}`", mode.word());
     let text = plan.clone().unwrap_or_default();

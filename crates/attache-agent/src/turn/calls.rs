@@ -170,7 +170,9 @@ async fn switch(
         return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
     }
     if now == Mode::Architect && plan.is_none() {
-        return Ok(Outcome::failed("leaving `architect` needs the `plan`: the person is asked whether to carry it out"));
+        return Ok(Outcome::failed(
+            "leaving `architect` needs the `plan`: the person is asked whether to carry it out",
+        ));
     }
     let is_freer = mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
     let title = format!("Switch from mode `{}` to `{}`", now.word(), mode.word());

@@ -1,9 +1,7 @@
 //! Compaction: a summary takes the place of a conversation that has become too long. The log keeps all of it.
 
-use attache::model::{
-    CompactionStatus, CompactionUpdate, ContentBlock, NoticeSeverity, Patch, SessionUpdate,
-};
 use attache::Dialect;
+use attache::model::{CompactionStatus, CompactionUpdate, ContentBlock, NoticeSeverity, Patch, SessionUpdate};
 use futures_util::StreamExt;
 
 use super::{Desk, Talk, Trouble};

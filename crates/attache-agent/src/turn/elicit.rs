@@ -3,8 +3,8 @@
 use attache::Error;
 use attache::agent::Turn;
 use attache::model::{
-    CreateElicitationRequest, ElicitationAction, ElicitationForm, ElicitationMode, ElicitationProperty, ElicitationSchema,
-    ElicitationValue, SessionScope, StringProperty, ToolCallId,
+    CreateElicitationRequest, ElicitationAction, ElicitationForm, ElicitationMode, ElicitationProperty,
+    ElicitationSchema, ElicitationValue, SessionScope, StringProperty, ToolCallId,
 };
 
 use super::Desk;

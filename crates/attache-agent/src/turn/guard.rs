@@ -60,8 +60,7 @@ mod tests {
     fn round(guard: &mut Guard, number: u32, arguments: &str, result: &str) -> Seen {
         let id = format!("call-{number}");
         let call = Call { id: id.clone(), name: "read_file".into(), arguments: arguments.into() };
-        let result =
-            Message::Tool { id, name: "read_file".into(), parts: vec![Part::text(result)], is_error: false };
+        let result = Message::Tool { id, name: "read_file".into(), parts: vec![Part::text(result)], is_error: false };
         guard.see(&[call], &[result])
     }
 

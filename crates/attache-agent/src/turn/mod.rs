@@ -105,12 +105,10 @@ impl Trouble {
     pub(crate) fn into_error(self, models: &Models) -> Error {
         match self {
             Trouble::Peer(error) => error,
-            Trouble::Model(error) if error.kind == Failure::Key && models.can_log_in() => {
-                Error::Refused(ErrorObject {
-                    message: error.message,
-                    ..ErrorObject::auth_required(&models.auth_methods())
-                })
-            }
+            Trouble::Model(error) if error.kind == Failure::Key && models.can_log_in() => Error::Refused(ErrorObject {
+                message: error.message,
+                ..ErrorObject::auth_required(&models.auth_methods())
+            }),
             Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
         }
     }
@@ -141,8 +139,7 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         };
         let usage = UsageUpdate::new(talk.used, model.info().context);
         desk.stage.show(SessionUpdate::Usage(usage)).await?;
-        let message =
-            Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
+        let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
         talk.say(desk, message)?;
         match answer.end.reason {
             EndReason::Done if answer.calls.is_empty() => return Ok(Stop::EndTurn),
@@ -206,17 +203,12 @@ impl Talk {
         }
         for open in std::mem::take(&mut self.open) {
             if open.is_said {
-                let result = Message::Tool {
-                    id: open.call_id,
-                    name: open.name,
-                    parts: vec![Part::text(why)],
-                    is_error: true,
-                };
+                let result =
+                    Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
                 self.say(desk, result)?;
             }
             if !open.is_ended.into_inner() {
-                let update =
-                    ToolCallUpdate { status: Patch::Set(status.clone()), ..ToolCallUpdate::new(open.tool_id) };
+                let update = ToolCallUpdate { status: Patch::Set(status.clone()), ..ToolCallUpdate::new(open.tool_id) };
                 desk.stage.tool(update).await?;
             }
         }

@@ -95,7 +95,7 @@ impl Fetch {
                 kind: ToolKind::Fetch,
                 locations: Vec::new(),
                 content,
-                actions: vec![Action::Other { kind: ToolKind::Fetch, paths: Vec::new() }],
+                actions: vec![Action::Other { kind: ToolKind::Fetch, paths: Vec::new(), name: Some(work.name()) }],
                 work,
             })
         })
