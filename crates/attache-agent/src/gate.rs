@@ -103,9 +103,7 @@ impl Gate {
                         .collect();
                     self.remember(&rules);
                 }
-                Ok(Pass::No(
-                    "the person refused this call. Do not try the same in another way; ask what they want.".into(),
-                ))
+                Ok(Pass::No("the person refused this call".into()))
             }
             Decision::Cancelled => Ok(Pass::No("refused: nobody answered the question for permission".into())),
         }

@@ -3,8 +3,8 @@
 use crate::model::{Call, Message};
 
 /// What is said to the model when it repeats itself.
-pub(super) const WARNING: &str = "Note from the agent: you have made the same call three times with the same result. Do \
-                                  something else, or say what keeps you from going on.";
+pub(super) const WARNING: &str = "You have made the same call several times with the same result. Do something else, or say \
+                                  what keeps you from going on.\n";
 /// What is said to the person when it does not stop.
 pub(super) const ENDED: &str = "The model makes the same call over and over, so the turn was ended.";
 
@@ -37,7 +37,7 @@ impl Guard {
         self.repeats = if self.last.as_ref() == Some(&round) { self.repeats + 1 } else { 1 };
         self.last = Some(round);
         match self.repeats {
-            3 => Seen::Repeats,
+            3..6 => Seen::Repeats,
             6.. => Seen::Loops,
             _ => Seen::Fine,
         }
@@ -68,7 +68,7 @@ mod tests {
     fn the_same_call_with_the_same_result_is_warned_about_and_then_ended() {
         let mut guard = Guard::default();
         let seen: Vec<Seen> = (1..=6).map(|number| round(&mut guard, number, "{}", "same")).collect();
-        assert_eq!(seen, [Seen::Fine, Seen::Fine, Seen::Repeats, Seen::Fine, Seen::Fine, Seen::Loops]);
+        assert_eq!(seen, [Seen::Fine, Seen::Fine, Seen::Repeats, Seen::Repeats, Seen::Repeats, Seen::Loops]);
     }
 
     #[test]

@@ -118,12 +118,13 @@ impl Trouble {
 pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Stop, Trouble> {
     let mut guard = guard::Guard::default();
     let mut was_compacted = false;
+    let mut note = None;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if talk.is_full(&*model, desk.limits.compact_at) {
             compact(desk, talk, &*model).await?;
         }
-        let answer = match reply::ask(desk, talk, &*model).await {
+        let answer = match reply::ask(desk, talk, &*model, note).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
@@ -156,8 +157,8 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         }
         calls::run(desk, talk, turn, &answer.calls).await?;
         match guard.see(&answer.calls, &talk.messages) {
-            guard::Seen::Fine => {}
-            guard::Seen::Repeats => talk.say(desk, Message::user(guard::WARNING))?,
+            guard::Seen::Fine => note = None,
+            guard::Seen::Repeats => note = Some(guard::WARNING),
             guard::Seen::Loops => {
                 desk.stage.say_all(guard::ENDED).await?;
                 return Ok(Stop::MaxTurnRequests);
@@ -216,10 +217,12 @@ impl Talk {
     }
 
     /// What the model is asked next.
-    fn request(&self, desk: &Desk, model: &dyn Model) -> Request {
+    fn request(&self, desk: &Desk, model: &dyn Model, note: Option<&str>) -> Request {
         let values = desk.settings.now();
+        let mut system = context::system(&desk.place, values.mode);
+        system.extend(note);
         Request {
-            system: context::system(&desk.place, values.mode),
+            system,
             messages: self.messages.clone(),
             tools: desk.tools.specs(values.mode),
             max_tokens: desk.limits.max_tokens,

@@ -21,8 +21,13 @@ pub(super) struct Answer {
 const MOST_CALLS: usize = 64;
 
 /// Asks the model, and shows what it says while it says it.
-pub(super) async fn ask(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<Answer, Trouble> {
-    let mut reply = model.ask(talk.request(desk, model));
+pub(super) async fn ask(
+    desk: &Desk,
+    talk: &mut Talk,
+    model: &dyn Model,
+    note: Option<&str>,
+) -> Result<Answer, Trouble> {
+    let mut reply = model.ask(talk.request(desk, model, note));
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
     while let Some(piece) = reply.next().await {
