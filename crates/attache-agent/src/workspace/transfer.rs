@@ -126,7 +126,13 @@ pub(crate) fn not_text(target: &Target, error: TextError) -> Refusal {
 
 fn refused(target: &Target, error: &Error) -> Refusal {
     let reason = match error {
-        Error::Refused(answer) => attache_host::permission::visible_lines(&text::shortened(&answer.message, 500)),
+        Error::Refused(answer) => {
+            // Many clients call everything an internal error and say beside it what it was.
+            let data: Option<serde_json::Value> = answer.data.as_ref().and_then(|data| data.parse().ok());
+            let details = data.as_ref().and_then(|data| data.as_str().or_else(|| data.get("details")?.as_str()));
+            let said = [Some(answer.message.as_str()), details].into_iter().flatten().collect::<Vec<_>>().join(": ");
+            attache_host::permission::visible_lines(&text::shortened(&said, 500))
+        }
         other => other.to_string(),
     };
     Refusal(format!("the client does not give access to `{}`: {reason}", target.name))
