@@ -73,7 +73,7 @@ impl Gate {
             ));
         }
         let _one = self.asking.lock().await;
-        let subject = self.subject(actions);
+        let subject = Subject::new(self.session.clone(), actions.to_vec());
         let decision = {
             let mut engine = self.engine();
             engine.set_policy(mode.policy());
@@ -130,19 +130,6 @@ impl Gate {
             let _ = engine.remember(Scope::Session, &self.session, rules);
         }
         Pass::Yes
-    }
-
-    fn subject(&self, actions: &[Action]) -> Subject {
-        Subject {
-            session: self.session.clone(),
-            actions: actions.to_vec(),
-            diffs: Vec::new(),
-            title: None,
-            description: None,
-            input: None,
-            texts: Vec::new(),
-            is_served: false,
-        }
     }
 
     fn engine(&self) -> MutexGuard<'_, Engine> {
