@@ -163,7 +163,7 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
 /// Whether an action is more than looking. Unknown kinds are.
 fn changes_something(action: &Action) -> bool {
     match action {
-        Action::Files { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
+        Action::Files { kind, .. } | Action::Unclear { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
         Action::Other { kind, .. } => !matches!(kind, ToolKind::Fetch | ToolKind::Think | ToolKind::Read),
         _ => true,
     }
