@@ -73,7 +73,7 @@ impl Gate {
             ));
         }
         let _one = self.asking.lock().await;
-        let subject = self.subject(actions);
+        let subject = Subject::new(self.session.clone(), actions.to_vec());
         let decision = {
             let mut engine = self.engine();
             engine.set_policy(mode.policy());
@@ -132,19 +132,6 @@ impl Gate {
         Pass::Yes
     }
 
-    fn subject(&self, actions: &[Action]) -> Subject {
-        Subject {
-            session: self.session.clone(),
-            actions: actions.to_vec(),
-            diffs: Vec::new(),
-            title: None,
-            description: None,
-            input: None,
-            texts: Vec::new(),
-            is_served: false,
-        }
-    }
-
     fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +163,7 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
 /// Whether an action is more than looking. Unknown kinds are.
 fn changes_something(action: &Action) -> bool {
     match action {
-        Action::Files { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
+        Action::Files { kind, .. } | Action::Unclear { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
         Action::Other { kind, .. } => !matches!(kind, ToolKind::Fetch | ToolKind::Think | ToolKind::Read),
         _ => true,
     }

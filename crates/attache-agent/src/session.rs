@@ -1,6 +1,7 @@
 //! One session: takes prompts and settings, and keeps what it was told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache::agent::{Session, Turn};
 use attache::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, NoticeSeverity, ToolCallStatus};
@@ -11,6 +12,9 @@ use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
 use crate::turn::{self, Desk, Talk, Trouble};
 use crate::{context, settings, tools};
+
+/// How long a person is left without a word.
+const SOON: Duration = Duration::from_secs(1);
 
 /// A session of the coding agent.
 pub struct CodingSession {
@@ -42,13 +46,14 @@ impl CodingSession {
         let id = turn.prompt_id().map_or_else(|| desk.stage.fresh_id("prompt"), |id| id.as_str().into());
         desk.stage.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
         let text = prompt.text();
-        if !self.has_title && !text.trim().is_empty() {
-            self.has_title = true;
-            desk.stage.title(&tools::first_line(&text, 60)).await?;
-        }
         desk.stage.sync().await?;
         self.commands.look(desk.stage.handle()).await?;
         let called = self.commands.now().called(&text);
+        let is_about_something = !text.trim().is_empty() && !matches!(called, Some(Called::BuiltIn(..)));
+        if !self.has_title && is_about_something {
+            self.has_title = true;
+            desk.stage.title(&tools::first_line(&text, 60)).await?;
+        }
         let mut blocks = prompt.blocks.clone();
         match called {
             None => {}
@@ -58,7 +63,7 @@ impl CodingSession {
                 None => return Ok(Stop::EndTurn),
             },
         }
-        desk.tools.servers.ready().await;
+        wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;
         let parts = context::parts(&blocks, model.info());
@@ -198,6 +203,16 @@ impl Session for CodingSession {
             desk.tools.servers.close().await;
         }
     }
+}
+
+/// Waits until all MCP servers are there or have failed. Says so when that takes long.
+async fn wait_for_servers(desk: &Desk) -> Result<(), Error> {
+    let servers = &desk.tools.servers;
+    if tokio::time::timeout(SOON, servers.ready()).await.is_err() {
+        desk.stage.notice(NoticeSeverity::Info, "Waiting for MCP servers to connect").await?;
+        servers.ready().await;
+    }
+    Ok(())
 }
 
 fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {

@@ -1,13 +1,12 @@
 //! Whether commands are confined.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use attache_host::sandbox::{Network, Policy, Sandbox};
 use attache_host::terminals::{Limits, Terminals};
 
-use super::{JOBS, OUTPUT, environment};
+use super::{JOBS, OUTPUT, Setup, environment};
 
 /// Whether commands are to be confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,12 +68,13 @@ pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
 /// changes.
-pub(super) fn make(mode: SandboxMode, roots: &[PathBuf]) -> Result<Option<Sandbox>, String> {
+pub(super) fn make(mode: SandboxMode, setup: &Setup) -> Result<Option<Sandbox>, String> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
         SandboxMode::On => Network::Open,
         SandboxMode::Offline => Network::Offline,
     };
-    let policy = Policy { network, ..Policy::new(roots) };
+    let mut policy = Policy { network, ..Policy::new(&setup.roots) };
+    policy.hidden.extend_from_slice(&setup.hidden);
     Sandbox::new(&policy).map(Some).map_err(|error| error.to_string())
 }
