@@ -214,6 +214,7 @@ async def main():
         host.choice = "nothing"
         host.on_asked = lambda: agent.cancel(session_id=session_id)
         expect(await prompt(edit("two", "six")) == "cancelled", "a turn is cancelled while it asks")
+        expect(len(host.asked) == len(host.calls()) == 1, "nothing is begun after a cancel")
         expect(file.read_text() == "one\ntwo\n", "no answer is a no")
         host.choice, host.on_asked = "allow_once", None
 

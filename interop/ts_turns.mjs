@@ -180,6 +180,7 @@ await app.connectWith(stream, async (ctx) => {
   choice = "nothing";
   onAsked = () => ctx.notify(to.session.cancel, { sessionId });
   expect((await prompt(edit("two", "six"))) === "cancelled", "a turn is cancelled while it asks");
+  expect(asked.length === 1 && calls().length === 1, "nothing is begun after a cancel");
   expect((await file("a.txt")) === "one\ntwo\n", "no answer is a no");
   onAsked = async () => {};
   choice = "allow_once";
