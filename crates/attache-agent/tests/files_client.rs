@@ -90,6 +90,7 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
             }
             Event::WriteTextFile(call) => {
                 let request = call.request().clone();
+                assert!(Path::new(&request.path).parent().unwrap().is_dir(), "an editor may make no directories");
                 editor.asked.push(format!("write {}", short(&request.path)));
                 editor.buffers.insert(request.path, request.content);
                 call.reply(Ok(WriteTextFileResponse::new())).await.unwrap();
@@ -136,7 +137,7 @@ async fn unsaved_changes_are_read_and_changed_in_the_editor() {
     assert_eq!(editor.asked, ["read a.txt", "read a.txt", "read a.txt", "write a.txt", "write new/b.txt"]);
     assert_eq!(editor.buffers[&key], "changed\n");
     assert_eq!(fs::read_to_string(&path).unwrap(), "on disk\n", "saving is the editor's business");
-    assert!(!project.join("new").exists());
+    assert!(!project.join("new/b.txt").exists());
 }
 
 #[tokio::test]

@@ -53,6 +53,11 @@ impl Workspace {
     /// Writes a file, and notes that the model knows what is in it.
     pub(crate) async fn write_text(&self, target: &Target, text: &Text) -> Result<(), Refusal> {
         if let Some(client) = self.writer(target).filter(|_| text.is_utf8()) {
+            // Editors make files, but not all of them make directories.
+            if target.info.is_none() {
+                let (files, real) = (self.files_for(&[target]), target.real.clone());
+                blocking(move || files.create_parents(&real)).await?.map_err(|error| refusal(&error))?;
+            }
             let written = client.write_text_file(target.path.as_str(), text.marked()).await;
             written.map_err(|error| refused(target, &error))?;
         } else {
