@@ -150,7 +150,10 @@ async fn a_fetch_is_looked_at_before_anything_is_sent() {
     assert_eq!(prepared.title, "Fetch https://docs.rs/serde");
     assert_eq!(prepared.work.name(), "fetch:docs.rs");
     assert_eq!((prepared.kind, prepared.content.len()), (ToolKind::Fetch, 0));
-    assert_eq!(prepared.actions, [Action::Other { kind: ToolKind::Fetch, paths: vec![], name: Some("fetch:docs.rs".into()) }]);
+    assert_eq!(
+        prepared.actions,
+        [Action::Other { kind: ToolKind::Fetch, paths: vec![], name: Some("fetch:docs.rs".into()) }]
+    );
     let long = format!("https://docs.rs/?q={}", "x".repeat(500));
     let prepared = fetch.prepare("fetch_url", &json!({"url": long})).unwrap().unwrap();
     assert_eq!(prepared.content, [ToolCallContent::text(format!("`{long}`"))], "nothing of it is hidden");
