@@ -78,7 +78,11 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
-    let (outcome, content) = perform(desk, turn, prepared, described).await?;
+    let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
+    if outcome.is_error && outcome.content.is_none() && content.is_none() {
+        // Nothing else would tell the person why.
+        outcome.content = Some(vec![ToolCallContent::text(text_of(&outcome))]);
+    }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = ToolCallUpdate {
         status: Patch::Set(status),
