@@ -5,4 +5,25 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod tools;
+mod commands;
+mod content;
+mod context;
+mod files;
+mod memory;
+mod modes;
+mod order;
+mod own;
+mod permissions;
+mod results;
+mod stops;
+mod through_client;
+mod trouble;
+
+use attache_testkit::model_server::Answer;
+use serde_json::Value;
+
+/// A model that makes these calls, one a request, and is done.
+fn calling(calls: Vec<(&str, Value)>) -> Vec<Answer> {
+    let calls = calls.into_iter().map(|(name, arguments)| Answer::new().call(name, arguments));
+    calls.chain([Answer::text("Done.")]).collect()
+}

@@ -124,6 +124,9 @@ impl Chat {
                 let says = self.person.says;
                 transcript.plain(format!("permission {title:?} [{}] → {}", kinds.join(", "), says.word()));
                 self.asked.push((*ask).clone());
+                if let Some(hook) = &self.person.before_answer {
+                    hook.run();
+                }
                 says.say(ask).await;
             }
             Event::Elicitation(call) => {

@@ -18,7 +18,7 @@ use attache_agent::{CodingAgent, Config, SandboxMode};
 use attache_testkit::model_server::{Answer, ModelServer};
 
 pub(crate) use chat::Chat;
-pub(crate) use person::{Person, Says};
+pub(crate) use person::{Hook, Person, Says};
 pub(crate) use transcript::check;
 
 /// Every dialect of the protocol.

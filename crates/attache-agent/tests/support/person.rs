@@ -1,5 +1,7 @@
 //! The person at the client: what their editor offers, and what they say when they are asked.
 
+use std::sync::Arc;
+
 use attache::client::PermissionAsk;
 use attache::model::PermissionOptionKind;
 use attache::{Client, Protocol};
@@ -20,6 +22,27 @@ pub(crate) struct Person {
     pub(crate) news: bool,
     /// So many reads through the client are held until all are there, and then answered last first.
     pub(crate) held_reads: usize,
+    /// What happens before a request for permission is answered.
+    pub(crate) before_answer: Option<Hook>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Hook(Arc<dyn Fn() + Send + Sync>);
+
+impl Hook {
+    pub(crate) fn new(hook: impl Fn() + Send + Sync + 'static) -> Self {
+        Hook(Arc::new(hook))
+    }
+
+    pub(crate) fn run(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
 }
 
 /// What a person says to a request for permission.
@@ -51,6 +74,7 @@ impl Person {
             says: Says::AllowOnce,
             news: false,
             held_reads: 0,
+            before_answer: None,
         }
     }
 
@@ -111,8 +135,11 @@ impl Says {
             // The others are put in the place of a yes on the wire: a client of ours would not send them.
             Says::AllowOnce | Says::SomethingElse | Says::Error | Says::Nonsense => PermissionOptionKind::AllowOnce,
         };
-        let option = ask.options.iter().find(|option| option.kind == kind).map(|option| option.option_id.clone());
-        ask.select(option.unwrap()).await.unwrap();
+        // Where there is no "always", it is said once.
+        let fits = |wanted: &PermissionOptionKind| ask.options.iter().find(|option| option.kind == *wanted);
+        let once = if kind.is_allow() { PermissionOptionKind::AllowOnce } else { PermissionOptionKind::RejectOnce };
+        let option = fits(&kind).or_else(|| fits(&once)).unwrap().option_id.clone();
+        ask.select(option).await.unwrap();
     }
 
     /// What an answer becomes on its way to the agent.

@@ -175,7 +175,7 @@ impl Line {
     fn render(&self) -> String {
         match self {
             Line::Plain(line) => line.clone(),
-            Line::Said(voice, _, text) => format!("{voice} {}", text.trim_end().replace('\n', "\n  | ")),
+            Line::Said(voice, _, text) => format!("{voice} {}", beneath(text).trim_start_matches("\n  | ")),
             Line::Terminal { command, output, exit, .. } => {
                 format!("terminal {command:?} exit {exit}{}", beneath(output))
             }
