@@ -25,6 +25,7 @@ use crate::stage::Stage;
 use crate::toolbox::Toolbox;
 
 pub(crate) use compact::compact;
+use compact::compact_unasked;
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -127,13 +128,13 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if talk.is_full(&*model, desk.limits.compact_at) {
-            compact(desk, talk, &*model).await?;
+            compact_unasked(desk, talk, &*model).await?;
         }
         let answer = match reply::ask(desk, talk, &*model).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
-                compact(desk, talk, &*model).await?;
+                compact_unasked(desk, talk, &*model).await?;
                 continue;
             }
             answer => answer?,
