@@ -315,6 +315,9 @@ async fn the_person_changes_the_mode_themselves() {
         let world = World::answering(calling(vec![("write_file", json!({"path": "a.txt", "content": "x"}))])).await;
         let mut chat = world.open(Person::at(protocol)).await;
         assert_eq!(chat.option("mode").as_deref(), Some("ask"));
+        // Older clients of version 1 know modes only.
+        let has_modes = chat.wire.lines().iter().any(|line| line.contains(r#""currentModeId":"ask""#));
+        assert_eq!(has_modes, protocol == Protocol::V1);
         chat.set("mode", "architect").await;
         chat.turn("change it").await;
         assert!(chat.asked.is_empty());
