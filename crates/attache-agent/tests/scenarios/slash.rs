@@ -45,10 +45,13 @@ async fn help_status_and_model_say_how_things_stand() {
         let models = chat.turn("/model").await;
         assert!(models.starts_with("text The model is `openai:scripted`. To choose from:\n"), "{models}");
         assert!(models.contains("- `offline:rules` no language model: follows plain commands\n"), "{models}");
-        check(&chat.turn("/model nothing:such").await, r#"
+        check(
+            &chat.turn("/model nothing:such").await,
+            r#"
             text There is no model `nothing:such` to choose. `/model` lists those that there are.
             stop end_turn
-            "#);
+            "#,
+        );
         let seen = chat.turn("/model offline:rules").await.replace("\nmode ask\n", "\n");
         check(
             &seen,
