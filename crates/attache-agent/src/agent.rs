@@ -130,6 +130,7 @@ impl CodingAgent {
         let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
         let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
+        let fetch = Fetch::new(spill.clone());
         let desk = Desk {
             stage: stage.clone(),
             settings,
@@ -137,7 +138,7 @@ impl CodingAgent {
                 workspace,
                 commands,
                 servers: Servers::start(servers, setup),
-                fetch: Fetch::new(spill.clone()),
+                fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
             },
             gate: Gate::new(places, asker, rules, spill.directory().to_owned()),
             models: self.models.clone(),

@@ -14,7 +14,7 @@ use crate::model::catalog::{self, PROVIDERS, Provider};
 use crate::model::discover::{self, Found};
 use crate::model::offline::Offline;
 use crate::model::remote::Remote;
-use crate::model::retry::{Patience, Retry};
+use crate::model::retry::Retry;
 use crate::model::{Failure, Model, ModelError, ModelInfo};
 
 /// The name of the model that needs nothing.
@@ -130,7 +130,7 @@ impl Models {
         settings.native_tools = facts.tools;
         settings.images = facts.images;
         settings.audio = facts.audio;
-        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), Patience::default())))
+        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
     }
 
     /// What is known of a model without asking for its key.

@@ -103,6 +103,12 @@ impl CodingSession {
                 }
                 text
             }
+            BuiltIn::Model if !desk.settings.models().iter().any(|(id, _)| id == rest) => {
+                format!(
+                    "There is no model `{}` to choose. `/model` lists those that there are.\n",
+                    tools::first_line(rest, 80)
+                )
+            }
             BuiltIn::Model => match set(&desk, "model", rest) {
                 Ok(()) => {
                     desk.stage.handle().options(desk.settings.options()).await?;

@@ -9,13 +9,17 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::{Desk, OpenCall, Talk, elicit};
-use crate::cut::cut;
+use crate::cut::{Limits, cut};
 use crate::gate::Pass;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
 use crate::toolbox::{Work, only_looks};
 use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
+
+/// What the model gets of a result at most. More than what tools that cut by themselves leave, with all that they say
+/// around it: the place where they cut must not be cut out.
+const MOST: Limits = Limits { head: 20 << 10, tail: 20 << 10 };
 
 /// Runs all calls of an answer. Each has a result among the messages when this returns.
 pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call]) -> Result<(), Error> {
@@ -32,7 +36,7 @@ pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call
         for (call, outcome) in join_all(work).await {
             let outcome = outcome?;
             let parts = outcome.parts.into_iter().map(|part| match part {
-                Part::Text { text } => Part::text(cut(&text, Default::default(), &desk.spill)),
+                Part::Text { text } => Part::text(cut(&text, MOST, &desk.spill)),
                 media => media,
             });
             let result = Message::Tool {
@@ -78,7 +82,11 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
-    let (outcome, content) = perform(desk, turn, prepared, described).await?;
+    let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
+    if outcome.is_error && outcome.content.is_none() && content.is_none() {
+        // Nothing else would tell the person why.
+        outcome.content = Some(vec![ToolCallContent::text(text_of(&outcome))]);
+    }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = ToolCallUpdate {
         status: Patch::Set(status),

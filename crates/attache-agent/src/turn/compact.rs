@@ -43,6 +43,12 @@ pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> 
         ..update(CompactionStatus::Completed)
     };
     desk.stage.show(SessionUpdate::Compaction(done)).await?;
+    Ok(())
+}
+
+/// The same because it has to be; the person is told.
+pub(super) async fn compact_unasked(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
+    compact(desk, talk, model).await?;
     let client = desk.stage.handle().client();
     let is_told = match client.dialect {
         Dialect::V1 => client.capabilities.session.compaction.is_some(),

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use attache::agent::Turn;
-use attache::model::{ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallStatus, ToolCallUpdate, UsageUpdate};
+use attache::model::{
+    ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, UsageUpdate,
+};
 use attache::{Error, Stop};
 
 use crate::context;
@@ -23,6 +25,7 @@ use crate::stage::Stage;
 use crate::toolbox::Toolbox;
 
 pub(crate) use compact::compact;
+use compact::compact_unasked;
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -114,21 +117,25 @@ impl Trouble {
     }
 }
 
+/// What the person is told when there is nothing else to tell.
+const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose another model";
+
 /// Runs a turn whose prompt is the last of the messages.
 pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Stop, Trouble> {
     let mut guard = guard::Guard::default();
     let mut was_compacted = false;
     let mut note = None;
+    let mut has_begun = false;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if talk.is_full(&*model, desk.limits.compact_at) {
-            compact(desk, talk, &*model).await?;
+            compact_unasked(desk, talk, &*model).await?;
         }
         let answer = match reply::ask(desk, talk, &*model, note).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
-                compact(desk, talk, &*model).await?;
+                compact_unasked(desk, talk, &*model).await?;
                 continue;
             }
             answer => answer?,
@@ -140,6 +147,14 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         };
         let usage = UsageUpdate::new(talk.used, model.info().context);
         desk.stage.show(SessionUpdate::Usage(usage)).await?;
+        let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
+        if is_empty && answer.end.reason == EndReason::Done {
+            if has_begun {
+                return Ok(Stop::EndTurn);
+            }
+            return Err(ModelError::new(Failure::Server, EMPTY).into());
+        }
+        has_begun = true;
         let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
         talk.say(desk, message)?;
         match answer.end.reason {
@@ -209,8 +224,10 @@ impl Talk {
                 self.say(desk, result)?;
             }
             if !open.is_ended.into_inner() {
-                let update = ToolCallUpdate { status: Patch::Set(status.clone()), ..ToolCallUpdate::new(open.tool_id) };
-                desk.stage.tool(update).await?;
+                let is_failure = status == ToolCallStatus::Failed;
+                let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
+                let status = Patch::Set(status.clone());
+                desk.stage.tool(ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id) }).await?;
             }
         }
         Ok(())
