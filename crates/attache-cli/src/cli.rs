@@ -219,7 +219,7 @@ pub(crate) enum SandboxKind {
 
 /// The options of `agent`.
 #[derive(Debug, Args)]
-#[command(after_help = AGENT_EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = AGENT_EXAMPLES)]
 pub(crate) struct AgentOptions {
     #[command(subcommand)]
     pub(crate) command: Option<AgentCommand>,
@@ -309,8 +309,8 @@ pub(crate) enum AgentSessions {
         #[arg(short = 'C', long, value_name = "DIR")]
         cwd: Option<PathBuf>,
         /// At most this many
-        #[arg(short = 'n', long, default_value_t = 20)]
-        limit: usize,
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+        limit: u16,
         /// Print a JSON object a line
         #[arg(long)]
         json: bool,
@@ -320,14 +320,23 @@ pub(crate) enum AgentSessions {
         /// Its id; the beginning is enough
         id: String,
         /// How
-        #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
-        format: ExportFormat,
+        #[arg(short, long, value_enum, default_value_t = LogFormat::Markdown)]
+        format: LogFormat,
     },
     /// Delete one
     Delete {
         /// Its id, all of it
         id: String,
     },
+}
+
+/// How a session of the built-in agent is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Markdown,
+    /// The entries of its log, one a line
+    Json,
 }
 
 /// The commands of `agents`.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::style::{Paint, Screen};
-use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Result, Tool, tail_of};
+use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
 use crate::pen::Ink;
 use crate::visible::visible;
 
@@ -40,8 +40,12 @@ pub(crate) struct TextPrinter {
     /// When the log was last told that somebody works.
     last_logged: Duration,
     tools: HashMap<String, Shown>,
+    /// The call whose beginning was told last: what follows is about it.
+    last_tool: Option<String>,
     /// The end of what commands have written so far, for when they end.
     tails: HashMap<String, String>,
+    /// The plan as it was shown last.
+    plan: Option<Plan>,
 }
 
 /// What was shown of a tool call.
@@ -50,6 +54,8 @@ struct Shown {
     title: String,
     is_begun: bool,
     is_ended: bool,
+    /// It is not worth a line.
+    is_silent: bool,
     /// Its changes as they will be shown.
     changes: Vec<String>,
 }
@@ -64,7 +70,9 @@ impl TextPrinter {
             is_sign_shown: false,
             last_logged: Duration::ZERO,
             tools: HashMap::new(),
+            last_tool: None,
             tails: HashMap::new(),
+            plan: None,
         }
     }
 
@@ -124,26 +132,15 @@ impl TextPrinter {
                 Some(error) => format!("  {}\n", paint(Paint::Yellow, &one_line(&format!("not written: {error}")))),
                 None => format!("  {}\n", paint(Paint::Dim, &one_line(&format!("wrote {}", file.path)))),
             },
-            Event::Plan(plan) => {
-                let mut text = paint(Paint::Bold, "plan") + "\n";
-                for entry in &plan.entries {
-                    let mark = match entry.status.as_deref() {
-                        Some("completed") => "[x]",
-                        Some("in_progress") => "[>]",
-                        _ => "[ ]",
-                    };
-                    text += &format!("  {mark} {}\n", visible(&entry.text).trim_end().replace('\n', "\n      "));
-                }
-                text
-            }
+            Event::Plan(plan) => self.plan(plan),
             Event::Permission(permission) => {
-                let (word, colour) = match permission.answer {
-                    Answer::Allowed => ("allowed", Paint::Green),
-                    Answer::Denied => ("denied", Paint::Red),
-                    Answer::Cancelled => ("cancelled", Paint::Yellow),
-                };
-                let line = one_line(&permission.what);
-                format!("{} {line} ({})\n", paint(colour, word), one_line(&permission.reason))
+                let line = format!("{} ({})", one_line(&permission.what), one_line(&permission.reason));
+                match permission.answer {
+                    // The call itself follows.
+                    Answer::Allowed => format!("{}\n", paint(Paint::Dim, &format!("allowed {line}"))),
+                    Answer::Denied => format!("{} {line}\n", paint(Paint::Red, "denied")),
+                    Answer::Cancelled => format!("{} {line}\n", paint(Paint::Yellow, "cancelled")),
+                }
             }
             Event::Notice(notice) => {
                 let colour = match notice.level {
@@ -155,6 +152,25 @@ impl TextPrinter {
             }
             _ => String::new(),
         }
+    }
+
+    /// A plan is told whole when it is new, and then by what has changed.
+    fn plan(&mut self, plan: &Plan) -> String {
+        let entries: Vec<_> = plan.changed_since(self.plan.as_ref()).collect();
+        let mut text = String::new();
+        if !entries.is_empty() {
+            text += &format!("{}\n", self.screen.paint(Paint::Bold, "plan"));
+        }
+        for entry in entries {
+            let mark = match entry.status.as_deref() {
+                Some("completed") => "[x]",
+                Some("in_progress") => "[>]",
+                _ => "[ ]",
+            };
+            text += &format!("  {mark} {}\n", visible(&entry.text).trim_end().replace('\n', "\n      "));
+        }
+        self.plan = Some(plan.clone());
+        text
     }
 
     /// A call is told when it begins, and again when it fails or has something to show.
@@ -178,18 +194,26 @@ impl TextPrinter {
                 }
             }
         }
+        if let Some(kind) = &tool.kind {
+            shown.is_silent = kind == "think";
+        }
         let status = tool.status.as_deref().unwrap_or_default();
+        // To think is not to do anything; what comes of it is told on its own, as a plan is.
+        shown.is_silent &= tool.output.is_none() && matches!(status, "" | "pending" | "in_progress" | "completed");
         let mut text = String::new();
         let has_ended = matches!(status, "completed" | "failed" | "cancelled");
         // An agent names a call before it knows what it will do; that is shown once it is at work.
-        if !shown.is_begun && (has_ended || status == "in_progress") {
+        if !shown.is_begun && !shown.is_silent && (has_ended || status == "in_progress") {
             shown.is_begun = true;
+            self.last_tool = Some(tool.id.clone());
             text += &format!("{} {}\n", screen.paint(Paint::Bold, "*"), shown.title);
         }
         if has_ended && !shown.is_ended {
             shown.is_ended = true;
             if status != "completed" {
-                text += &format!("  {}\n", screen.paint(Paint::Red, &format!("{status}: {}", shown.title)));
+                let is_last = self.last_tool.as_ref() == Some(&tool.id);
+                let title = if is_last { String::new() } else { format!(": {}", shown.title) };
+                text += &format!("  {}\n", screen.paint(Paint::Red, &format!("{status}{title}")));
                 if let Some(output) = &tool.output {
                     text += &last_lines(output, screen);
                 }
@@ -215,7 +239,11 @@ impl TextPrinter {
     fn command(&mut self, command: &Command) -> String {
         let mut text = String::new();
         if let Some(command) = &command.command {
-            text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
+            let title = self.last_tool.as_ref().and_then(|id| self.tools.get(id)).map(|shown| shown.title.as_str());
+            // Many agents call the call by its command.
+            if title != Some(&one_line(command)) {
+                text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
+            }
         }
         let has_ended = command.exit_code.is_some() || command.signal.is_some();
         if let Some(tail) = &command.tail {

@@ -47,7 +47,7 @@ const STDIN_PATIENCE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs a prompt and returns the exit code. Everything it has to say is said when it returns.
-pub(crate) async fn run(args: Run) -> Code {
+pub(crate) async fn run(mut args: Run) -> Code {
     let (mut signals, pen) = match (Signals::new(), Pen::new()) {
         (Ok(signals), Ok(pen)) => (signals, pen),
         (Err(error), _) | (_, Err(error)) => {
@@ -59,7 +59,12 @@ pub(crate) async fn run(args: Run) -> Code {
     let cwd = connect::directory(args.start.cwd.as_deref());
     let found = cwd.and_then(|cwd| {
         let project = Project::find(&cwd)?;
-        let spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        if let Some(model) = args.model.as_mut().filter(|_| spec.is_built_in) {
+            // It can be any model there, and what the agent offers follows from it.
+            *model = crate::agent::model_id(model)?;
+            spec.env.insert(crate::agent::MODEL.into(), model.clone());
+        }
         Ok((cwd, project, spec))
     });
     let (name, shown_cwd) = match &found {

@@ -107,7 +107,9 @@ impl Question {
             blocks.push(embedded.unwrap_or_else(|| link(path)));
         }
         if !self.images.is_empty() && offered.image.is_none() {
-            return Err(Failure::usage("the agent takes no images\nhint: leave out --image, or choose another agent"));
+            return Err(Failure::usage(
+                "the agent takes no images\nhint: leave out --image, or choose another agent or model",
+            ));
         }
         for (path, data, kind) in &self.images {
             let image = ImageContent { uri: Some(uri(path)), ..ImageContent::new(base64::encode(data), *kind) };
