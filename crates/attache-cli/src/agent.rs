@@ -117,7 +117,8 @@ fn provider_of(name: &str) -> Result<&'static Provider, Failure> {
         return Err(Failure::usage("`offline` is built in and has no key"));
     }
     catalog::provider(name).ok_or_else(|| {
-        let names = catalog::names();
+        let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        let names = names.join(", ");
         Failure::usage(format!("there is no provider `{}`\nhint: the providers are {names}", one_line(name)))
     })
 }

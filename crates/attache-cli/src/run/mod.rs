@@ -147,7 +147,9 @@ impl Conversation<'_> {
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
         let name = &self.spec.name;
         let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
-        for event in self.project.notices().into_iter().chain(services.problems()) {
+        // Our own agent reads the same files, and tells the same.
+        let notices = self.project.notices().into_iter().chain(services.problems());
+        for event in notices.filter(|_| !self.spec.is_built_in) {
             self.record.add(event);
         }
         let place = Place { cwd: self.cwd, directories: &directories, project: self.project, sandbox };
