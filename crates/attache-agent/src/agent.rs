@@ -123,6 +123,7 @@ impl CodingAgent {
             roots: roots.clone(),
             client: Some(handle.clone()),
             sandbox: settings.now().sandbox,
+            hidden: vec![self.config.config_dir.clone(), self.config.state_dir.clone()],
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
         let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());

@@ -61,6 +61,8 @@ pub struct Setup {
     pub sandbox: SandboxMode,
     /// Further variables that commands do not get, by name: those that the configuration takes keys from.
     pub secrets: Vec<String>,
+    /// What commands do not get to see in the sandbox, beside the user's secrets: our own settings and records.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl Setup {
@@ -68,7 +70,15 @@ impl Setup {
     pub fn new(cwd: impl Into<PathBuf>, spill: Arc<Spill>) -> Self {
         let cwd = cwd.into();
         let roots = vec![cwd.clone()];
-        Setup { cwd, roots, client: None, spill, sandbox: SandboxMode::default(), secrets: Vec::new() }
+        Setup {
+            cwd,
+            roots,
+            client: None,
+            spill,
+            sandbox: SandboxMode::default(),
+            secrets: Vec::new(),
+            hidden: Vec::new(),
+        }
     }
 }
 
@@ -183,7 +193,7 @@ impl Commands {
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
         let mode = self.mode();
-        match sandbox::make(mode, &self.setup.roots) {
+        match sandbox::make(mode, &self.setup.roots, &self.setup.hidden) {
             Err(why) => SandboxState::Unavailable(why),
             Ok(None) => SandboxState::Off,
             Ok(Some(_)) if self.client_terminals().is_some() => SandboxState::Client,

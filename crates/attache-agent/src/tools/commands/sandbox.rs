@@ -68,13 +68,16 @@ pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
 }
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
-/// changes.
-pub(super) fn make(mode: SandboxMode, roots: &[PathBuf]) -> Result<Option<Sandbox>, String> {
+/// changes. What is to be hidden inside of something that commands may change cannot be, and is not.
+pub(super) fn make(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Result<Option<Sandbox>, String> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
         SandboxMode::On => Network::Open,
         SandboxMode::Offline => Network::Offline,
     };
-    let policy = Policy { network, ..Policy::new(roots) };
+    let mut policy = Policy { network, ..Policy::new(roots) };
+    let can_hide = |path: &&PathBuf| !policy.writable.iter().any(|writable| path.starts_with(writable));
+    let hidden: Vec<PathBuf> = hidden.iter().filter(can_hide).cloned().collect();
+    policy.hidden.extend(hidden);
     Sandbox::new(&policy).map(Some).map_err(|error| error.to_string())
 }
