@@ -33,6 +33,8 @@ pub(crate) struct TextPrinter {
     is_data_open: bool,
     /// The cursor stands behind it.
     is_line_open: bool,
+    /// Nothing was told since the last text.
+    is_after_text: bool,
     /// A thought on stderr does.
     is_thought_open: bool,
     /// A sign of work stands on the screen.
@@ -66,6 +68,7 @@ impl TextPrinter {
             screen,
             is_data_open: false,
             is_line_open: false,
+            is_after_text: false,
             is_thought_open: false,
             is_sign_shown: false,
             last_logged: Duration::ZERO,
@@ -86,6 +89,14 @@ impl TextPrinter {
                     self.is_thought_open = false;
                 }
                 let text = if self.screen.out { visible(&text.text) } else { Cow::Borrowed(&*text.text) };
+                // On a screen, where text and talk are seen together, one empty line is enough between them.
+                let is_after_talk = self.is_together() && !self.is_line_open && !self.is_after_text;
+                let gap = if is_after_talk { gap.get(..1).unwrap_or_default() } else { gap };
+                let text = if is_after_talk { text.trim_start_matches('\n') } else { &*text };
+                if is_after_talk && text.is_empty() {
+                    return ink;
+                }
+                self.is_after_text = true;
                 self.is_data_open = !text.ends_with('\n');
                 self.is_line_open = self.is_data_open;
                 ink.push(Ink::out(format!("{gap}{text}")));
@@ -95,6 +106,7 @@ impl TextPrinter {
                 if self.is_line_open {
                     ink.extend(self.end_line());
                 }
+                self.is_after_text = false;
                 let text = self.screen.paint(Paint::Dim, &visible(&thought.text));
                 self.is_thought_open = !thought.text.ends_with('\n');
                 ink.push(Ink::err(text));
@@ -103,6 +115,9 @@ impl TextPrinter {
                 let talk = self.describe(event);
                 if !talk.is_empty() {
                     ink.extend(self.end_line());
+                    if std::mem::take(&mut self.is_after_text) && self.is_together() {
+                        ink.push(Ink::err("\n"));
+                    }
                     ink.push(Ink::err(talk));
                 }
             }
@@ -333,6 +348,11 @@ impl TextPrinter {
 
     pub(crate) fn clear(&mut self) -> Vec<Ink> {
         if std::mem::take(&mut self.is_sign_shown) { vec![Ink::err("\x1b[K")] } else { Vec::new() }
+    }
+
+    /// Whether text and talk are seen on one screen.
+    fn is_together(&self) -> bool {
+        self.screen.out && self.screen.err
     }
 
     /// Makes talk begin in a line of its own, without adding to the data on stdout.

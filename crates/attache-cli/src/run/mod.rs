@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
-use attache::model::{ErrorObject, McpServer};
+use attache::model::{ErrorObject, McpServer, PromptCapabilities};
 use attache::trace::Tap;
 use attache::{Connection, Dialect, Event};
 use attache_host::sandbox::{self, Sandbox};
@@ -152,7 +152,8 @@ impl Conversation<'_> {
         for event in notices.filter(|_| !self.spec.is_built_in) {
             self.record.add(event);
         }
-        let place = Place { cwd: self.cwd, directories: &directories, project: self.project, sandbox };
+        let (project, question) = (self.project, &question);
+        let place = Place { cwd: self.cwd, directories: &directories, project, question, sandbox };
         let opening = open(self.args, self.spec, &place, self.record);
         let (connection, session) = tokio::select! {
             opened = opening => opened?,
@@ -160,7 +161,7 @@ impl Conversation<'_> {
             () = until(deadline) => return Err(timed_out(self.args).into()),
         };
         services.set_session(session.id());
-        let blocks = question.blocks(&connection.capabilities().session.clone().unwrap_or_default().prompt)?;
+        let blocks = question.blocks(&prompt_capabilities(&connection))?;
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
         self.record.add(event::Event::User(event::Text { text, message_id: None }));
         // An agent that does not read can keep a long prompt waiting.
@@ -225,6 +226,7 @@ struct Place<'a> {
     cwd: &'a Path,
     directories: &'a [PathBuf],
     project: &'a Project,
+    question: &'a Question,
     sandbox: Option<Sandbox>,
 }
 
@@ -234,6 +236,11 @@ fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) ->
     let writable = std::iter::once(cwd).chain(directories.iter().chain(&spec.state).map(PathBuf::as_path));
     let mut policy = sandbox::Policy::new(writable);
     if spec.is_built_in {
+        // A sandbox holds what is there, and on a fresh machine nothing is.
+        for path in &spec.state {
+            let made = crate::paths::private_directory(path);
+            made.map_err(|error| Failure::usage(format!("cannot make `{}`: {error}", path.display())))?;
+        }
         let own = crate::paths::config()?;
         policy.hidden.retain(|hidden| *hidden != own);
     } else {
@@ -309,6 +316,8 @@ async fn open_session(
     record: &mut Record,
 ) -> Result<Session, Trouble> {
     let cwd = place.cwd;
+    // Before there is a session that nobody comes back to.
+    place.question.check(&prompt_capabilities(connection))?;
     let mut builder = connection.session(cwd);
     for directory in place.directories {
         builder = builder.directory(directory);
@@ -334,6 +343,10 @@ async fn open_session(
     record.flush().await?;
     settings::apply(args, &session).await?;
     Ok(session)
+}
+
+fn prompt_capabilities(connection: &Connection) -> PromptCapabilities {
+    connection.capabilities().session.clone().unwrap_or_default().prompt
 }
 
 /// Goes on with an old session: without its history where the agent can do that, else past it.
