@@ -56,6 +56,14 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
+/// Deletes a session that is not open, with all that is kept of it.
+pub fn delete_session(config: &Config, store: &Store, id: &str) -> Result<(), StoreError> {
+    store.delete(id)?;
+    // The store took the id, so it is a plain name.
+    let _ = std::fs::remove_dir_all(config.spill_dir(id));
+    Ok(())
+}
+
 impl CodingAgent {
     /// An agent that is set up like this. Looks for a model if none was named.
     pub async fn new(config: Config) -> Result<Self, StartError> {
@@ -296,10 +304,7 @@ impl Delete for CodingAgent {
         if let Some(stage) = open {
             stage.leave();
         }
-        self.store.delete(session.as_str()).map_err(store_error)?;
-        // The store took the id, so it is a plain name.
-        let _ = std::fs::remove_dir_all(self.config.spill_dir(session.as_str()));
-        Ok(())
+        delete_session(&self.config, &self.store, session.as_str()).map_err(store_error)
     }
 }
 

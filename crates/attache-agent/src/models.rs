@@ -29,6 +29,8 @@ pub struct Models {
     found: Option<Found>,
     /// The model that sessions begin with, as `provider:name`.
     first: String,
+    /// Why that one.
+    why: String,
     /// Whether the user named it.
     is_chosen: bool,
     open: Mutex<HashMap<String, Arc<dyn Model>>>,
@@ -42,16 +44,19 @@ impl Models {
     pub async fn find(config: &Config) -> Result<Self, ModelError> {
         let keys = Keys::new(&config.config_dir);
         let mut found = None;
-        let first = match &config.model {
-            Some(model) => named(model)?,
-            None => match PROVIDERS.iter().find_map(|provider| with_key(&keys, provider)) {
-                Some(model) => model,
-                None => {
-                    found = discover::local_server(DISCOVERY).await;
-                    let model = found.as_ref().and_then(|found| Some((found, found.models.first()?)));
-                    model.map_or_else(|| OFFLINE.into(), |(found, name)| format!("{}:{name}", found.provider))
+        let with_key = PROVIDERS.iter().find_map(|provider| Some((provider, with_key(&keys, provider)?)));
+        let (first, why) = match (&config.model, with_key) {
+            (Some(model), _) => (Models::id_of(model)?, "it was chosen".into()),
+            (None, Some((provider, model))) => (model, keys.origin(provider)),
+            (None, None) => {
+                found = discover::local_server(DISCOVERY).await;
+                match found.as_ref().and_then(|found| Some((found, found.models.first()?))) {
+                    Some((found, name)) => {
+                        (format!("{}:{name}", found.provider), format!("it is served at {}", found.base_url))
+                    }
+                    None => (OFFLINE.into(), "there is no key, and no model server on this machine".into()),
                 }
-            },
+            }
         };
         let is_chosen = config.model.is_some();
         Ok(Models {
@@ -59,6 +64,7 @@ impl Models {
             keys,
             found,
             first,
+            why,
             is_chosen,
             open: Mutex::default(),
             is_logged_out: AtomicBool::new(false),
@@ -68,6 +74,27 @@ impl Models {
     /// The model that sessions begin with, as `provider:name`.
     pub fn first(&self) -> &str {
         &self.first
+    }
+
+    /// Why sessions begin with that one, in words.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// The whole name of a model: users may leave out the part behind the colon where there is a default.
+    ///
+    /// ```
+    /// # use attache_agent::Models;
+    /// assert_eq!(Models::id_of("offline").unwrap(), "offline:rules");
+    /// assert_eq!(Models::id_of("ollama:qwen3:8b").unwrap(), "ollama:qwen3:8b");
+    /// assert!(Models::id_of("nobody:nothing").is_err());
+    /// ```
+    pub fn id_of(model: &str) -> Result<String, ModelError> {
+        if matches!(model.trim(), "offline" | OFFLINE) {
+            return Ok(OFFLINE.into());
+        }
+        let choice = catalog::parse(model)?;
+        Ok(format!("{}:{}", choice.provider.name, choice.name))
     }
 
     /// What is known of the model that sessions begin with: what can be put into a prompt follows from it.
@@ -86,7 +113,7 @@ impl Models {
                 choices.push((id, about.into()));
             }
         };
-        for id in self.config.models.keys().filter_map(|id| named(id).ok()) {
+        for id in self.config.models.keys().filter_map(|id| Models::id_of(id).ok()) {
             add(id, "from agent.toml");
         }
         for model in PROVIDERS.iter().filter_map(|provider| with_key(&self.keys, provider)) {
@@ -217,14 +244,6 @@ impl Models {
             None => Ok(()),
         }
     }
-}
-
-fn named(model: &str) -> Result<String, ModelError> {
-    if matches!(model.trim(), "offline" | OFFLINE) {
-        return Ok(OFFLINE.into());
-    }
-    let choice = catalog::parse(model)?;
-    Ok(format!("{}:{}", choice.provider.name, choice.name))
 }
 
 fn with_key(keys: &Keys, provider: &'static Provider) -> Option<String> {

@@ -79,7 +79,8 @@ fn the_exit_code_tells_how_it_ended() {
         assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
     }
     home.run(&["run", "--agent", "cluade", "hi"]).check(8, &[], &["no agent `cluade`", "claude"]);
-    home.run(&["run", "hi"]).check(2, &[], &["which agent"]);
+    // Without a name it is the built-in agent.
+    home.run(&["run", "say hello"]).check(0, &["hello"], &["Attaché"]);
     home.run(&["run", "--nonsense"]).check(2, &[], &["--nonsense"]);
     home.run(&["run", "hi", "--", "/nowhere/agent"]).check(9, &[], &["there is no program `/nowhere/agent`"]);
 }
@@ -236,7 +237,7 @@ fn what_a_repository_brings_along_waits_for_trust() {
     let (said, err) = text();
     assert_eq!(said, "command denied. ");
     assert!(err.contains("not trusted") && err.contains("attache trust"), "{err}");
-    home.run(&["run", "-C", &work, "-o", "quiet", "hi"]).check(2, &[], &["which agent"]);
+    home.run(&["run", "-C", &work, "-o", "quiet", "say hi"]).check(0, &["hi"], &["is not trusted"]);
     home.run(&["trust", "--status", &work]).check(1, &[], &["is not trusted"]);
     home.run(&["trust", &work]).check(0, &[], &[".attache/agents.toml", ".attache/permissions.toml"]);
     assert_eq!(text().0, "command allowed. ");
@@ -418,10 +419,10 @@ fn a_hundred_mebibytes_pass_in_little_memory() {
     }
 }
 
-/// The memory of a process, in KiB.
+/// The memory of a process beside its program, in KiB.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
