@@ -176,11 +176,13 @@ impl Session for CodingSession {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
         let desk = self.desk.clone();
         let result = {
-            let mut work = std::pin::pin!(turn.unless_cancelled(self.work(&turn, &prompt)));
+            let mut work = std::pin::pin!(self.work(&turn, &prompt));
             loop {
                 tokio::select! {
+                    // First, so that nothing is begun any more: to the work, a question that is cancelled is only a no.
                     biased;
-                    result = &mut work => break result,
+                    () = turn.cancelled() => break Err(Error::Cancelled),
+                    result = &mut work => break Ok(result),
                     change = turn.option_change() => {
                         let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
                         let options = set_option(&desk, &id, &value);

@@ -82,10 +82,11 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
+    let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
     if outcome.is_error && outcome.content.is_none() && content.is_none() {
-        // Nothing else would tell the person why.
-        outcome.content = Some(vec![ToolCallContent::text(text_of(&outcome))]);
+        // The person sees why, beside what was to be done.
+        outcome.content = Some([shown, vec![ToolCallContent::text(text_of(&outcome))]].concat());
     }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = ToolCallUpdate {
