@@ -98,7 +98,7 @@ async fn what_is_refused_is_not_done_and_said() {
         r#"
         text _This is the built-in `offline` model: a few fixed rules, not a language model. Say `help` for what it knows._
         tool run_command "touch made.txt" execute: pending → failed
-          | the person refused this call. Do not try the same in another way; ask what they want.
+          | the person refused this call
         usage
         permission "touch made.txt" [allow_once, allow_always, reject_once, reject_always] → reject_once
         text As you wish: that is not done.
