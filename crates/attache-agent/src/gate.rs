@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
@@ -139,11 +140,20 @@ impl Gate {
 
 /// Asks the person. A client that answers with an error, or with something that cannot be understood, has not said yes.
 async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {
-    match turn.ask(ask).await {
-        Err(Error::Refused(_) | Error::BadAnswer { .. }) => Ok(Decision::Cancelled),
-        decision => decision,
+    let decision = match turn.ask(ask).await {
+        Err(Error::Refused(_) | Error::BadAnswer { .. }) => Decision::Cancelled,
+        decision => decision?,
+    };
+    // A client that cancels the turn may answer what is asked before it says so.
+    let is_cancelled = async || tokio::time::timeout(MOMENT, turn.cancelled()).await.is_ok();
+    match decision {
+        Decision::Cancelled if is_cancelled().await => Err(Error::Cancelled),
+        decision => Ok(decision),
     }
 }
+
+/// How long a cancel may come after the answer that goes with it.
+const MOMENT: Duration = Duration::from_millis(100);
 
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ALWAYS: &str = "reject_always";

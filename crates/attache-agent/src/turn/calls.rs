@@ -4,13 +4,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use attache::Error;
 use attache::agent::Turn;
-use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
 use futures_util::future::join_all;
 use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::{Desk, OpenCall, Talk, elicit};
 use crate::cut::{Limits, cut};
 use crate::gate::Pass;
+use crate::lock;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
@@ -95,8 +98,8 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         locations: outcome.locations.clone().map_or(Patch::Keep, Patch::Set),
         ..blank()
     };
-    desk.stage.tool(ended).await?;
     open.is_ended.store(true, Relaxed);
+    desk.stage.show_end(SessionUpdate::ToolCallUpdate(ended.into())).await?;
     let shown = outcome.content.as_ref().or(content.as_ref());
     if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
         // A terminal is gone when the session is loaded again; its text is not.
@@ -118,36 +121,83 @@ async fn perform(
         Work::Own(work) => return own(desk, turn, work, described).await.map(|outcome| (outcome, None)),
         Work::Task(task) => task,
     };
-    let (live, mut shown) = Live::channel();
+    let (live, shown) = Live::channel();
+    let mut watched = Watched { desk, shown: Some((tool_id.clone(), shown)) };
     let mut last = None;
     let mut work = std::pin::pin!(desk.tools.perform(task, &live));
     let outcome = loop {
         let next = tokio::select! {
             biased;
-            Some(next) = shown.recv() => next,
+            Some(next) = watched.next() => next,
             outcome = &mut work => break outcome,
         };
         show(desk, &tool_id, next, &mut last).await?;
     };
-    while let Ok(next) = shown.try_recv() {
-        show(desk, &tool_id, next, &mut last).await?;
+    if let Some((_, mut shown)) = watched.shown.take() {
+        while let Ok(next) = shown.try_recv() {
+            show(desk, &tool_id, next, &mut last).await?;
+        }
     }
     Ok((outcome, last))
 }
 
+/// What a tool shows, by its call.
+pub(super) type Showing = (ToolCallId, Receiver<Shown>);
+
+/// A tool that is looked at. When it is dropped at work, what it shows goes to the desk: it may have last words.
+struct Watched<'a> {
+    desk: &'a Desk,
+    shown: Option<Showing>,
+}
+
+impl Watched<'_> {
+    async fn next(&mut self) -> Option<Shown> {
+        self.shown.as_mut()?.1.recv().await
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        lock(&self.desk.left).extend(self.shown.take());
+    }
+}
+
+/// How long tools that were dropped get to say how their commands ended. Most end in milliseconds; one that does not
+/// listen to the first signal takes some tenths of a second, and a busy machine longer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Shows what tools that were dropped still have to show.
+pub(super) async fn last_words(desk: &Desk) -> Result<(), Error> {
+    let until = Instant::now() + LAST_WORDS;
+    let left = std::mem::take(&mut *lock(&desk.left));
+    let mut result = Ok(());
+    for (tool_id, mut shown) in left {
+        while let Ok(Some(next)) = timeout_at(until, shown.recv()).await {
+            result = result.and(desk.stage.show_end(update_of(&tool_id, next)).await);
+        }
+    }
+    result
+}
+
 async fn show(
     desk: &Desk,
-    tool_id: &attache::model::ToolCallId,
+    tool_id: &ToolCallId,
     shown: Shown,
     last: &mut Option<Vec<ToolCallContent>>,
 ) -> Result<(), Error> {
+    if let Shown::Content(content) = &shown {
+        *last = Some(content.clone());
+    }
+    desk.stage.show(update_of(tool_id, shown)).await
+}
+
+fn update_of(tool_id: &ToolCallId, shown: Shown) -> SessionUpdate {
     match shown {
         Shown::Content(content) => {
-            *last = Some(content.clone());
             let content = Patch::Set(content);
-            desk.stage.tool(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }).await
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }.into())
         }
-        Shown::Update(update) => desk.stage.show(update).await,
+        Shown::Update(update) => update,
     }
 }
 
@@ -200,8 +250,8 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String) -> Result<Outcome, Erro
         content: Patch::Set(vec![ToolCallContent::text(why.as_str())]),
         ..ToolCallUpdate::new(open.tool_id.as_str())
     };
-    desk.stage.tool(update).await?;
     open.is_ended.store(true, Relaxed);
+    desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
     Ok(Outcome::failed(why))
 }
 

@@ -6,12 +6,13 @@ mod elicit;
 mod guard;
 mod reply;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
 use attache::model::{
-    ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, UsageUpdate,
+    CompactionStatus, CompactionUpdate, ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, UsageUpdate,
 };
 use attache::{Error, Stop};
 
@@ -37,6 +38,8 @@ pub(crate) struct Desk {
     pub(crate) spill: Arc<Spill>,
     pub(crate) place: context::Place,
     pub(crate) limits: Limits,
+    /// What tools that were dropped at work may still show.
+    pub(crate) left: Mutex<Vec<calls::Showing>>,
 }
 
 /// What a turn may take.
@@ -67,6 +70,8 @@ pub(crate) struct Talk {
     said: String,
     /// Calls that the model has made, in order, until their results are among the messages.
     open: Vec<OpenCall>,
+    /// The compaction that the client sees as running.
+    compacting: Option<String>,
 }
 
 /// A call that the client has been shown and the model has no result of yet.
@@ -105,13 +110,13 @@ impl From<ModelError> for Trouble {
 
 impl Trouble {
     /// The error that the turn ends with.
-    pub(crate) fn into_error(self, models: &Models) -> Error {
+    pub(crate) fn into_error(self, desk: &Desk) -> Error {
         match self {
             Trouble::Peer(error) => error,
-            Trouble::Model(error) if error.kind == Failure::Key && models.can_log_in() => Error::Refused(ErrorObject {
-                message: error.message,
-                ..ErrorObject::auth_required(&models.auth_methods())
-            }),
+            Trouble::Model(error) if error.kind == Failure::Key && desk.models.can_log_in() => {
+                let client = desk.stage.handle().client();
+                desk.models.auth_required(error, client.capabilities.auth.terminal.is_some())
+            }
             Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
         }
     }
@@ -193,9 +198,9 @@ impl Talk {
         talk
     }
 
-    /// Adds a message to the conversation, and to the log.
+    /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
     pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
-        desk.stage.keep_message(&message)?;
+        let kept = desk.stage.keep_message(&message);
         match &message {
             Message::Assistant { calls, .. } => {
                 self.said.clear();
@@ -207,30 +212,41 @@ impl Talk {
             Message::User { .. } => {}
         }
         self.messages.push(message);
-        Ok(())
+        kept
     }
 
     /// Ends everything that is open: a turn that was cancelled or failed leaves nothing behind, neither for the client
-    /// nor for the model.
+    /// nor for the model. All of it is ended, also when the disk is full; the first error is the one that is told.
     pub(crate) async fn close(&mut self, desk: &Desk, status: ToolCallStatus, why: &str) -> Result<(), Error> {
+        let mut closed = calls::last_words(desk).await;
         let said = std::mem::take(&mut self.said);
         if !said.is_empty() {
-            self.say(desk, Message::Assistant { text: said, calls: Vec::new(), opaque: None })?;
+            let message = Message::Assistant { text: said, calls: Vec::new(), opaque: None };
+            closed = closed.and(self.say(desk, message));
         }
         for open in std::mem::take(&mut self.open) {
             if open.is_said {
                 let result =
                     Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
-                self.say(desk, result)?;
+                closed = closed.and(self.say(desk, result));
             }
             if !open.is_ended.into_inner() {
                 let is_failure = status == ToolCallStatus::Failed;
                 let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
                 let status = Patch::Set(status.clone());
-                desk.stage.tool(ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id) }).await?;
+                let update = ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id) };
+                closed = closed.and(desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await);
             }
         }
-        Ok(())
+        if let Some(id) = self.compacting.take() {
+            let status = match status {
+                ToolCallStatus::Cancelled => CompactionStatus::Cancelled,
+                _ => CompactionStatus::Failed,
+            };
+            let update = SessionUpdate::Compaction(CompactionUpdate::new(id, status));
+            closed = closed.and(desk.stage.show_end(update).await);
+        }
+        closed
     }
 
     /// What the model is asked next.

@@ -241,7 +241,7 @@ async fn a_call_whose_arguments_never_come_is_ended() {
         r#"
         text Now.
         tool write_file "Write a file" edit: pending → failed
-          | not done: the turn ended before
+          | the turn ended before there was a result
         error -32603 the answer of `gpt-5.1` was cut off before its end
         "#,
     );

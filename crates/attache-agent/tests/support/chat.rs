@@ -13,6 +13,7 @@ use attache::{Connection, Error, Event, Prompt};
 use attache_agent::CodingAgent;
 use attache_host::files::Files;
 use attache_host::terminals::{Limits, Terminals};
+use tokio::io::DuplexStream;
 
 use super::LONGEST;
 use super::person::{Person, Says};
@@ -39,10 +40,18 @@ pub(crate) struct Chat {
 
 impl Chat {
     pub(crate) async fn connect(server: Server<CodingAgent>, person: Person, root: &Path) -> Self {
+        Chat::connect_to(person, root, |agent| {
+            let (reader, writer) = tokio::io::split(agent);
+            tokio::spawn(server.connect(reader, writer));
+        })
+        .await
+    }
+
+    /// The same with an agent that is somewhere else, and takes its end of the wire.
+    pub(crate) async fn connect_to(person: Person, root: &Path, agent: impl FnOnce(DuplexStream)) -> Self {
         let says = person.says;
-        let (wire, agent, client) = Wire::new(move |line| says.spoil(line));
-        let (reader, writer) = tokio::io::split(agent);
-        tokio::spawn(server.connect(reader, writer));
+        let (wire, agent_end, client) = Wire::new(move |line| says.spoil(line));
+        agent(agent_end);
         let (reader, writer) = tokio::io::split(client);
         let connection = person.client().connect(reader, writer).await.unwrap();
         Chat {
