@@ -78,10 +78,17 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         ..blank()
     };
     desk.stage.tool(described.clone()).await?;
-    let mode = desk.settings.mode();
-    match desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await? {
-        Pass::Yes => {}
-        Pass::No(why) => return fail(desk, open, why).await,
+    let pass = match &prepared.work {
+        Work::Own(OwnWork::Switch { mode, plan }) => {
+            may_switch(desk, turn, *mode, plan.is_some(), described.clone()).await?
+        }
+        _ => {
+            let mode = desk.settings.mode();
+            desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await?
+        }
+    };
+    if let Pass::No(why) = pass {
+        return fail(desk, open, why).await;
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
@@ -212,31 +219,35 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
             Ok(Outcome::done("the plan is shown"))
         }
         OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
-        OwnWork::Switch { mode, plan } => switch(desk, turn, mode, plan, described).await,
+        OwnWork::Switch { mode, .. } => switch(desk, mode).await,
     }
 }
 
-/// Changes the mode. To be freer than before takes a yes; to leave `architect`, a plan as well.
-async fn switch(
+/// Whether the mode may be changed. To be freer than before takes a yes; to leave `architect`, a plan as well.
+async fn may_switch(
     desk: &Desk,
     turn: &Turn,
     mode: Mode,
-    plan: Option<String>,
+    has_plan: bool,
     described: ToolCallUpdate,
-) -> Result<Outcome, Error> {
+) -> Result<Pass, Error> {
     let now = desk.settings.mode();
-    if now == mode {
-        return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
+    if now == Mode::Architect && mode != now && !has_plan {
+        let why = "leaving `architect` needs the `plan`: the person is asked whether to carry it out";
+        return Ok(Pass::No(why.into()));
     }
-    if now == Mode::Architect && plan.is_none() {
-        return Ok(Outcome::failed(
-            "leaving `architect` needs the `plan`: the person is asked whether to carry it out",
-        ));
-    }
-    let is_freer = mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
+    let is_freer = mode != now && mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
     let title = format!("Switch from mode `{}` to `{}`", now.word(), mode.word());
     if is_freer && !desk.gate.confirm(turn, &title, described).await? {
-        return Ok(Outcome::failed(format!("the person refused this: they want to stay in mode `{}`", now.word())));
+        return Ok(Pass::No(format!("the person refused this: they want to stay in mode `{}`", now.word())));
+    }
+    Ok(Pass::Yes)
+}
+
+/// Changes the mode.
+async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
+    if desk.settings.mode() == mode {
+        return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
     }
     desk.settings.set_mode(mode);
     desk.stage.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;

@@ -272,7 +272,7 @@ async fn architect_is_not_left_without_a_plan_or_a_yes() {
         check(
             &seen,
             r#"
-            tool switch_mode "Switch to mode `code`" switch_mode: pending → in_progress → failed
+            tool switch_mode "Switch to mode `code`" switch_mode: pending → failed
               | leaving `architect` needs the `plan`: the person is asked whether to carry it out
             usage
             tool write_file "Create `a.txt`" edit: pending → failed
@@ -292,7 +292,7 @@ async fn architect_is_not_left_without_a_plan_or_a_yes() {
         check(
             &seen,
             r#"
-            tool switch_mode "Switch to mode `code`" switch_mode: pending → in_progress → failed
+            tool switch_mode "Switch to mode `code`" switch_mode: pending → failed
               | the person refused this: they want to stay in mode `architect`
             usage
             permission "Switch to mode `code`" [allow_once, reject_once] → NO

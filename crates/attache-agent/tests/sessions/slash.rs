@@ -66,7 +66,7 @@ async fn every_built_in_command_is_offered_and_answers() {
         let seen = chat.turn("/model").await;
         assert!(seen.contains("`openai:scripted`") && seen.contains("`offline:rules`"), "{seen}");
         let seen = chat.turn("/model nothing").await;
-        assert!(seen.contains("there is no such value"), "{seen}");
+        assert!(seen.contains("There is no model `nothing`"), "{seen}");
 
         let seen = chat.turn("/compact").await;
         assert!(seen.contains("summary"), "{seen}");
