@@ -200,6 +200,14 @@ await app.connectWith(stream, async (ctx) => {
   expect((await prompt(call("run_command", { command: "sleep 60" }), running)) === "cancelled", "and while it works");
   if (version === 1) expect(terminals.size === 0, "the terminal of a cancelled turn was released");
 
+  // The tour shows every kind of tool call; what it fetches is out of reach here.
+  if (model === "offline") {
+    expect((await prompt("tour")) === "end_turn", "the tour ends");
+    const seen = new Set(calls().map((call) => call.kind));
+    for (const kind of "read edit delete move search execute think fetch switch_mode other".split(" "))
+      expect(seen.has(kind), `a call of the kind ${kind} in the tour: ${text()}`);
+  }
+
   // A command of the agent's own, and what is not there.
   expect((await prompt("/status")) === "end_turn" && text().includes(sessionId), "slash commands work");
   const failure = await ctx.request(to.session.prompt, { sessionId: "none", prompt: [] }).catch((error) => error);

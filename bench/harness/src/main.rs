@@ -29,14 +29,8 @@ struct Options {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Options {
-            workloads: Vec::new(),
-            peers: None,
-            reps: 5,
-            is_quick: false,
-            report_only: false,
-            agents: false,
-        };
+        let mut options =
+            Options { workloads: Vec::new(), peers: None, reps: 5, is_quick: false, report_only: false, agents: false };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("`{arg}` needs a value"));
             match arg.as_str() {

@@ -47,7 +47,10 @@ pub(super) fn markdown(results: &Results, context: &Context) -> String {
     for id in crate::agents::ids() {
         page += &format!("| {id} |");
         for (metric, _, divisor) in COLUMNS {
-            let figures = results.spread("agents", id, metric).map(|spread| spread.figures(*divisor));
+            let figures = results.spread("agents", id, metric).map(|spread| match *metric {
+                "processes" => format!("{:.0}", spread.median),
+                _ => spread.figures(*divisor),
+            });
             page += &format!(" {} |", figures.unwrap_or_else(|| "–".into()));
         }
         page += "\n";
