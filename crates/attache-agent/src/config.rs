@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::model::Thought;
+use crate::model::retry::Patience;
 use crate::settings::{Mode, Words};
 use crate::tools::commands::SandboxMode;
 use crate::turn::Limits;
@@ -31,6 +33,12 @@ pub struct Config {
     pub limits: Limits,
     /// What cannot be told of a model by its name.
     pub models: BTreeMap<String, ModelFacts>,
+    /// How patiently a model is asked again. No file says it: it is for tests, which have no time.
+    #[doc(hidden)]
+    pub patience: Patience,
+    /// Whether pages of this machine can be fetched. No file says it: it is for tests, which have no other server.
+    #[doc(hidden)]
+    pub fetches_loopback: bool,
 }
 
 /// What cannot be told of a model by its name.
@@ -73,9 +81,9 @@ pub enum ConfigError {
 struct File {
     model: Option<String>,
     base_url: Option<String>,
-    mode: Option<String>,
-    thought: Option<String>,
-    sandbox: Option<String>,
+    mode: Option<Spanned<String>>,
+    thought: Option<Spanned<String>>,
+    sandbox: Option<Spanned<String>>,
     max_turn_requests: Option<u32>,
     max_tokens: Option<u32>,
     compact_at_percent: Option<u8>,
@@ -96,6 +104,8 @@ impl Config {
             sandbox: SandboxMode::default(),
             limits: Limits::default(),
             models: BTreeMap::new(),
+            patience: Patience::default(),
+            fetches_loopback: false,
         }
     }
 
@@ -113,14 +123,14 @@ impl Config {
 
     fn read(&mut self, text: &str) -> Result<(), String> {
         let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
             format!("line {line}: {}", error.message())
         })?;
         self.model = file.model;
         self.base_url = file.base_url;
-        self.mode = word(file.mode, "mode")?;
-        self.thought = word(file.thought, "thought")?;
-        self.sandbox = word(file.sandbox, "sandbox")?;
+        self.mode = word(text, file.mode, "mode")?;
+        self.thought = word(text, file.thought, "thought")?;
+        self.sandbox = word(text, file.sandbox, "sandbox")?;
         self.models = file.models;
         let limits = Limits::default();
         self.limits = Limits {
@@ -147,12 +157,17 @@ impl Config {
     }
 }
 
-fn word<T: Words + Default>(word: Option<String>, name: &str) -> Result<T, String> {
+fn word<T: Words + Default>(text: &str, word: Option<Spanned<String>>, name: &str) -> Result<T, String> {
     let Some(word) = word else { return Ok(T::default()) };
-    T::from_word(&word).ok_or_else(|| {
+    T::from_word(word.get_ref()).ok_or_else(|| {
         let words: Vec<String> = T::ALL.iter().map(|row| format!("`{}`", row.1)).collect();
-        format!("`{name}` is one of {}", words.join(", "))
+        format!("line {}: `{name}` is one of {}", line_of(text, word.span().start), words.join(", "))
     })
+}
+
+/// The number of the line that has this byte, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 #[cfg(test)]
@@ -182,8 +197,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, named) in [
-            ("mode = 'free'", "`mode` is one of `ask`, `architect`, `code`"),
+            ("\n# x\nmode = 'free'", "line 3: `mode` is one of `ask`, `architect`, `code`"),
             ("modle = 'x'", "line 1"),
+            ("model = 'offline'\n\nmodle = 'x'\n", "line 3"),
             ("\n\nmodel = 3", "line 3"),
             ("model = ", "line 1"),
         ] {

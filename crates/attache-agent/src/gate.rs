@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
@@ -87,7 +88,7 @@ impl Gate {
         }
         let pattern = pattern(&decision.suggestion);
         let ask = Ask::new(title).description(decision.reason.clone()).tool_call(call).options(options(&pattern));
-        match turn.ask(ask).await? {
+        match ask_person(turn, ask).await? {
             Decision::Allowed(option) => {
                 if option.as_str() == ALLOW_ALWAYS && !decision.suggestion.is_empty() {
                     return Ok(self.remember(&decision.suggestion));
@@ -112,7 +113,7 @@ impl Gate {
     /// Asks a plain question about a tool call: yes or no, nothing to remember.
     pub(crate) async fn confirm(&self, turn: &Turn, title: &str, call: ToolCallUpdate) -> Result<bool, Error> {
         let _one = self.asking.lock().await;
-        Ok(turn.ask(Ask::new(title).tool_call(call)).await?.is_allowed())
+        Ok(ask_person(turn, Ask::new(title).tool_call(call)).await?.is_allowed())
     }
 
     fn is_own_output(&self, action: &Action) -> bool {
@@ -137,12 +138,31 @@ impl Gate {
     }
 }
 
+/// Asks the person. A client that answers with an error, or with something that cannot be understood, has not said yes.
+async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {
+    let decision = match turn.ask(ask).await {
+        Err(Error::Refused(_) | Error::BadAnswer { .. }) => Decision::Cancelled,
+        decision => decision?,
+    };
+    // A client that cancels the turn may answer what is asked before it says so.
+    let is_cancelled = async || tokio::time::timeout(MOMENT, turn.cancelled()).await.is_ok();
+    match decision {
+        Decision::Cancelled if is_cancelled().await => Err(Error::Cancelled),
+        decision => Ok(decision),
+    }
+}
+
+/// How long a cancel may come after the answer that goes with it.
+const MOMENT: Duration = Duration::from_millis(100);
+
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ALWAYS: &str = "reject_always";
 
 /// What "always" stands for, in words; empty when there is no rule for it.
 fn pattern(suggestion: &[Rule]) -> String {
-    let words: Vec<String> = suggestion.iter().map(|rule| rule.to_string().replacen("allow ", "", 1)).collect();
+    // Whose rules they are goes without saying.
+    let own = |rule: &Rule| Rule { agent: None, ..rule.clone() };
+    let words: Vec<String> = suggestion.iter().map(|rule| own(rule).to_string().replacen("allow ", "", 1)).collect();
     words.join(", ")
 }
 

@@ -52,10 +52,28 @@ impl Keys {
 
     /// The key of a provider: from its environment variable, else the one that was kept.
     pub fn find(&self, provider: &Provider) -> Result<Option<Secret>, KeyError> {
-        let variables = provider.key_variables.iter().filter_map(|name| std::env::var(name).ok());
-        match variables.map(|value| value.trim().to_owned()).find(|value| !value.is_empty()) {
-            Some(key) => Ok(Some(Secret::from(key))),
+        match Keys::variable(provider).and_then(|name| std::env::var(name).ok()) {
+            Some(key) => Ok(Some(Secret::from(key.trim()))),
             None => Ok(self.read()?.remove(provider.name).map(Secret::from)),
+        }
+    }
+
+    /// The environment variable that has the key of a provider. It comes before a key that was kept.
+    pub fn variable(provider: &Provider) -> Option<&'static str> {
+        let is_set = |name: &&&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
+        provider.key_variables.iter().find(is_set).copied()
+    }
+
+    /// The names of the providers whose keys are kept.
+    pub fn kept(&self) -> Result<Vec<String>, KeyError> {
+        Ok(self.read()?.into_keys().collect())
+    }
+
+    /// Where the key of a provider comes from, in words.
+    pub(crate) fn origin(&self, provider: &Provider) -> String {
+        match Keys::variable(provider) {
+            Some(variable) => format!("{variable} is set"),
+            None => "its key is kept".into(),
         }
     }
 

@@ -34,7 +34,7 @@ pub mod tools;
 mod turn;
 pub mod workspace;
 
-pub use agent::{CodingAgent, StartError};
+pub use agent::{CodingAgent, StartError, delete_session};
 pub use config::{Config, ConfigError, ModelFacts};
 pub use keys::{KeyError, Keys};
 pub use models::Models;

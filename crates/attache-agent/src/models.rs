@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache::model::{AgentAuthMethod, AuthMethod, TerminalAuthMethod};
+use attache::Error;
+use attache::model::{AgentAuthMethod, AuthMethod, ErrorObject, TerminalAuthMethod};
 
 use crate::config::Config;
 use crate::keys::{KeyError, Keys};
@@ -14,7 +15,7 @@ use crate::model::catalog::{self, PROVIDERS, Provider};
 use crate::model::discover::{self, Found};
 use crate::model::offline::Offline;
 use crate::model::remote::Remote;
-use crate::model::retry::{Patience, Retry};
+use crate::model::retry::Retry;
 use crate::model::{Failure, Model, ModelError, ModelInfo};
 
 /// The name of the model that needs nothing.
@@ -29,6 +30,8 @@ pub struct Models {
     found: Option<Found>,
     /// The model that sessions begin with, as `provider:name`.
     first: String,
+    /// Why that one.
+    why: String,
     /// Whether the user named it.
     is_chosen: bool,
     open: Mutex<HashMap<String, Arc<dyn Model>>>,
@@ -42,16 +45,19 @@ impl Models {
     pub async fn find(config: &Config) -> Result<Self, ModelError> {
         let keys = Keys::new(&config.config_dir);
         let mut found = None;
-        let first = match &config.model {
-            Some(model) => named(model)?,
-            None => match PROVIDERS.iter().find_map(|provider| with_key(&keys, provider)) {
-                Some(model) => model,
-                None => {
-                    found = discover::local_server(DISCOVERY).await;
-                    let model = found.as_ref().and_then(|found| Some((found, found.models.first()?)));
-                    model.map_or_else(|| OFFLINE.into(), |(found, name)| format!("{}:{name}", found.provider))
+        let with_key = PROVIDERS.iter().find_map(|provider| Some((provider, with_key(&keys, provider)?)));
+        let (first, why) = match (&config.model, with_key) {
+            (Some(model), _) => (Models::id_of(model)?, "it was chosen".into()),
+            (None, Some((provider, model))) => (model, keys.origin(provider)),
+            (None, None) => {
+                found = discover::local_server(DISCOVERY).await;
+                match found.as_ref().and_then(|found| Some((found, found.models.first()?))) {
+                    Some((found, name)) => {
+                        (format!("{}:{name}", found.provider), format!("it is served at {}", found.base_url))
+                    }
+                    None => (OFFLINE.into(), "there is no key, and no model server on this machine".into()),
                 }
-            },
+            }
         };
         let is_chosen = config.model.is_some();
         Ok(Models {
@@ -59,6 +65,7 @@ impl Models {
             keys,
             found,
             first,
+            why,
             is_chosen,
             open: Mutex::default(),
             is_logged_out: AtomicBool::new(false),
@@ -68,6 +75,27 @@ impl Models {
     /// The model that sessions begin with, as `provider:name`.
     pub fn first(&self) -> &str {
         &self.first
+    }
+
+    /// Why sessions begin with that one, in words.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// The whole name of a model: users may leave out the part behind the colon where there is a default.
+    ///
+    /// ```
+    /// # use attache_agent::Models;
+    /// assert_eq!(Models::id_of("offline").unwrap(), "offline:rules");
+    /// assert_eq!(Models::id_of("ollama:qwen3:8b").unwrap(), "ollama:qwen3:8b");
+    /// assert!(Models::id_of("nobody:nothing").is_err());
+    /// ```
+    pub fn id_of(model: &str) -> Result<String, ModelError> {
+        if matches!(model.trim(), "offline" | OFFLINE) {
+            return Ok(OFFLINE.into());
+        }
+        let choice = catalog::parse(model)?;
+        Ok(format!("{}:{}", choice.provider.name, choice.name))
     }
 
     /// What is known of the model that sessions begin with: what can be put into a prompt follows from it.
@@ -86,7 +114,7 @@ impl Models {
                 choices.push((id, about.into()));
             }
         };
-        for id in self.config.models.keys().filter_map(|id| named(id).ok()) {
+        for id in self.config.models.keys().filter_map(|id| Models::id_of(id).ok()) {
             add(id, "from agent.toml");
         }
         for model in PROVIDERS.iter().filter_map(|provider| with_key(&self.keys, provider)) {
@@ -118,6 +146,9 @@ impl Models {
         }
         let choice = catalog::parse(id)?;
         let provider = choice.provider;
+        if self.is_logged_out.load(Relaxed) && self.login_provider().is_some_and(|out| out.name == provider.name) {
+            return Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)));
+        }
         let key = self.keys.find(provider).map_err(|error| ModelError::new(Failure::Key, error.to_string()))?;
         if provider.needs_key && key.is_none() && !self.is_elsewhere(id) {
             return Err(ModelError::new(Failure::Key, missing_key(provider)));
@@ -130,7 +161,7 @@ impl Models {
         settings.native_tools = facts.tools;
         settings.images = facts.images;
         settings.audio = facts.audio;
-        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), Patience::default())))
+        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
     }
 
     /// What is known of a model without asking for its key.
@@ -190,41 +221,37 @@ impl Models {
         vec![AuthMethod::Agent(kept), AuthMethod::Terminal(terminal)]
     }
 
+    /// The error that asks for a login, with the ways there are. One in a terminal is for clients that can show it.
+    pub(crate) fn auth_required(&self, error: ModelError, has_terminal: bool) -> Error {
+        let mut methods = self.auth_methods();
+        methods.retain(|method| has_terminal || !matches!(method, AuthMethod::Terminal(_)));
+        Error::Refused(ErrorObject { message: error.message, ..ErrorObject::auth_required(&methods) })
+    }
+
     /// Says what is missing before sessions can be opened.
     pub fn check_key(&self) -> Result<(), ModelError> {
-        match self.login_provider() {
-            Some(provider) if self.is_logged_out.load(Relaxed) => {
-                Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)))
-            }
-            Some(_) => self.open(&self.first).map(|_| ()),
-            None => Ok(()),
+        if self.can_log_in() {
+            self.open(&self.first)?;
         }
+        Ok(())
     }
 
     /// Logs in with the key that there is.
     pub fn log_in(&self) -> Result<(), ModelError> {
-        self.open(&self.first)?;
-        self.is_logged_out.store(false, Relaxed);
-        Ok(())
+        let was_out = self.is_logged_out.swap(false, Relaxed);
+        let opened = self.open(&self.first).map(|_| ());
+        opened.inspect_err(|_| self.is_logged_out.store(was_out, Relaxed))
     }
 
     /// Forgets the key that was kept, and every model that was opened with one.
     pub fn log_out(&self) -> Result<(), KeyError> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.is_logged_out.store(true, Relaxed);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
         match self.login_provider() {
             Some(provider) => self.keys.forget(provider).map(|_| ()),
             None => Ok(()),
         }
     }
-}
-
-fn named(model: &str) -> Result<String, ModelError> {
-    if matches!(model.trim(), "offline" | OFFLINE) {
-        return Ok(OFFLINE.into());
-    }
-    let choice = catalog::parse(model)?;
-    Ok(format!("{}:{}", choice.provider.name, choice.name))
 }
 
 fn with_key(keys: &Keys, provider: &'static Provider) -> Option<String> {

@@ -24,8 +24,25 @@ pub struct CodingSession {
     commands: Watched,
     /// What the person should know, told with the first prompt.
     notices: Vec<String>,
-    /// Takes the session out of the list of those that are open.
-    leave: Box<dyn FnOnce() + Send>,
+    place: Place,
+}
+
+/// The place of a session in the list of those that are open. It is given back however the session ends.
+pub(crate) struct Place(Option<Box<dyn FnOnce() + Send>>);
+
+impl Place {
+    /// A place that is given back like this.
+    pub(crate) fn new(leave: impl FnOnce() + Send + 'static) -> Self {
+        Place(Some(Box::new(leave)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(leave) = self.0.take() {
+            leave();
+        }
+    }
 }
 
 impl CodingSession {
@@ -35,9 +52,9 @@ impl CodingSession {
         has_title: bool,
         commands: Watched,
         notices: Vec<String>,
-        leave: impl FnOnce() + Send + 'static,
+        place: Place,
     ) -> Self {
-        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, leave: Box::new(leave) }
+        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, place }
     }
 
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
@@ -103,6 +120,12 @@ impl CodingSession {
                 }
                 text
             }
+            BuiltIn::Model if !desk.settings.models().iter().any(|(id, _)| id == rest) => {
+                format!(
+                    "There is no model `{}` to choose. `/model` lists those that there are.\n",
+                    tools::first_line(rest, 80)
+                )
+            }
             BuiltIn::Model => match set(&desk, "model", rest) {
                 Ok(()) => {
                     desk.stage.handle().options(desk.settings.options()).await?;
@@ -151,12 +174,12 @@ impl CodingSession {
         let desk = self.desk.clone();
         let (status, why) = match &result {
             Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
-            Ok(_) => (ToolCallStatus::Failed, "not done: the turn ended before"),
+            Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
         let closed = self.talk.close(&desk, status, why).await;
         let result = match result {
             Err(_) => Ok(Stop::Cancelled),
-            Ok(result) => result.map_err(|trouble| trouble.into_error(&desk.models)),
+            Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
         let result = closed.and(result);
@@ -185,6 +208,8 @@ impl Session for CodingSession {
                 }
             }
         };
+        // However the work noticed it.
+        let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
         self.end(result).await
     }
 
@@ -196,7 +221,7 @@ impl Session for CodingSession {
         self.commands.stop();
         let _ = self.desk.stage.sync().await;
         self.desk.stage.leave();
-        (self.leave)();
+        drop(self.place);
         self.desk.tools.commands.close();
         // Nobody else has it between turns; whoever had, would end the servers by dropping it.
         if let Some(desk) = Arc::into_inner(self.desk) {

@@ -4,7 +4,8 @@
 //!
 //! `--die start|session|turn` ends without a word; `--junk` prints what is no message; `--hang` never answers; `--auth
 //! agent|terminal|both` wants a login; `--state FILE` is there while somebody is logged in; `--login FILE` is the login
-//! in a terminal; `--pid FILE` tells the process id; `--show NAME` tells a variable of the environment as its version.
+//! in a terminal; `--pid FILE` tells the process id; `--show NAME` tells a variable of the environment as its version;
+//! `--generous` offers all that an agent may take: images, embedded files, further directories, a choice of models.
 #![allow(clippy::print_stdout, reason = "what is no message is printed to see what comes of it")]
 
 use std::fs;
@@ -22,6 +23,11 @@ struct Scripted {
     state: PathBuf,
     dies: String,
     version: Option<String>,
+    generous: bool,
+    /// The directories of a session, beside the first.
+    directories: Vec<String>,
+    mode: String,
+    model: String,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -42,13 +48,19 @@ async fn main() -> Result<(), Error> {
                 return Ok(());
             }
             "--pid" => fs::write(value(), std::process::id().to_string()).expect("the file can be written"),
+            "--generous" => agent.generous = true,
             "--show" => agent.version = Some(std::env::var(value()).unwrap_or_default()),
             other => panic!("there is no option {other}"),
         }
     }
     agent.may_die("start");
     let wants_login = !agent.auth.is_empty();
-    let server = attache::serve(agent).restores().lists();
+    let offer = agent.generous.then(Capability::new);
+    let server = attache::serve(agent).restores().lists().sessions(|session| {
+        session.prompt.image = offer.clone();
+        session.prompt.embedded_context = offer.clone();
+        session.additional_directories = offer;
+    });
     if wants_login { server.authenticates().stdio().await } else { server.stdio().await }
 }
 
@@ -59,6 +71,18 @@ impl Scripted {
             exit(7);
         }
     }
+
+    fn options(&self) -> Vec<ConfigOption> {
+        let select = |current: &str, values: [(&str, &str); 2]| {
+            let values = values.map(|(id, name)| ConfigValue::new(id, name)).to_vec();
+            ConfigKind::Select(ConfigSelect::new(current, values))
+        };
+        let mode = select(&self.mode, [("ask", "Ask"), ("auto", "Auto")]);
+        let mode = ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", mode) };
+        let model = select(&self.model, [("small-1", "Small"), ("large-2", "Large")]);
+        let model = ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("llm", "Model", model) };
+        if self.generous { vec![mode, model] } else { vec![mode] }
+    }
 }
 
 impl Agent for Scripted {
@@ -68,21 +92,20 @@ impl Agent for Scripted {
         Implementation::new("scripted\u{1b}[2J", self.version.as_deref().unwrap_or("1.0"))
     }
 
-    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Scripted>, Error> {
+    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Scripted>, Error> {
         self.may_die("session");
         if !self.auth.is_empty() && !self.state.exists() {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
-        let values = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("auto", "Auto")];
-        let mode = ConfigKind::Select(ConfigSelect::new("ask", values));
-        Ok(Opened {
-            session: Scripted { dies: self.dies.clone(), ..Scripted::default() },
-            options: vec![ConfigOption {
-                category: Some(ConfigCategory::Mode),
-                ..ConfigOption::new("mode", "Mode", mode)
-            }],
-            commands: vec![Command::new("help", "Helps").into()],
-        })
+        let session = Scripted {
+            dies: self.dies.clone(),
+            generous: self.generous,
+            directories: request.directories,
+            mode: "ask".into(),
+            model: "small-1".into(),
+            ..Scripted::default()
+        };
+        Ok(Opened { options: session.options(), session, commands: vec![Command::new("help", "Helps").into()] })
     }
 }
 
@@ -91,6 +114,10 @@ impl Session for Scripted {
         self.may_die("turn");
         let text = prompt.text();
         for (index, text_of_step) in text.split("; ").enumerate() {
+            if text_of_step == "session" {
+                turn.text(format!("{} {} {}", self.mode, self.model, self.directories.join(" "))).await?;
+                continue;
+            }
             match step(&turn, text_of_step, &prompt).await? {
                 Step::Done => {}
                 Step::Stop(stop) => return Ok(stop),
@@ -106,9 +133,8 @@ impl Session for Scripted {
 
     async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
         let ConfigSetting::Id(value) = value else { return Err(ErrorObject::wrong_params("no such value").into()) };
-        let values = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("auto", "Auto")];
-        let kind = ConfigKind::Select(ConfigSelect::new(value, values));
-        Ok(vec![ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new(option, "Mode", kind) }])
+        *(if option.as_str() == "mode" { &mut self.mode } else { &mut self.model }) = value.to_string();
+        Ok(self.options())
     }
 }
 
@@ -220,6 +246,20 @@ async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
         "blocks" => {
             let kinds: Vec<String> = prompt.blocks.iter().map(|block| block.tag().to_owned()).collect();
             turn.text(kinds.join(" ")).await?;
+        }
+        // What stands in the blocks beside the text.
+        "contents" => {
+            let content = |block: &ContentBlock| match block {
+                ContentBlock::Image(image) => Some(format!("{} {}", image.mime_type, image.data)),
+                ContentBlock::Resource(resource) => match &resource.resource {
+                    ResourceContents::Text(text) => Some(format!("{} {}", text.uri, text.text)),
+                    ResourceContents::Blob(blob) => Some(format!("{} {}", blob.uri, blob.blob)),
+                },
+                ContentBlock::ResourceLink(link) => Some(link.uri.clone()),
+                _ => None,
+            };
+            let contents: Vec<String> = prompt.blocks.iter().filter_map(content).collect();
+            turn.text(contents.join(", ")).await?;
         }
         "stream" => {
             let count = rest.parse::<usize>().expect("a number of MiB") << 10;

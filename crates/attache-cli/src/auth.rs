@@ -133,6 +133,10 @@ pub(crate) async fn logout(connection: &Connection, spec: &AgentSpec) -> Result<
 /// What to tell a person about an error of a call: where it is that a login is missing, how to log in.
 pub(crate) fn explain(error: Error, connection: &Connection, spec: &AgentSpec) -> Failure {
     match error {
+        // Our own words tell more than a list of methods.
+        Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED && spec.is_built_in => {
+            Failure::new(Code::Login, refusal.message)
+        }
         Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED => {
             let methods = offered(spec, connection.auth_methods());
             Failure::new(Code::Login, format!("`{}` wants a login first\n{methods}", spec.name))

@@ -107,7 +107,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Session")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
-    /// Choose a model that the agent offers
+    /// Choose a model that the agent offers; for the built-in agent any, as provider:name
     #[arg(long, help_heading = "Session")]
     pub(crate) model: Option<String>,
 
@@ -139,7 +139,8 @@ pub(crate) struct Run {
 /// How an agent is chosen and started.
 #[derive(Debug, Args)]
 pub(crate) struct Start {
-    /// Which agent, by name; `attache agents list` has them [env: ATTACHE_AGENT=]
+    /// Which agent, by name; `attache agents list` has them. Without one, the default of agents.toml, else the
+    /// built-in one [env: ATTACHE_AGENT=]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
@@ -219,7 +220,7 @@ pub(crate) enum SandboxKind {
 
 /// The options of `agent`.
 #[derive(Debug, Args)]
-#[command(after_help = AGENT_EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = AGENT_EXAMPLES)]
 pub(crate) struct AgentOptions {
     #[command(subcommand)]
     pub(crate) command: Option<AgentCommand>,
@@ -309,8 +310,8 @@ pub(crate) enum AgentSessions {
         #[arg(short = 'C', long, value_name = "DIR")]
         cwd: Option<PathBuf>,
         /// At most this many
-        #[arg(short = 'n', long, default_value_t = 20)]
-        limit: usize,
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+        limit: u16,
         /// Print a JSON object a line
         #[arg(long)]
         json: bool,
@@ -320,14 +321,23 @@ pub(crate) enum AgentSessions {
         /// Its id; the beginning is enough
         id: String,
         /// How
-        #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
-        format: ExportFormat,
+        #[arg(short, long, value_enum, default_value_t = LogFormat::Markdown)]
+        format: LogFormat,
     },
     /// Delete one
     Delete {
         /// Its id, all of it
         id: String,
     },
+}
+
+/// How a session of the built-in agent is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Markdown,
+    /// The entries of its log, one a line
+    Json,
 }
 
 /// The commands of `agents`.
@@ -484,6 +494,8 @@ pub(crate) struct Doctor {
 
 const RUN_EXAMPLES: &str = "\
 Examples:
+  attache run \"read README.md\"
+  attache run --model anthropic \"fix the failing test\"
   attache run --agent claude \"fix the failing test\"
   git diff | attache run --agent codex \"review this change\"
   attache run --permissions edits -o json -f task.md > result.json
@@ -500,20 +512,22 @@ Exit codes:
 The first Ctrl-C cancels the turn and waits for the agent, the second ends everything.";
 
 const AGENT_EXAMPLES: &str = "\
-Without a key and without a model server on this machine it uses `offline:rules`, which is no language model: it follows
-plain commands such as `read README.md`. `attache run help` lists them, `attache run tour` shows what a client can show.
+Without a key, and without a model server on this machine, it uses `offline:rules`. That is no
+language model: it follows plain commands such as `read README.md`. `attache run help` lists them,
+and `attache run tour` walks a client through all that an agent can show.
 
 Examples:
-  attache agent                                   what an editor starts
+  attache agent                                      what an editor starts
   attache agent --model anthropic:claude-sonnet-4-6
   attache agent --model ollama:qwen3
   attache agent --model openai:my-model --base-url http://localhost:8000/v1
   attache agent login anthropic
   attache agent sessions list
 
-Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox, max_turn_requests,
-max_tokens, compact_at_percent), permissions.toml, mcp.json, commands/*.md, AGENTS.md. Keys come from the environment,
-such as ANTHROPIC_API_KEY, or from `attache agent login`.";
+Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox,
+max_turn_requests, max_tokens, compact_at_percent, models), permissions.toml, mcp.json,
+commands/*.md and AGENTS.md. Keys come from the environment, such as ANTHROPIC_API_KEY, or from
+`attache agent login`.";
 
 const ADD_EXAMPLES: &str = "\
 Examples:

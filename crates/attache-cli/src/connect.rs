@@ -50,6 +50,10 @@ pub(crate) fn client() -> Client {
 /// Starts an agent and greets it. Dropping the future ends the agent.
 pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Connection, Failure> {
     let Opening { spec, cwd, protocol, trace, sandbox, patience } = opening;
+    if spec.is_built_in {
+        // What is wrong with our own settings is said as such, not as the last words of a process.
+        crate::agent::settings(spec.env.get(crate::agent::MODEL))?;
+    }
     let protocol = match protocol {
         Version::Auto => Protocol::Auto,
         Version::V1 => Protocol::V1,
@@ -80,7 +84,7 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
     let hint = match &error {
         Error::Launch(failure) => match (&failure.error, spec.install_hint, spec.login_hint) {
             (Some(LaunchError::NotFound { .. }), Some(install), _) => Some(format!("\nhint: to install it: {install}")),
-            (None, _, Some(login)) => Some(format!("\nhint: if it wants a login: `{login}`")),
+            (None, _, Some(login)) if !spec.is_built_in => Some(format!("\nhint: if it wants a login: `{login}`")),
             _ => None,
         },
         _ => None,

@@ -1,5 +1,7 @@
 //! `attache doctor`: what works on this machine, and what to do about the rest.
 
+mod agent;
+
 use std::fs;
 use std::io::IsTerminal;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +13,7 @@ use serde::Serialize;
 
 use crate::agents::catalog::{self, Installed};
 use crate::agents::config::{self, Config};
-use crate::agents::print_lines;
+use crate::agents::{BUILT_IN, is_known, print_lines};
 use crate::cli::Doctor;
 use crate::exit::{Code, Failure};
 use crate::paths;
@@ -53,8 +55,8 @@ impl Row {
 }
 
 /// Looks at everything and prints it.
-pub(crate) fn run(options: &Doctor) -> Result<(), Failure> {
-    let rows = look();
+pub(crate) async fn run(options: &Doctor) -> Result<(), Failure> {
+    let rows = look().await;
     match options.json {
         true => print_lines(rows.iter().map(visible::json))?,
         false => print_lines(rows.iter().map(line))?,
@@ -75,13 +77,14 @@ fn line(row: &Row) -> String {
     format!("{status:<6}{:<12}{}{hint}", row.check, one_line(&row.found))
 }
 
-fn look() -> Vec<Row> {
+async fn look() -> Vec<Row> {
     let mut rows = vec![Row::ok("version", format!("attache {}", env!("CARGO_PKG_VERSION")))];
     rows.push(directory("settings", paths::config()));
     rows.push(directory("records", paths::state()));
     rows.push(agents_file());
     rows.push(permissions());
     rows.push(agents());
+    rows.extend(agent::look().await);
     rows.push(runners());
     rows.extend(kernel());
     rows.push(sandbox());
@@ -137,7 +140,7 @@ fn agents_file() -> Row {
         let hint = format!("`chmod 600 {}`", path.display());
         return Row::warn(CHECK, "others can read the secrets in it", hint);
     }
-    let known = |name: &String| config.agents.contains_key(name) || catalog::ROWS.iter().any(|row| row.name == name);
+    let known = |name: &String| config.agents.contains_key(name) || is_known(name);
     match &config.default {
         Some(name) if !known(name) => {
             Row::fail(CHECK, format!("there is no agent `{name}`, its default"), "`attache agents list` has all names")
@@ -153,13 +156,12 @@ fn agents() -> Row {
     let config = Config::read().unwrap_or_default();
     let own = config.agents.iter().filter(|(_, entry)| catalog::installed(&entry.command) != Installed::No);
     let known = catalog::ROWS.iter().filter(|row| row.command().1 == Installed::Yes).map(|row| row.name);
-    let mut there: Vec<&str> = own.map(|(name, _)| name.as_str()).chain(known).collect();
-    there.sort_unstable();
-    there.dedup();
-    match there.is_empty() {
-        false => Row::ok("agents", there.join(", ")),
-        true => Row::warn("agents", "none of the well-known ones is installed", "`attache agents show NAME` tells how"),
-    }
+    let mut others: Vec<&str> = own.map(|(name, _)| name.as_str()).chain(known).collect();
+    others.retain(|name| *name != BUILT_IN);
+    others.sort_unstable();
+    others.dedup();
+    let others: String = others.iter().map(|name| format!(", {name}")).collect();
+    Row::ok("agents", format!("{BUILT_IN}{others}"))
 }
 
 /// The programs that fetch agents and start them.

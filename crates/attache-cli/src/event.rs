@@ -210,6 +210,16 @@ pub(crate) struct Plan {
     pub(crate) entries: Vec<PlanEntry>,
 }
 
+impl Plan {
+    /// The steps that are not as they were in the plan before; all of them if it was another plan.
+    pub(crate) fn changed_since<'a>(&'a self, before: Option<&'a Plan>) -> impl Iterator<Item = &'a PlanEntry> {
+        let texts = |plan: &'a Plan| plan.entries.iter().map(|entry| &entry.text);
+        let before = before.filter(|before| before.id == self.id && texts(before).eq(texts(self)));
+        let changed = move |at: usize, entry: &PlanEntry| before.is_none_or(|before| before.entries[at] != *entry);
+        self.entries.iter().enumerate().filter(move |(at, entry)| changed(*at, entry)).map(|(_, entry)| entry)
+    }
+}
+
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanEntry {
@@ -351,6 +361,13 @@ pub(crate) enum Status {
     AgentDied,
     /// It was interrupted or terminated by a signal, or the agent says that it was cancelled.
     Cancelled,
+}
+
+impl Status {
+    /// For people.
+    pub(crate) fn words(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default().trim_matches('"').replace('_', " ")
+    }
 }
 
 /// The tokens of a turn.

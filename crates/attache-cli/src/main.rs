@@ -6,6 +6,7 @@ mod auth;
 mod cli;
 mod connect;
 mod doctor;
+mod document;
 mod event;
 mod exit;
 mod journal;
@@ -48,7 +49,7 @@ async fn run(command: Command) -> Code {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
         }
         Command::Trust(args) => project::trust(&args),
-        Command::Doctor(options) => doctor::run(&options),
+        Command::Doctor(options) => doctor::run(&options).await,
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,7 +1,5 @@
 //! `attache sessions`: earlier runs from our own journal, and the sessions that an agent keeps.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use attache::model::ListSessionsRequest;
@@ -9,7 +7,8 @@ use serde::Serialize;
 
 use crate::cli::{ExportFormat, NamedAgent, Sessions};
 use crate::connect::{self, Opening};
-use crate::event::{Answer, Event, FileOperation, Line, Tool};
+use crate::document::Document;
+use crate::event::{Event, Line};
 use crate::exit::{Code, Failure};
 use crate::journal::{self, Summary};
 use crate::output::Screen;
@@ -90,17 +89,13 @@ fn json_row(summary: &Summary) -> String {
 
 fn text_row(summary: &Summary) -> String {
     let status = match &summary.result {
-        Some(result) => status_word(result.status),
+        Some(result) => result.status.words(),
         None => "cut off".into(),
     };
     let prompt: String = summary.prompt.as_deref().unwrap_or_default().chars().take(60).collect();
     let prompt = visible(&prompt).replace(['\n', '\t'], " ");
     let time = summary.start.time.get(..16).unwrap_or(&summary.start.time).replace('T', " ");
     format!("{}  {time}  {:<10}  {status:<10}  {prompt}\n", summary.start.run, visible(&summary.start.agent))
-}
-
-fn status_word(status: crate::event::Status) -> String {
-    serde_json::to_string(&status).unwrap_or_default().trim_matches('"').replace('_', " ")
 }
 
 /// What the agent offers by `session/list`.
@@ -159,141 +154,16 @@ fn export(run: &str, format: ExportFormat) -> Result<String, Failure> {
     }
 }
 
-/// What a document is being written: consecutive pieces of one kind belong together.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    None,
-    User,
-    Text,
-    Thought,
-    Other,
-}
-
 fn markdown(run: &str) -> Result<String, Failure> {
-    let mut text = String::new();
-    let mut part = Part::None;
-    let mut begin = |text: &mut String, next: Part, heading: &str| {
-        if next != part || next == Part::Other {
-            if !text.is_empty() {
-                text.truncate(text.trim_end().len());
-                text.push_str("\n\n");
-            }
-            text.push_str(heading);
-        }
-        part = next;
-    };
-    let mut tools = HashMap::new();
+    let mut document = Document::default();
     for line in journal::lines(run)? {
         match line.event {
             Event::Start(start) => {
-                let _ = write!(
-                    text,
-                    "# Run {}\n\n- agent: {}\n- directory: `{}`\n- time: {}",
-                    start.run, start.agent, start.cwd, start.time
-                );
+                let head = [("agent", start.agent), ("directory", format!("`{}`", start.cwd)), ("time", start.time)];
+                document.head(&format!("Run {}", start.run), &head);
             }
-            Event::Session(session) => {
-                let _ = write!(text, "\n- session: `{}`", session.id);
-            }
-            Event::User(piece) => {
-                begin(&mut text, Part::User, "## Prompt\n\n");
-                text.push_str(&piece.text);
-            }
-            Event::Text(piece) => {
-                begin(&mut text, Part::Text, "## Agent\n\n");
-                text.push_str(&piece.text);
-            }
-            Event::Thought(piece) => {
-                begin(&mut text, Part::Thought, "## Thought\n\n");
-                text.push_str(&piece.text);
-            }
-            Event::Tool(tool) => {
-                let Some(shown) = tool_end(tool, &mut tools) else { continue };
-                begin(&mut text, Part::Other, &shown);
-            }
-            Event::Permission(permission) => {
-                let word = match permission.answer {
-                    Answer::Allowed => "Allowed",
-                    Answer::Denied => "Denied",
-                    Answer::Cancelled => "Cancelled",
-                };
-                let shown = format!("{word}: {} ({})", permission.what, permission.reason);
-                begin(&mut text, Part::Other, &shown);
-            }
-            Event::File(file) => {
-                let verb = match file.operation {
-                    FileOperation::Read => "Read",
-                    FileOperation::Write => "Wrote",
-                };
-                let error = file.error.map(|error| format!(", not done: {error}")).unwrap_or_default();
-                begin(&mut text, Part::Other, &format!("{verb} `{}`{error}", file.path));
-            }
-            Event::Command(command) => {
-                let mut shown = command.command.map(|line| fenced("$ ", &line, "sh")).unwrap_or_default();
-                if let Some(tail) = &command.tail {
-                    shown += &fenced("", tail, "text");
-                }
-                match (command.exit_code, command.signal) {
-                    (Some(code), _) => shown += &format!("Exit code {code}"),
-                    (None, Some(signal)) => shown += &format!("Ended by {signal}"),
-                    (None, None) => {}
-                }
-                begin(&mut text, Part::Other, &shown);
-            }
-            Event::Plan(plan) => {
-                let mark = |entry: &crate::event::PlanEntry| match entry.status.as_deref() {
-                    Some("completed") => format!("- [x] {}\n", entry.text),
-                    _ => format!("- [ ] {}\n", entry.text),
-                };
-                begin(&mut text, Part::Other, &plan.entries.iter().map(mark).collect::<String>());
-            }
-            Event::Notice(notice) => begin(&mut text, Part::Other, &format!("> {}", notice.text)),
-            Event::Result(result) => {
-                let status = status_word(result.status);
-                let error = result.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
-                let time = result.duration_ms as f64 / 1000.0;
-                begin(&mut text, Part::Other, &format!("---\n\n{status} after {time:.1} s{error}"));
-            }
-            Event::Agent(_) | Event::ToolOutput(_) | Event::CommandOutput(_) | Event::Usage(_) => {}
+            event => document.add(event),
         }
     }
-    if text.is_empty() {
-        return Err(Failure::new(Code::NotFound, format!("the record of run `{run}` is empty")));
-    }
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    Ok(text)
-}
-
-/// A tool call is shown once, when it has ended, with all that was said about it.
-fn tool_end(tool: Tool, known: &mut HashMap<String, Tool>) -> Option<String> {
-    let entry = known.entry(tool.id.clone()).or_default();
-    entry.title = tool.title.or(entry.title.take());
-    entry.output = tool.output.or(entry.output.take());
-    let changes = entry.changes.get_or_insert_default();
-    for change in tool.changes.into_iter().flatten() {
-        if !changes.contains(&change) {
-            changes.push(change);
-        }
-    }
-    let status = tool.status.filter(|status| matches!(status.as_str(), "completed" | "failed" | "cancelled"))?;
-    let whole = known.remove(&tool.id)?;
-    let mut shown = format!("**{}** ({status})\n\n", whole.title.unwrap_or_default().replace('\n', " "));
-    for change in whole.changes.iter().flatten() {
-        match &change.patch {
-            Some(patch) => shown += &fenced("", patch, "diff"),
-            None => shown += &format!("Changed `{}`\n\n", change.paths.join("`, `")),
-        }
-    }
-    if let Some(output) = &whole.output {
-        shown += &fenced("", output, "text");
-    }
-    Some(shown)
-}
-
-/// A block of code whose fence is longer than any in it, so that its content cannot end it.
-fn fenced(prefix: &str, text: &str, language: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat((longest + 1).max(3));
-    format!("{fence}{language}\n{prefix}{}\n{fence}\n\n", text.trim_end())
+    document.finish().ok_or_else(|| Failure::new(Code::NotFound, format!("the record of run `{run}` is empty")))
 }

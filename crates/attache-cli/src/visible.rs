@@ -35,9 +35,13 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// A value as JSON on one line, in which the same characters are written as escapes: nothing is lost.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
+    escaped(&serde_json::to_string(value).unwrap_or_default())
+}
+
+/// The same for a value that is JSON already.
+pub(crate) fn escaped(text: &str) -> String {
     if !text.contains(acts) {
-        return text;
+        return text.to_owned();
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     // They can only stand in strings.

@@ -284,7 +284,7 @@ fn the_doctor_finds_what_is_wrong() {
     home.install("sh");
     home.install("codex-acp");
     let well = home.run(&["doctor"]);
-    well.check(0, &["ok    version", "ok    agents      codex", "missing: node, npx, uvx", "hint: "], &[]);
+    well.check(0, &["ok    version", "ok    agents      attache, codex", "missing: node, npx, uvx", "hint: "], &[]);
     for row in home.run(&["doctor", "--json"]).json() {
         assert!(row["check"].is_string() && row["found"].is_string());
         assert!(["ok", "warn", "fail"].contains(&row["status"].as_str().unwrap()));

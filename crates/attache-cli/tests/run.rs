@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Home, Ran, in_terminal, run, scripted};
+use support::{Home, Ran, in_terminal, run, scripted, wait_until_gone};
 
 /// Runs a prompt with the scripted agent, in the directory `work` of a home of its own.
 fn home() -> Home {
@@ -79,7 +79,8 @@ fn the_exit_code_tells_how_it_ended() {
         assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
     }
     home.run(&["run", "--agent", "cluade", "hi"]).check(8, &[], &["no agent `cluade`", "claude"]);
-    home.run(&["run", "hi"]).check(2, &[], &["which agent"]);
+    // Without a name it is the built-in agent.
+    home.run(&["run", "say hello"]).check(0, &["hello"], &["Attaché"]);
     home.run(&["run", "--nonsense"]).check(2, &[], &["--nonsense"]);
     home.run(&["run", "hi", "--", "/nowhere/agent"]).check(9, &[], &["there is no program `/nowhere/agent`"]);
 }
@@ -173,6 +174,40 @@ fn a_prompt_comes_from_everywhere() {
 }
 
 #[test]
+fn an_agent_gets_all_that_it_takes() {
+    let home = home();
+    fs::write(home.path("work/a.txt"), "content").unwrap();
+    fs::write(home.path("work/blob"), b"\xff\x00").unwrap();
+    fs::write(home.path("work/a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    fs::write(home.path("work/long.txt"), "x".repeat((1 << 20) + 1)).unwrap();
+    fs::create_dir(home.path("more")).unwrap();
+    let work = home.path("work").canonicalize().unwrap().display().to_string();
+    let more = home.path("more").canonicalize().unwrap().display().to_string();
+    for version in ["1", "2"] {
+        let text = |options: &[&str]| {
+            let (ran, result) = result(&home, &[&["--protocol", version], options].concat(), &["--generous"]);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            result["text"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(text(&["blocks; say @a.txt"]), "text resource@a.txt");
+        assert_eq!(text(&["contents; say @a.txt"]), format!("file://{work}/a.txt content@a.txt"));
+        assert_eq!(text(&["--attach", "blob", "contents"]), format!("file://{work}/blob /wA="));
+        // What would fill the model's context is named, and so is what is no file.
+        assert_eq!(text(&["--attach", "long.txt", "--attach", ".", "blocks"]), "text resource_link resource_link");
+        assert_eq!(text(&["--image", "a.png", "blocks; contents"]), "text imageimage/png iVBORw0KGgo=");
+        assert_eq!(text(&["--model", "large-2", "--mode", "auto", "session"]), "auto large-2 ");
+        assert_eq!(text(&["--model", "large", "--set", "mode=auto", "session"]), "auto large-2 ");
+        assert_eq!(text(&["--add-dir", "../more", "session"]), format!("ask small-1 {more}"));
+    }
+    let (ran, _) = result(&home, &["--model", "huge", "say hello"], &["--generous"]);
+    ran.check(2, &[], &["`huge` is no value of option `llm`", "small-1, large-2"]);
+    let (ran, _) = result(&home, &["--add-dir", "../more", "session"], &[]);
+    ran.check(2, &[], &["additional directories"]);
+    let (ran, _) = result(&home, &["--add-dir", "nowhere", "session"], &["--generous"]);
+    ran.check(2, &[], &["nowhere"]);
+}
+
+#[test]
 fn files_and_commands_are_served_as_far_as_they_are_allowed() {
     let home = home();
     let work = home.path("work");
@@ -236,7 +271,7 @@ fn what_a_repository_brings_along_waits_for_trust() {
     let (said, err) = text();
     assert_eq!(said, "command denied. ");
     assert!(err.contains("not trusted") && err.contains("attache trust"), "{err}");
-    home.run(&["run", "-C", &work, "-o", "quiet", "hi"]).check(2, &[], &["which agent"]);
+    home.run(&["run", "-C", &work, "-o", "quiet", "say hi"]).check(0, &["hi"], &["is not trusted"]);
     home.run(&["trust", "--status", &work]).check(1, &[], &["is not trusted"]);
     home.run(&["trust", &work]).check(0, &[], &[".attache/agents.toml", ".attache/permissions.toml"]);
     assert_eq!(text().0, "command allowed. ");
@@ -418,26 +453,11 @@ fn a_hundred_mebibytes_pass_in_little_memory() {
     }
 }
 
-/// The memory of a process, in KiB.
+/// The memory of a process beside its program, in KiB.
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
-}
-
-/// Waits until no process has this in its command line.
-#[track_caller]
-fn wait_until_gone(marker: &str) {
-    let is_running = || {
-        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-            fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
-        })
-    };
-    let began = Instant::now();
-    while is_running() {
-        assert!(began.elapsed() < Duration::from_secs(5), "it is still running");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

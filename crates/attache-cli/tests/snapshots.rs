@@ -104,7 +104,8 @@ fn errors() {
     check("errors", &shown);
     let home = Home::new();
     let rows: &[&[&str]] = &[
-        &["run", "hi"],
+        &["run", "--model", "nobody:x", "hi"],
+        &["run", "--model", "openai", "hi"],
         &["run", "--agent", "cluade", "hi"],
         &["run", "--agent", "claude", "hi"],
         &["run", "--permissions", "maybe", "hi"],
@@ -112,6 +113,10 @@ fn errors() {
         &["run", "--agent", "claude"],
         &["sessions", "show", "x"],
         &["agents", "remove", "x"],
+        &["agents", "remove", "attache"],
+        &["agent", "login", "nobody"],
+        &["agent", "sessions", "export", "x"],
+        &["agent", "sessions", "delete", "a/b"],
         &["nonsense"],
     ];
     let show = |args: &&[&str]| {
@@ -127,6 +132,14 @@ fn help() {
     let rows: &[&[&str]] = &[
         &[],
         &["run"],
+        &["agent"],
+        &["agent", "login"],
+        &["agent", "logout"],
+        &["agent", "models"],
+        &["agent", "sessions"],
+        &["agent", "sessions", "list"],
+        &["agent", "sessions", "export"],
+        &["agent", "sessions", "delete"],
         &["agents"],
         &["agents", "list"],
         &["agents", "add"],
@@ -152,6 +165,8 @@ fn help() {
     };
     check("help", &rows.iter().map(show).collect::<String>());
     check("schema-events", &home.run(&["schema", "events"]).out);
-    home.run(&["completions", "bash"]).check(0, &["_attache()"], &[]);
-    home.run(&["man"]).check(0, &[".TH attache 1"], &[]);
+    home.run(&["completions", "bash"]).check(0, &["_attache()", "attache__subcmd__agent__subcmd__login"], &[]);
+    home.run(&["completions", "zsh"]).check(0, &["_attache__subcmd__agent__subcmd__sessions"], &[]);
+    home.run(&["man"]).check(0, &[".TH attache 1", "agent"], &[]);
+    home.run(&["man", "agent"]).check(0, &[".TH attache-agent 1", "max\\-turn\\-requests", "login"], &[]);
 }

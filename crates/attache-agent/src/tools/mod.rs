@@ -63,9 +63,10 @@ impl Outcome {
         Outcome { parts: vec![Part::text(text)], is_error: false, content: None, locations: None }
     }
 
-    /// It failed; the model is told why.
+    /// It failed; the model is told why, and so are people.
     pub fn failed(text: impl Into<String>) -> Self {
-        Outcome { is_error: true, ..Outcome::done(text) }
+        let text = text.into();
+        Outcome { is_error: true, content: Some(vec![ToolCallContent::text(text.as_str())]), ..Outcome::done(text) }
     }
 }
 

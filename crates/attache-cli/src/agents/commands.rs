@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::catalog::{self, Installed, ROWS};
 use super::config::{self, Config, Entry, NAME_RULE};
 use super::registry::Registry;
-use super::{find, from_anywhere, probe, resolve};
+use super::{BUILT_IN, built_in, find, from_anywhere, is_known, probe, resolve};
 use crate::cli::{Agents, NamedAgent};
 use crate::connect::{Opening, here, until_interrupted};
 use crate::exit::{Code, Failure};
@@ -43,7 +43,16 @@ struct Known<'a> {
 }
 
 fn known(config: &Config) -> Vec<Known<'_>> {
-    let is_default = |name: &str| config.default.as_deref() == Some(name);
+    let is_default = |name: &str| config.default.as_deref().unwrap_or(BUILT_IN) == name;
+    let ourselves = built_in().ok().filter(|_| !config.agents.contains_key(BUILT_IN)).map(|spec| Known {
+        name: BUILT_IN,
+        source: "built_in",
+        default: is_default(BUILT_IN),
+        installed: Installed::Yes,
+        command: spec.words,
+        env: Vec::new(),
+        description: Some("The coding agent of this program"),
+    });
     let own = config.agents.iter().map(|(name, entry)| Known {
         name,
         source: "own",
@@ -53,12 +62,12 @@ fn known(config: &Config) -> Vec<Known<'_>> {
         env: entry.env.keys().map(String::as_str).collect(),
         description: entry.description.as_deref(),
     });
-    let built_in = ROWS.iter().filter(|row| !config.agents.contains_key(row.name)).map(|row| {
+    let known = ROWS.iter().filter(|row| !config.agents.contains_key(row.name)).map(|row| {
         let (command, installed) = row.command();
         let (name, description) = (row.name, Some(row.title));
         Known { name, source: "built_in", default: is_default(name), installed, command, env: Vec::new(), description }
     });
-    own.chain(built_in).collect()
+    ourselves.into_iter().chain(own).chain(known).collect()
 }
 
 fn list(json: bool) -> Result<(), Failure> {
@@ -152,11 +161,10 @@ fn add(
 fn remove(name: &str) -> Result<(), Failure> {
     // Looked at first, so that nothing is written when there is nothing to remove.
     if !Config::read()?.agents.contains_key(name) {
-        let built_in = ROWS.iter().any(|row| row.name == name);
-        let why = if built_in { "it is built in" } else { "`attache agents list` has all of them" };
+        let why = if is_known(name) { "it is built in" } else { "`attache agents list` has all of them" };
         return Err(Failure::new(Code::NotFound, format!("no agent `{}` in agents.toml\nhint: {why}", one_line(name))));
     }
-    let stays = ROWS.iter().any(|row| row.name == name);
+    let stays = is_known(name);
     let was_default = config::edit(|document| {
         config::take(document, name);
         let is_default = document.get("default").and_then(|value| value.as_str()) == Some(name);
@@ -168,7 +176,7 @@ fn remove(name: &str) -> Result<(), Failure> {
     eprintln!("removed `{name}`");
     match (stays, was_default) {
         (true, _) => eprintln!("note: the built-in agent of that name is used from now on"),
-        (false, true) => eprintln!("note: it was the default; there is none now"),
+        (false, true) => eprintln!("note: it was the default; `{BUILT_IN}` is now"),
         (false, false) => {}
     }
     Ok(())

@@ -137,7 +137,7 @@ fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
         return Err(Failure::usage(format!("{what}\nhint: a command to run as the agent is written after `--`")));
     }
     let names = config.agents.keys().map(String::as_str);
-    let near = catalog::suggestions(name, names.chain(ROWS.iter().map(|row| row.name)));
+    let near = catalog::suggestions(name, names.chain([BUILT_IN]).chain(ROWS.iter().map(|row| row.name)));
     let mut message = format!("no agent `{shown}`");
     if !near.is_empty() {
         message.push_str(&format!("\nhint: did you mean `{}`?", near.join("`, `")));
@@ -145,6 +145,11 @@ fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
     message
         .push_str("\nhint: `attache agents list` has all names; a command to run as the agent is written after `--`");
     Err(Failure::new(Code::NotFound, message))
+}
+
+/// Whether there is an agent of this name without an entry in agents.toml.
+pub(crate) fn is_known(name: &str) -> bool {
+    name == BUILT_IN || ROWS.iter().any(|row| row.name == name)
 }
 
 /// The name of the agent that is built in.
@@ -157,6 +162,7 @@ fn built_in() -> Result<AgentSpec, Failure> {
     let mut spec = AgentSpec::new(BUILT_IN, true, vec![program, "agent".into()], BTreeMap::new());
     let state = crate::paths::state()?;
     spec.state = vec![state.join("agent"), state.join("permissions")];
+    spec.login_hint = Some("attache agent login PROVIDER");
     spec.is_built_in = true;
     Ok(spec)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::style::{Paint, Screen};
-use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Result, Tool, tail_of};
+use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
 use crate::pen::Ink;
 use crate::visible::visible;
 
@@ -33,6 +33,8 @@ pub(crate) struct TextPrinter {
     is_data_open: bool,
     /// The cursor stands behind it.
     is_line_open: bool,
+    /// Nothing was told since the last text.
+    is_after_text: bool,
     /// A thought on stderr does.
     is_thought_open: bool,
     /// A sign of work stands on the screen.
@@ -40,8 +42,12 @@ pub(crate) struct TextPrinter {
     /// When the log was last told that somebody works.
     last_logged: Duration,
     tools: HashMap<String, Shown>,
+    /// The call whose beginning was told last: what follows is about it.
+    last_tool: Option<String>,
     /// The end of what commands have written so far, for when they end.
     tails: HashMap<String, String>,
+    /// The plan as it was shown last.
+    plan: Option<Plan>,
 }
 
 /// What was shown of a tool call.
@@ -50,6 +56,8 @@ struct Shown {
     title: String,
     is_begun: bool,
     is_ended: bool,
+    /// It is not worth a line.
+    is_silent: bool,
     /// Its changes as they will be shown.
     changes: Vec<String>,
 }
@@ -60,11 +68,14 @@ impl TextPrinter {
             screen,
             is_data_open: false,
             is_line_open: false,
+            is_after_text: false,
             is_thought_open: false,
             is_sign_shown: false,
             last_logged: Duration::ZERO,
             tools: HashMap::new(),
+            last_tool: None,
             tails: HashMap::new(),
+            plan: None,
         }
     }
 
@@ -78,6 +89,14 @@ impl TextPrinter {
                     self.is_thought_open = false;
                 }
                 let text = if self.screen.out { visible(&text.text) } else { Cow::Borrowed(&*text.text) };
+                // On a screen, where text and talk are seen together, one empty line is enough between them.
+                let is_after_talk = self.is_together() && !self.is_line_open && !self.is_after_text;
+                let gap = if is_after_talk { gap.get(..1).unwrap_or_default() } else { gap };
+                let text = if is_after_talk { text.trim_start_matches('\n') } else { &*text };
+                if is_after_talk && text.is_empty() {
+                    return ink;
+                }
+                self.is_after_text = true;
                 self.is_data_open = !text.ends_with('\n');
                 self.is_line_open = self.is_data_open;
                 ink.push(Ink::out(format!("{gap}{text}")));
@@ -87,6 +106,7 @@ impl TextPrinter {
                 if self.is_line_open {
                     ink.extend(self.end_line());
                 }
+                self.is_after_text = false;
                 let text = self.screen.paint(Paint::Dim, &visible(&thought.text));
                 self.is_thought_open = !thought.text.ends_with('\n');
                 ink.push(Ink::err(text));
@@ -95,6 +115,9 @@ impl TextPrinter {
                 let talk = self.describe(event);
                 if !talk.is_empty() {
                     ink.extend(self.end_line());
+                    if std::mem::take(&mut self.is_after_text) && self.is_together() {
+                        ink.push(Ink::err("\n"));
+                    }
                     ink.push(Ink::err(talk));
                 }
             }
@@ -124,26 +147,15 @@ impl TextPrinter {
                 Some(error) => format!("  {}\n", paint(Paint::Yellow, &one_line(&format!("not written: {error}")))),
                 None => format!("  {}\n", paint(Paint::Dim, &one_line(&format!("wrote {}", file.path)))),
             },
-            Event::Plan(plan) => {
-                let mut text = paint(Paint::Bold, "plan") + "\n";
-                for entry in &plan.entries {
-                    let mark = match entry.status.as_deref() {
-                        Some("completed") => "[x]",
-                        Some("in_progress") => "[>]",
-                        _ => "[ ]",
-                    };
-                    text += &format!("  {mark} {}\n", visible(&entry.text).trim_end().replace('\n', "\n      "));
-                }
-                text
-            }
+            Event::Plan(plan) => self.plan(plan),
             Event::Permission(permission) => {
-                let (word, colour) = match permission.answer {
-                    Answer::Allowed => ("allowed", Paint::Green),
-                    Answer::Denied => ("denied", Paint::Red),
-                    Answer::Cancelled => ("cancelled", Paint::Yellow),
-                };
-                let line = one_line(&permission.what);
-                format!("{} {line} ({})\n", paint(colour, word), one_line(&permission.reason))
+                let line = format!("{} ({})", one_line(&permission.what), one_line(&permission.reason));
+                match permission.answer {
+                    // The call itself follows.
+                    Answer::Allowed => format!("{}\n", paint(Paint::Dim, &format!("allowed {line}"))),
+                    Answer::Denied => format!("{} {line}\n", paint(Paint::Red, "denied")),
+                    Answer::Cancelled => format!("{} {line}\n", paint(Paint::Yellow, "cancelled")),
+                }
             }
             Event::Notice(notice) => {
                 let colour = match notice.level {
@@ -155,6 +167,25 @@ impl TextPrinter {
             }
             _ => String::new(),
         }
+    }
+
+    /// A plan is told whole when it is new, and then by what has changed.
+    fn plan(&mut self, plan: &Plan) -> String {
+        let entries: Vec<_> = plan.changed_since(self.plan.as_ref()).collect();
+        let mut text = String::new();
+        if !entries.is_empty() {
+            text += &format!("{}\n", self.screen.paint(Paint::Bold, "plan"));
+        }
+        for entry in entries {
+            let mark = match entry.status.as_deref() {
+                Some("completed") => "[x]",
+                Some("in_progress") => "[>]",
+                _ => "[ ]",
+            };
+            text += &format!("  {mark} {}\n", visible(&entry.text).trim_end().replace('\n', "\n      "));
+        }
+        self.plan = Some(plan.clone());
+        text
     }
 
     /// A call is told when it begins, and again when it fails or has something to show.
@@ -178,18 +209,26 @@ impl TextPrinter {
                 }
             }
         }
+        if let Some(kind) = &tool.kind {
+            shown.is_silent = kind == "think";
+        }
         let status = tool.status.as_deref().unwrap_or_default();
+        // To think is not to do anything; what comes of it is told on its own, as a plan is.
+        shown.is_silent &= tool.output.is_none() && matches!(status, "" | "pending" | "in_progress" | "completed");
         let mut text = String::new();
         let has_ended = matches!(status, "completed" | "failed" | "cancelled");
         // An agent names a call before it knows what it will do; that is shown once it is at work.
-        if !shown.is_begun && (has_ended || status == "in_progress") {
+        if !shown.is_begun && !shown.is_silent && (has_ended || status == "in_progress") {
             shown.is_begun = true;
+            self.last_tool = Some(tool.id.clone());
             text += &format!("{} {}\n", screen.paint(Paint::Bold, "*"), shown.title);
         }
         if has_ended && !shown.is_ended {
             shown.is_ended = true;
             if status != "completed" {
-                text += &format!("  {}\n", screen.paint(Paint::Red, &format!("{status}: {}", shown.title)));
+                let is_last = self.last_tool.as_ref() == Some(&tool.id);
+                let title = if is_last { String::new() } else { format!(": {}", shown.title) };
+                text += &format!("  {}\n", screen.paint(Paint::Red, &format!("{status}{title}")));
                 if let Some(output) = &tool.output {
                     text += &last_lines(output, screen);
                 }
@@ -215,7 +254,11 @@ impl TextPrinter {
     fn command(&mut self, command: &Command) -> String {
         let mut text = String::new();
         if let Some(command) = &command.command {
-            text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
+            let title = self.last_tool.as_ref().and_then(|id| self.tools.get(id)).map(|shown| shown.title.as_str());
+            // Many agents call the call by its command.
+            if title != Some(&one_line(command)) {
+                text += &format!("  $ {}\n", visible(command).replace('\n', "\n    "));
+            }
         }
         let has_ended = command.exit_code.is_some() || command.signal.is_some();
         if let Some(tail) = &command.tail {
@@ -305,6 +348,11 @@ impl TextPrinter {
 
     pub(crate) fn clear(&mut self) -> Vec<Ink> {
         if std::mem::take(&mut self.is_sign_shown) { vec![Ink::err("\x1b[K")] } else { Vec::new() }
+    }
+
+    /// Whether text and talk are seen on one screen.
+    fn is_together(&self) -> bool {
+        self.screen.out && self.screen.err
     }
 
     /// Makes talk begin in a line of its own, without adding to the data on stdout.

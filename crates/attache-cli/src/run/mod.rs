@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
-use attache::model::{ErrorObject, McpServer};
+use attache::model::{ErrorObject, McpServer, PromptCapabilities};
 use attache::trace::Tap;
 use attache::{Connection, Dialect, Event};
 use attache_host::sandbox::{self, Sandbox};
@@ -47,7 +47,7 @@ const STDIN_PATIENCE: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs a prompt and returns the exit code. Everything it has to say is said when it returns.
-pub(crate) async fn run(args: Run) -> Code {
+pub(crate) async fn run(mut args: Run) -> Code {
     let (mut signals, pen) = match (Signals::new(), Pen::new()) {
         (Ok(signals), Ok(pen)) => (signals, pen),
         (Err(error), _) | (_, Err(error)) => {
@@ -59,7 +59,12 @@ pub(crate) async fn run(args: Run) -> Code {
     let cwd = connect::directory(args.start.cwd.as_deref());
     let found = cwd.and_then(|cwd| {
         let project = Project::find(&cwd)?;
-        let spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        if let Some(model) = args.model.as_mut().filter(|_| spec.is_built_in) {
+            // It can be any model there, and what the agent offers follows from it.
+            *model = crate::agent::model_id(model)?;
+            spec.env.insert(crate::agent::MODEL.into(), model.clone());
+        }
         Ok((cwd, project, spec))
     });
     let (name, shown_cwd) = match &found {
@@ -142,10 +147,13 @@ impl Conversation<'_> {
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
         let name = &self.spec.name;
         let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
-        for event in self.project.notices().into_iter().chain(services.problems()) {
+        // Our own agent reads the same files, and tells the same.
+        let notices = self.project.notices().into_iter().chain(services.problems());
+        for event in notices.filter(|_| !self.spec.is_built_in) {
             self.record.add(event);
         }
-        let place = Place { cwd: self.cwd, directories: &directories, project: self.project, sandbox };
+        let (project, question) = (self.project, &question);
+        let place = Place { cwd: self.cwd, directories: &directories, project, question, sandbox };
         let opening = open(self.args, self.spec, &place, self.record);
         let (connection, session) = tokio::select! {
             opened = opening => opened?,
@@ -153,7 +161,7 @@ impl Conversation<'_> {
             () = until(deadline) => return Err(timed_out(self.args).into()),
         };
         services.set_session(session.id());
-        let blocks = question.blocks(&connection.capabilities().session.clone().unwrap_or_default().prompt)?;
+        let blocks = question.blocks(&prompt_capabilities(&connection))?;
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
         self.record.add(event::Event::User(event::Text { text, message_id: None }));
         // An agent that does not read can keep a long prompt waiting.
@@ -218,6 +226,7 @@ struct Place<'a> {
     cwd: &'a Path,
     directories: &'a [PathBuf],
     project: &'a Project,
+    question: &'a Question,
     sandbox: Option<Sandbox>,
 }
 
@@ -227,6 +236,11 @@ fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) ->
     let writable = std::iter::once(cwd).chain(directories.iter().chain(&spec.state).map(PathBuf::as_path));
     let mut policy = sandbox::Policy::new(writable);
     if spec.is_built_in {
+        // A sandbox holds what is there, and on a fresh machine nothing is.
+        for path in &spec.state {
+            let made = crate::paths::private_directory(path);
+            made.map_err(|error| Failure::usage(format!("cannot make `{}`: {error}", path.display())))?;
+        }
         let own = crate::paths::config()?;
         policy.hidden.retain(|hidden| *hidden != own);
     } else {
@@ -302,6 +316,8 @@ async fn open_session(
     record: &mut Record,
 ) -> Result<Session, Trouble> {
     let cwd = place.cwd;
+    // Before there is a session that nobody comes back to.
+    place.question.check(&prompt_capabilities(connection))?;
     let mut builder = connection.session(cwd);
     for directory in place.directories {
         builder = builder.directory(directory);
@@ -327,6 +343,10 @@ async fn open_session(
     record.flush().await?;
     settings::apply(args, &session).await?;
     Ok(session)
+}
+
+fn prompt_capabilities(connection: &Connection) -> PromptCapabilities {
+    connection.capabilities().session.clone().unwrap_or_default().prompt
 }
 
 /// Goes on with an old session: without its history where the agent can do that, else past it.

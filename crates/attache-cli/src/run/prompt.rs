@@ -99,15 +99,23 @@ impl Question {
         }
     }
 
+    /// Whether the agent takes all of it in one form or another.
+    pub(crate) fn check(&self, offered: &PromptCapabilities) -> Result<(), Failure> {
+        match self.images.is_empty() || offered.image.is_some() {
+            true => Ok(()),
+            false => {
+                let hint = "hint: leave out --image, or choose another agent or model";
+                Err(Failure::usage(format!("the agent takes no images\n{hint}")))
+            }
+        }
+    }
+
     /// The content of the prompt, in forms that the agent takes.
     pub(crate) fn blocks(&self, offered: &PromptCapabilities) -> Result<Vec<ContentBlock>, Failure> {
         let mut blocks = vec![ContentBlock::text(&*self.text)];
         for path in &self.attachments {
             let embedded = if offered.embedded_context.is_some() { embed(path)? } else { None };
             blocks.push(embedded.unwrap_or_else(|| link(path)));
-        }
-        if !self.images.is_empty() && offered.image.is_none() {
-            return Err(Failure::usage("the agent takes no images\nhint: leave out --image, or choose another agent"));
         }
         for (path, data, kind) in &self.images {
             let image = ImageContent { uri: Some(uri(path)), ..ImageContent::new(base64::encode(data), *kind) };

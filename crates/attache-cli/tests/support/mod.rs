@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -45,6 +46,8 @@ impl Home {
         command.args(args).env_clear().current_dir(self.0.path());
         command.env("HOME", self.0.path()).env("PATH", self.path("bin")).stdin(Stdio::null());
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
+        // Whatever model servers this machine has.
+        command.env("ATTACHE_MODEL", "offline");
         command
     }
 
@@ -117,7 +120,13 @@ fn open_terminal() -> (OwnedFd, OwnedFd) {
 
 /// Runs a command on a terminal of its own, where its stderr goes. Each answer is typed when its question has been seen
 /// after the one before. Returns the whole screen and the exit code.
-pub fn in_terminal(mut command: Command, answers: &[(&str, &str)]) -> (String, i32) {
+pub fn in_terminal(command: Command, answers: &[(&str, &str)]) -> (String, i32) {
+    let (seen, code, _) = at_terminal(command, false, answers);
+    (seen, code)
+}
+
+/// The same; with `typing`, its stdin is the terminal too. Tells also whether the terminal shows what is typed in the end.
+pub fn at_terminal(mut command: Command, typing: bool, answers: &[(&str, &str)]) -> (String, i32, bool) {
     let (screen, ours) = open_terminal();
     let theirs = screen.as_raw_fd();
     // SAFETY: both calls may be made between fork and exec, and the descriptor is open until then.
@@ -126,6 +135,9 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)]) -> (String, i
             true => Ok(()),
             false => Err(std::io::Error::last_os_error()),
         });
+    }
+    if typing {
+        command.stdin(screen.try_clone().unwrap());
     }
     let mut child = command.stderr(screen.try_clone().unwrap()).spawn().unwrap();
     drop((command, screen));
@@ -145,5 +157,26 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)]) -> (String, i
             next = answers.next();
         }
     }
-    (seen, child.wait().unwrap().code().unwrap())
+    // SAFETY: all zeros is a valid `termios`; the descriptor is open, and what is pointed to lives through the call.
+    let shows = unsafe {
+        let mut state: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(ours.as_raw_fd(), &mut state), 0);
+        state.c_lflag & libc::ECHO != 0
+    };
+    (seen, child.wait().unwrap().code().unwrap(), shows)
+}
+
+/// Waits until no process has this in its command line.
+#[track_caller]
+pub fn wait_until_gone(marker: &str) {
+    let is_running = || {
+        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
+        })
+    };
+    let began = Instant::now();
+    while is_running() {
+        assert!(began.elapsed() < Duration::from_secs(5), "it is still running");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

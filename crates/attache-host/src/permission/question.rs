@@ -1,5 +1,7 @@
 //! What a person has to see before saying yes.
 
+use std::path::Path;
+
 use attache::model::{Diff, DiffChange, Secret};
 
 use super::engine::Decision;
@@ -77,7 +79,7 @@ impl Question {
             suggestion: decision.suggestion.iter().map(ToString::to_string).collect(),
         };
         for action in &subject.actions {
-            question.add(action);
+            question.add(action, &subject.session.cwd);
         }
         let says_nothing = question.commands.is_empty() && question.changes.is_empty();
         if says_nothing || subject.actions.iter().any(|action| matches!(action, Action::Unclear { .. })) {
@@ -87,7 +89,7 @@ impl Question {
         question
     }
 
-    fn add(&mut self, action: &Action) {
+    fn add(&mut self, action: &Action, base: &Path) {
         let (kind, paths) = match action {
             Action::Execute { command, cwd, env, paths } => {
                 self.commands.push(match command {
@@ -105,8 +107,11 @@ impl Question {
             }
         };
         add_new(&mut self.kinds, visible(kind));
-        for path in paths {
-            add_new(&mut self.paths, visible(path));
+        for path in paths.iter().map(|path| visible(path)) {
+            // An agent may name a file by its whole path and as it was asked for.
+            if !self.paths.iter().any(|known| base.join(known) == base.join(&path)) {
+                self.paths.push(path);
+            }
         }
     }
 }

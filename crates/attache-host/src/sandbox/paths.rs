@@ -1,6 +1,7 @@
 //! From a policy to a list of paths. Landlock knows only what is allowed, so hiding means to list everything around.
 
 use std::{
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -15,6 +16,41 @@ const MAX_RULES: usize = 20_000;
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm"];
 /// Left out of what is readable: a disk can be read past all rules.
 const ALL_DEVICES: &str = "/dev";
+
+/// What there usually is at the top of a machine, and at the top of a home.
+const USUAL: [&str; 31] = [
+    "bin",
+    "etc",
+    "gnu",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "mnt",
+    "nix",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "snap",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+    ".bashrc",
+    ".cache",
+    ".cargo",
+    ".config",
+    ".gitconfig",
+    ".local",
+    ".npm",
+    ".nvm",
+    ".profile",
+    ".rustup",
+];
 
 /// What is allowed at a path and beneath.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +106,34 @@ fn list_around(path: PathBuf, hidden: &[PathBuf], rules: &mut Vec<Rule>) -> Resu
         rules.push(Rule::new(path, Access::Read));
         return if rules.len() > MAX_RULES { Err(SandboxError::TooManyPaths) } else { Ok(()) };
     }
-    // As deep as the hidden paths are. What cannot be listed is not allowed.
-    let Ok(entries) = fs::read_dir(&path) else { return Ok(()) };
-    for entry in entries.flatten() {
+    // As deep as the hidden paths are.
+    let inside: Vec<PathBuf> = match fs::read_dir(&path) {
+        Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+        Err(_) => guesses(&path, std::env::vars_os().map(|(_, value)| value)),
+    };
+    for path in inside {
         // A link needs no permission, and one that leads to something hidden must not give it.
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            list_around(entry.path(), hidden, rules)?;
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_symlink()) {
+            list_around(path, hidden, rules)?;
         }
     }
     Ok(())
+}
+
+/// What a directory is likely to have in it that cannot be listed. That is so inside of another sandbox, which has listed
+/// around what it hides and not allowed the directories above that. What is not guessed is not allowed.
+fn guesses(path: &Path, variables: impl Iterator<Item = OsString>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = USUAL.iter().map(|name| path.join(name)).collect();
+    for value in variables {
+        // Such as PATH: programs are there, and what they need is beside them.
+        for place in std::env::split_paths(&value).filter(|place| place.is_absolute()) {
+            let first = place.strip_prefix(path).ok().and_then(|rest| rest.components().next());
+            found.extend(first.map(|name| path.join(name)));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// The path without links, as far as it exists.
@@ -158,6 +213,16 @@ mod tests {
     fn links_lead_to_nothing_hidden() {
         let files = ["data/keys/key", "data/x"];
         check(&files, &[(".ssh", "data/keys"), ("also", "data/keys")], "", &[".ssh"], &[], &["r data/x"]);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_guessed() {
+        let variables =
+            ["/home/me/.pyenv/bin:/usr/bin:relative", "/home/me/go", "/home", "no path"].map(OsString::from);
+        let found = guesses(Path::new("/home/me"), variables.into_iter());
+        assert_eq!(found.iter().filter(|path| path.ends_with(".pyenv") || path.ends_with("go")).count(), 2);
+        assert!(found.contains(&PathBuf::from("/home/me/.cargo")));
+        assert!(found.iter().all(|path| path.parent() == Some(Path::new("/home/me"))), "{found:?}");
     }
 
     #[test]

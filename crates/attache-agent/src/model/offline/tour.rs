@@ -273,14 +273,17 @@ fn capital(feature: &str) -> String {
 /// The table at the end.
 fn summary(rows: &[(&str, Mark, &str)]) -> String {
     let seen = rows.iter().filter(|row| row.1 == Mark::Seen).count();
-    let mut table = format!("That was the tour: {seen} of {} stops.\n\n| stop | | |\n|---|---|---|\n", rows.len());
+    // Padded, so that it reads as a table also where Markdown is shown as it is.
+    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0).max(4);
+    let mut table = format!("That was the tour: {seen} of {} stops.\n\n", rows.len());
+    _ = writeln!(table, "| {:<width$} |   | note |\n|{}|---|------|", "stop", "-".repeat(width + 2));
     for (feature, mark, note) in rows {
         let mark = match mark {
             Mark::Seen => "✓",
             Mark::Failed => "✗",
             Mark::Refused | Mark::Missing | Mark::Skipped => "–",
         };
-        _ = writeln!(table, "| {feature} | {mark} | {note} |");
+        _ = writeln!(table, "| {feature:<width$} | {mark} | {note} |");
     }
     table
 }

@@ -1,6 +1,7 @@
 //! Whether commands are confined.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use attache_host::sandbox::{Network, Policy, Sandbox};
@@ -67,7 +68,7 @@ pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
 }
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
-/// changes.
+/// changes. What is to be hidden inside of something that commands may change cannot be, and is not.
 pub(super) fn make(mode: SandboxMode, setup: &Setup) -> Result<Option<Sandbox>, String> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
@@ -75,6 +76,8 @@ pub(super) fn make(mode: SandboxMode, setup: &Setup) -> Result<Option<Sandbox>, 
         SandboxMode::Offline => Network::Offline,
     };
     let mut policy = Policy { network, ..Policy::new(&setup.roots) };
-    policy.hidden.extend_from_slice(&setup.hidden);
+    let can_hide = |path: &&PathBuf| !policy.writable.iter().any(|writable| path.starts_with(writable));
+    let hidden: Vec<PathBuf> = setup.hidden.iter().filter(can_hide).cloned().collect();
+    policy.hidden.extend(hidden);
     Sandbox::new(&policy).map(Some).map_err(|error| error.to_string())
 }

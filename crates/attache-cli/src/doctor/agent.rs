@@ -1,0 +1,97 @@
+//! The rows about the agent that is built in: its settings, its model, its keys, its sandbox, its sessions.
+
+use attache_agent::{Config, Keys, Models, SandboxMode};
+use attache_host::sandbox::Sandbox;
+
+use super::{Row, directory};
+use crate::agent::{self, Chosen};
+use crate::paths;
+
+pub(super) async fn look() -> Vec<Row> {
+    let (Ok(config_dir), Ok(_)) = (paths::config(), paths::state()) else {
+        return vec![Row::warn(SETTINGS, "no place for it", "set HOME")];
+    };
+    let mut rows = Vec::new();
+    match agent::settings(None) {
+        Ok((config, chosen)) => {
+            rows.push(settings(&config));
+            rows.push(model(&config, chosen).await);
+            rows.push(keys(&Keys::new(&config_dir)));
+            rows.push(commands(config.sandbox));
+            rows.push(directory("sessions", Ok(config.sessions_dir())));
+        }
+        Err(failure) => {
+            let (what, hint) = in_two(&failure.message);
+            rows.push(Row::fail(SETTINGS, what, hint));
+            rows.push(keys(&Keys::new(&config_dir)));
+        }
+    }
+    rows
+}
+
+const SETTINGS: &str = "agent.toml";
+
+fn settings(config: &Config) -> Row {
+    match config.config_dir.join(SETTINGS).exists() {
+        true => Row::ok(SETTINGS, "in order"),
+        false => Row::ok(SETTINGS, "not there; the agent works without it"),
+    }
+}
+
+/// The model that the agent would use now, and why.
+async fn model(config: &Config, chosen: Option<Chosen>) -> Row {
+    const CHECK: &str = "model";
+    let models = match Models::find(config).await {
+        Ok(models) => models,
+        Err(error) => {
+            let (what, hint) = in_two(&error.message);
+            return Row::fail(CHECK, what, hint);
+        }
+    };
+    let why = chosen.map_or_else(|| models.why().to_owned(), |chosen| chosen.to_string());
+    let found = format!("{} ({why})", models.first());
+    match models.check_key() {
+        Ok(()) => Row::ok(CHECK, found),
+        Err(error) => {
+            let (what, hint) = in_two(&error.message);
+            Row::fail(CHECK, format!("{found}: {what}"), hint)
+        }
+    }
+}
+
+fn keys(keys: &Keys) -> Row {
+    const CHECK: &str = "keys";
+    match keys.kept() {
+        Ok(kept) if kept.is_empty() => Row::ok(CHECK, "none is kept"),
+        Ok(kept) => Row::ok(CHECK, format!("{}, in a file that only you can read", kept.join(", "))),
+        Err(error) => {
+            let message = error.to_string();
+            let (what, hint) = in_two(&message);
+            Row::fail(CHECK, what, hint)
+        }
+    }
+}
+
+/// How the agent's commands would be confined.
+fn commands(mode: SandboxMode) -> Row {
+    const CHECK: &str = "commands";
+    match (mode, Sandbox::check()) {
+        (SandboxMode::Off, _) => {
+            Row::warn(CHECK, "the agent's commands are not confined", "`sandbox = \"on\"` in agent.toml")
+        }
+        (SandboxMode::On, Ok(_)) => Row::ok(CHECK, "those of the agent run in a sandbox"),
+        (SandboxMode::Offline, Ok(_)) => Row::ok(CHECK, "those of the agent run in a sandbox without a network"),
+        (SandboxMode::On, Err(_)) => {
+            Row::warn(CHECK, "the agent's commands run without a sandbox", "a kernel that can enforce one")
+        }
+        (SandboxMode::Offline, Err(_)) => {
+            let hint = "a kernel that can enforce a sandbox, or another `sandbox` in agent.toml";
+            Row::fail(CHECK, "the agent runs no commands: they cannot be kept from the network", hint)
+        }
+    }
+}
+
+/// A message and its hint.
+fn in_two(message: &str) -> (&str, &str) {
+    message.split_once("\nhint: ").unwrap_or((message, "until then the agent does not start"))
+}
