@@ -198,7 +198,11 @@ await app.connectWith(stream, async (ctx) => {
   expect((await prompt(`slowly ${"word ".repeat(500)}`, talk)) === "cancelled", "a turn is cancelled while it talks");
   const running = once((update) => JSON.stringify(update.content ?? "").includes('"type":"terminal"'));
   expect((await prompt(call("run_command", { command: "sleep 60" }), running)) === "cancelled", "and while it works");
-  if (version === 1) expect(terminals.size === 0, "the terminal of a cancelled turn was released");
+  if (version === 1) {
+    // The SDK hands on the answer before it has handled requests that came earlier.
+    for (let i = 0; i < 100 && terminals.size > 0; i++) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(terminals.size === 0, "the terminal of a cancelled turn was released");
+  }
 
   // The tour shows every kind of tool call; what it fetches is out of reach here.
   if (model === "offline") {
