@@ -14,7 +14,7 @@ It listens on a free port of 127.0.0.1, writes the port to PORT_FILE, and answer
 The last prompt that has such lines is the script:
 
     call NAME JSON      one step: say "step N" and call that tool
-    slowly              at the end, talk for half a minute instead of saying "done"
+    slowly [word …]     at the end, talk for half a minute instead of saying "done"
     recall              at the end, say which words stand after `remember` in the conversation
 
 How many steps are done is seen from the tool results that the agent sends back, so the model itself remembers nothing.
@@ -27,7 +27,7 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-LINE = re.compile(r"^\s*(?:(call) (\w+) (\{.*\})|(slowly|recall))\s*$", re.M)
+LINE = re.compile(r"^\s*(?:(call) (\w+) (\{.*\})|(slowly|recall)(?: word.*)?)\s*$", re.M)
 WORD = re.compile(r"^\s*remember (\w+)", re.M)
 
 

@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
+import { serveFiles, serveTerminals } from "./host.mjs";
 import { expect, sdk } from "./sdk.mjs";
 
 const [versionText, cwd, command, ...args] = process.argv.slice(2);
@@ -38,7 +39,8 @@ app.onNotification(from.session.update, ({ params }) => {
   updates.push(params.update);
   onUpdate(params.update);
 });
-if (version === 1) serveFilesAndTerminals();
+if (version === 1) serveFiles(app, from);
+const terminals = version === 1 ? serveTerminals(app, from) : new Map();
 
 await app.connectWith(stream, async (ctx) => {
   const whoWeAre = { name: "interop-ts", version: "1" };
@@ -128,32 +130,3 @@ await app.connectWith(stream, async (ctx) => {
 console.log("all as expected");
 child.kill();
 process.exit(0);
-
-var terminals;
-function serveFilesAndTerminals() {
-  terminals = new Map();
-  app.onRequest(from.fs.readTextFile, async ({ params }) => ({ content: await readFile(params.path, "utf8") }));
-  app.onRequest(from.fs.writeTextFile, async ({ params }) => {
-    await writeFile(params.path, params.content);
-    return {};
-  });
-  app.onRequest(from.terminal.create, ({ params }) => {
-    const process = spawn(params.command, params.args ?? [], { stdio: ["ignore", "pipe", "inherit"] });
-    const terminal = { output: "" };
-    process.stdout.on("data", (data) => (terminal.output += data));
-    terminal.ended = new Promise((resolve) => {
-      process.on("close", (exitCode, signal) => resolve({ exitCode, signal }));
-    });
-    const terminalId = `terminal-${terminals.size + 1}`;
-    terminals.set(terminalId, terminal);
-    return { terminalId };
-  });
-  const find = (params) => terminals.get(params.terminalId);
-  app.onRequest(from.terminal.waitForExit, ({ params }) => find(params).ended);
-  app.onRequest(from.terminal.output, ({ params }) => ({ output: find(params).output, truncated: false }));
-  app.onRequest(from.terminal.kill, () => ({}));
-  app.onRequest(from.terminal.release, ({ params }) => {
-    terminals.delete(params.terminalId);
-    return {};
-  });
-}

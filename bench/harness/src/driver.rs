@@ -34,13 +34,13 @@ pub struct Turn {
 impl Driver {
     /// Starts an agent, and no more.
     pub fn start(command: &[String]) -> io::Result<Self> {
-        let mut process = Process::start(
-            Command::new(&command[0])
-                .args(&command[1..])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(crate::peers::stderr()),
-        )?;
+        Driver::start_command(Command::new(&command[0]).args(&command[1..]))
+    }
+
+    /// Starts an agent by a command that has all but its streams.
+    pub fn start_command(command: &mut Command) -> io::Result<Self> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(crate::peers::stderr());
+        let mut process = Process::start(command)?;
         let (input, output) = (process.child.stdin.take(), process.child.stdout.take());
         let output = output.ok_or_else(|| io::Error::other("the agent has no output"))?;
         Ok(Driver { process, input, output, unread: Vec::new(), next_id: 0 })

@@ -1,5 +1,6 @@
 //! Drives agents and clients as child processes over pipes, and measures what they take.
 
+mod agents;
 mod builds;
 mod check;
 mod clients;
@@ -22,11 +23,14 @@ struct Options {
     reps: usize,
     is_quick: bool,
     report_only: bool,
+    /// Measure coding agents instead.
+    agents: bool,
 }
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Options { workloads: Vec::new(), peers: None, reps: 5, is_quick: false, report_only: false };
+        let mut options =
+            Options { workloads: Vec::new(), peers: None, reps: 5, is_quick: false, report_only: false, agents: false };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("`{arg}` needs a value"));
             match arg.as_str() {
@@ -34,6 +38,7 @@ impl Options {
                 "--peers" => options.peers = Some(value()?.split(',').map(str::to_owned).collect()),
                 "--quick" => options.is_quick = true,
                 "--report" => options.report_only = true,
+                "agents" => options.agents = true,
                 word if workloads::ALL.contains(&word) => options.workloads.push(arg),
                 _ => return Err(format!("there is no workload or option `{arg}`")),
             }
@@ -57,7 +62,7 @@ fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(error) => {
-            eprintln!("{error}\nusage: run [WORKLOAD…] [--reps N] [--peers A,B] [--quick] [--report]");
+            eprintln!("{error}\nusage: run [agents | WORKLOAD…] [--reps N] [--peers A,B] [--quick] [--report]");
             return ExitCode::from(2);
         }
     };
@@ -75,6 +80,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> io::Result<bool> {
     let home = peers::home();
     let command = std::env::var("BENCH_COMMAND").unwrap_or_else(|_| "bench/run".into());
+    if options.agents {
+        return agents::run(options.reps, options.peers.as_deref(), command);
+    }
     if options.report_only {
         let command = command.replace(" --report", "");
         report::write(&home.join("results.jsonl"), &home, &report::Context::here(command, peers::versions()))?;

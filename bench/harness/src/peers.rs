@@ -33,7 +33,7 @@ pub fn home() -> PathBuf {
 }
 
 /// Where the SDKs in other languages are installed.
-fn peers_home() -> PathBuf {
+pub fn peers_home() -> PathBuf {
     PathBuf::from(std::env::var_os("PEERS_HOME").unwrap_or_else(|| home().join(".peers").into()))
 }
 

@@ -9,6 +9,7 @@
 //! A metric that could not be measured is left out or `null`. `WORKLOADS`, `PEERS` and `METRICS` name what is known; what
 //! they do not name is shown under its own name after the rest.
 
+pub mod agents;
 mod gates;
 mod plot;
 #[cfg(test)]

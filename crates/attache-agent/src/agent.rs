@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use attache::Error;
-use attache::agent::{Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle};
+use attache::agent::{
+    Agent, Authenticate, ClientInfo, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle,
+};
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache::model::{
     AuthMethod, AuthMethodId, Capability, ErrorObject, Implementation, ListSessionsRequest, ListSessionsResponse,
@@ -23,7 +26,7 @@ use crate::model::ModelError;
 use crate::models::Models;
 use crate::project::{Project, Watched};
 use crate::replay::{self, Past};
-use crate::session::CodingSession;
+use crate::session::{self, CodingSession};
 use crate::settings::{Settings, Values};
 use crate::stage::Stage;
 use crate::store::{self, Entry, Log, Query, Store, StoreError};
@@ -165,6 +168,7 @@ impl CodingAgent {
         let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
         let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
+        let fetch = Fetch::new(spill.clone());
         let desk = Desk {
             stage: stage.clone(),
             settings,
@@ -172,23 +176,23 @@ impl CodingAgent {
                 workspace,
                 commands,
                 servers: Servers::start(servers, setup),
-                fetch: Fetch::new(spill.clone()),
+                fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
             },
             gate: Gate::new(places, asker, rules, spill.directory().to_owned()),
             models: self.models.clone(),
             spill,
             place: Place { cwd, directories, config_dir: self.config.config_dir.clone() },
             limits: self.config.limits.clone(),
+            left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());
         let watched = Watched::start(self.config.commands_dir(), project, handle);
         let (options, available) = (desk.settings.options(), watched.now().available());
         lock(&self.open).insert(id.clone(), stage.clone());
         let open = self.open.clone();
-        let session =
-            CodingSession::new(desk, Talk::new(past.messages), past.title.is_some(), watched, notices, move || {
-                lock(&open).remove(&id);
-            });
+        let place = session::Place::new(move || drop(lock(&open).remove(&id)));
+        let talk = Talk::new(past.messages);
+        let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, place);
         Ok(Opened { session, options, commands: available })
     }
 
@@ -225,13 +229,9 @@ impl CodingAgent {
 
     /// Nothing is opened before the key is there that was asked for, in a directory that is not there, or by a
     /// relative path.
-    fn check(&self, request: &OpenRequest) -> Result<(), Error> {
-        self.models.check_key().map_err(|error| {
-            Error::Refused(ErrorObject {
-                message: error.message,
-                ..ErrorObject::auth_required(&self.models.auth_methods())
-            })
-        })?;
+    fn check(&self, request: &OpenRequest, client: &ClientInfo) -> Result<(), Error> {
+        let has_terminal = client.capabilities.auth.terminal.is_some();
+        self.models.check_key().map_err(|error| self.models.auth_required(error, has_terminal))?;
         let directories = std::iter::once(&request.cwd).chain(&request.directories);
         for directory in directories.map(Path::new) {
             if !directory.is_absolute() {
@@ -242,6 +242,18 @@ impl CodingAgent {
             }
         }
         Ok(())
+    }
+
+    /// Opens a session's log. One that another process has may be free in a moment: when that process is just ending, or
+    /// was killed while it started a command.
+    async fn take_log(&self, id: &str) -> Result<(Log, Vec<Entry>), StoreError> {
+        for _ in 0..10 {
+            match self.store.open_log(id) {
+                Err(StoreError::Busy(_)) => tokio::time::sleep(Duration::from_millis(30)).await,
+                opened => return opened,
+            }
+        }
+        self.store.open_log(id)
     }
 
     async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
@@ -267,7 +279,7 @@ impl Agent for CodingAgent {
     }
 
     async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, Error> {
-        self.check(&request)?;
+        self.check(&request, handle.client())?;
         let log = self.store.create(handle.id().as_str(), opened(&request)).map_err(store_error)?;
         self.build(request, handle, log, Past::default()).await
     }
@@ -281,8 +293,8 @@ impl Restore for CodingAgent {
         replay: bool,
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, Error> {
-        self.check(&request)?;
-        let (log, mut entries) = self.store.open_log(session.as_str()).map_err(store_error)?;
+        self.check(&request, handle.client())?;
+        let (log, mut entries) = self.take_log(session.as_str()).await.map_err(store_error)?;
         let past = Past::read(&entries);
         if replay {
             entries.extend(past.repairs.iter().cloned());
@@ -299,7 +311,7 @@ impl Fork for CodingAgent {
         request: OpenRequest,
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, Error> {
-        self.check(&request)?;
+        self.check(&request, handle.client())?;
         let forked = self.store.fork(session.as_str(), handle.id().as_str(), opened(&request));
         let (log, entries) = forked.map_err(store_error)?;
         self.build(request, handle, log, Past::read(&entries)).await
@@ -340,10 +352,7 @@ impl Authenticate for CodingAgent {
     }
 
     async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
-        self.models.log_in().map_err(|error| {
-            let methods = ErrorObject::auth_required(&self.models.auth_methods());
-            Error::Refused(ErrorObject { message: error.message, ..methods })
-        })
+        self.models.log_in().map_err(|error| self.models.auth_required(error, false))
     }
 
     async fn logout(&self) -> Result<(), Error> {

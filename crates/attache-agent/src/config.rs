@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::model::Thought;
+use crate::model::retry::Patience;
 use crate::settings::{Mode, Words};
 use crate::tools::commands::SandboxMode;
 use crate::turn::Limits;
@@ -48,6 +49,12 @@ pub struct Config {
     pub limits: Limits,
     /// What cannot be told of a model by its name.
     pub models: BTreeMap<String, ModelFacts>,
+    /// How patiently a model is asked again. No file says it: it is for tests, which have no time.
+    #[doc(hidden)]
+    pub patience: Patience,
+    /// Whether pages of this machine can be fetched. No file says it: it is for tests, which have no other server.
+    #[doc(hidden)]
+    pub fetches_loopback: bool,
 }
 
 /// What cannot be told of a model by its name.
@@ -113,6 +120,8 @@ impl Config {
             sandbox: SandboxMode::default(),
             limits: Limits::default(),
             models: BTreeMap::new(),
+            patience: Patience::default(),
+            fetches_loopback: false,
         }
     }
 

@@ -94,11 +94,9 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
         ContentBlock::Image(image) => Part::text(format!("<image type={:?}/> (you cannot see it)", image.mime_type)),
         ContentBlock::Audio(audio) => Part::text(format!("<audio type={:?}/> (you cannot hear it)", audio.mime_type)),
         ContentBlock::ResourceLink(link) => {
-            let path = link.uri.strip_prefix("file://").unwrap_or(&link.uri);
-            Part::text(format!(
-                "<link>{}</link> (the person points to it; read it if you need it)",
-                percent_decoded(path)
-            ))
+            // Any other address is not what it was when it is decoded.
+            let target = link.uri.strip_prefix("file://").map_or_else(|| link.uri.clone(), percent_decoded);
+            Part::text(format!("<link>{target}</link> (the person points to it; read it if you need it)"))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
             ResourceContents::Text(text) => {

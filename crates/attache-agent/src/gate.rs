@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
@@ -73,7 +74,7 @@ impl Gate {
             ));
         }
         let _one = self.asking.lock().await;
-        let subject = self.subject(actions);
+        let subject = Subject::new(self.session.clone(), actions.to_vec());
         let decision = {
             let mut engine = self.engine();
             engine.set_policy(mode.policy());
@@ -87,7 +88,7 @@ impl Gate {
         }
         let pattern = pattern(&decision.suggestion);
         let ask = Ask::new(title).description(decision.reason.clone()).tool_call(call).options(options(&pattern));
-        match turn.ask(ask).await? {
+        match ask_person(turn, ask).await? {
             Decision::Allowed(option) => {
                 if option.as_str() == ALLOW_ALWAYS && !decision.suggestion.is_empty() {
                     return Ok(self.remember(&decision.suggestion));
@@ -112,7 +113,7 @@ impl Gate {
     /// Asks a plain question about a tool call: yes or no, nothing to remember.
     pub(crate) async fn confirm(&self, turn: &Turn, title: &str, call: ToolCallUpdate) -> Result<bool, Error> {
         let _one = self.asking.lock().await;
-        Ok(turn.ask(Ask::new(title).tool_call(call)).await?.is_allowed())
+        Ok(ask_person(turn, Ask::new(title).tool_call(call)).await?.is_allowed())
     }
 
     fn is_own_output(&self, action: &Action) -> bool {
@@ -132,30 +133,36 @@ impl Gate {
         Pass::Yes
     }
 
-    fn subject(&self, actions: &[Action]) -> Subject {
-        Subject {
-            session: self.session.clone(),
-            actions: actions.to_vec(),
-            diffs: Vec::new(),
-            title: None,
-            description: None,
-            input: None,
-            texts: Vec::new(),
-            is_served: false,
-        }
-    }
-
     fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Asks the person. A client that answers with an error, or with something that cannot be understood, has not said yes.
+async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {
+    let decision = match turn.ask(ask).await {
+        Err(Error::Refused(_) | Error::BadAnswer { .. }) => Decision::Cancelled,
+        decision => decision?,
+    };
+    // A client that cancels the turn may answer what is asked before it says so.
+    let is_cancelled = async || tokio::time::timeout(MOMENT, turn.cancelled()).await.is_ok();
+    match decision {
+        Decision::Cancelled if is_cancelled().await => Err(Error::Cancelled),
+        decision => Ok(decision),
+    }
+}
+
+/// How long a cancel may come after the answer that goes with it.
+const MOMENT: Duration = Duration::from_millis(100);
 
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ALWAYS: &str = "reject_always";
 
 /// What "always" stands for, in words; empty when there is no rule for it.
 fn pattern(suggestion: &[Rule]) -> String {
-    let words: Vec<String> = suggestion.iter().map(|rule| rule.to_string().replacen("allow ", "", 1)).collect();
+    // Whose rules they are goes without saying.
+    let own = |rule: &Rule| Rule { agent: None, ..rule.clone() };
+    let words: Vec<String> = suggestion.iter().map(|rule| own(rule).to_string().replacen("allow ", "", 1)).collect();
     words.join(", ")
 }
 
@@ -176,7 +183,7 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
 /// Whether an action is more than looking. Unknown kinds are.
 fn changes_something(action: &Action) -> bool {
     match action {
-        Action::Files { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
+        Action::Files { kind, .. } | Action::Unclear { kind, .. } => !matches!(kind, ToolKind::Read | ToolKind::Search),
         Action::Other { kind, .. } => !matches!(kind, ToolKind::Fetch | ToolKind::Think | ToolKind::Read),
         _ => true,
     }

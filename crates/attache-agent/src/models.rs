@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache::model::{AgentAuthMethod, AuthMethod, TerminalAuthMethod};
+use attache::Error;
+use attache::model::{AgentAuthMethod, AuthMethod, ErrorObject, TerminalAuthMethod};
 
 use crate::config::Config;
 use crate::keys::{KeyError, Keys};
@@ -14,7 +15,7 @@ use crate::model::catalog::{self, PROVIDERS, Provider};
 use crate::model::discover::{self, Found};
 use crate::model::offline::Offline;
 use crate::model::remote::Remote;
-use crate::model::retry::{Patience, Retry};
+use crate::model::retry::Retry;
 use crate::model::{Failure, Model, ModelError, ModelInfo};
 
 /// The name of the model that needs nothing.
@@ -145,6 +146,9 @@ impl Models {
         }
         let choice = catalog::parse(id)?;
         let provider = choice.provider;
+        if self.is_logged_out.load(Relaxed) && self.login_provider().is_some_and(|out| out.name == provider.name) {
+            return Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)));
+        }
         let key = self.keys.find(provider).map_err(|error| ModelError::new(Failure::Key, error.to_string()))?;
         if provider.needs_key && key.is_none() && !self.is_elsewhere(id) {
             return Err(ModelError::new(Failure::Key, missing_key(provider)));
@@ -157,7 +161,7 @@ impl Models {
         settings.native_tools = facts.tools;
         settings.images = facts.images;
         settings.audio = facts.audio;
-        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), Patience::default())))
+        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
     }
 
     /// What is known of a model without asking for its key.
@@ -217,28 +221,32 @@ impl Models {
         vec![AuthMethod::Agent(kept), AuthMethod::Terminal(terminal)]
     }
 
+    /// The error that asks for a login, with the ways there are. One in a terminal is for clients that can show it.
+    pub(crate) fn auth_required(&self, error: ModelError, has_terminal: bool) -> Error {
+        let mut methods = self.auth_methods();
+        methods.retain(|method| has_terminal || !matches!(method, AuthMethod::Terminal(_)));
+        Error::Refused(ErrorObject { message: error.message, ..ErrorObject::auth_required(&methods) })
+    }
+
     /// Says what is missing before sessions can be opened.
     pub fn check_key(&self) -> Result<(), ModelError> {
-        match self.login_provider() {
-            Some(provider) if self.is_logged_out.load(Relaxed) => {
-                Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)))
-            }
-            Some(_) => self.open(&self.first).map(|_| ()),
-            None => Ok(()),
+        if self.can_log_in() {
+            self.open(&self.first)?;
         }
+        Ok(())
     }
 
     /// Logs in with the key that there is.
     pub fn log_in(&self) -> Result<(), ModelError> {
-        self.open(&self.first)?;
-        self.is_logged_out.store(false, Relaxed);
-        Ok(())
+        let was_out = self.is_logged_out.swap(false, Relaxed);
+        let opened = self.open(&self.first).map(|_| ());
+        opened.inspect_err(|_| self.is_logged_out.store(was_out, Relaxed))
     }
 
     /// Forgets the key that was kept, and every model that was opened with one.
     pub fn log_out(&self) -> Result<(), KeyError> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.is_logged_out.store(true, Relaxed);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
         match self.login_provider() {
             Some(provider) => self.keys.forget(provider).map(|_| ()),
             None => Ok(()),

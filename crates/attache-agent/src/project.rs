@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use attache::Error;
 use attache::agent::SessionHandle;
-use attache_host::trust::{Contents, FOLDER, Status, Trust, project_of};
+use attache_host::trust::{Contents, FOLDER, Trust, project_of};
 use tokio::task::JoinHandle;
 
 use crate::lock;
@@ -29,19 +29,7 @@ impl Project {
 
     /// What is trusted, and what the user should know about it.
     pub(crate) fn contents(&self) -> (Option<Contents>, Option<String>) {
-        let hint = format!("hint: look at it, then type `attache trust {}`", self.root.display());
-        match Trust::new(&self.trust).check(&self.root) {
-            Ok((Status::Trusted, contents)) => (Some(contents), None),
-            Ok((Status::NothingToTrust, _)) => (None, None),
-            Ok((Status::Unknown, _)) => {
-                (None, Some(format!("`{FOLDER}` here has no effect, because it is not trusted\n{hint}")))
-            }
-            Ok((Status::Changed, _)) => (
-                None,
-                Some(format!("`{FOLDER}` here has no effect, because it has changed since it was trusted\n{hint}")),
-            ),
-            Err(error) => (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
-        }
+        Trust::new(&self.trust).contents(&self.root)
     }
 }
 

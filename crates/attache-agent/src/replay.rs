@@ -1,14 +1,15 @@
 //! A session taken up again: from its log to where it was, and to what the client has seen of it.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use attache::agent::SessionHandle;
 use attache::model::{
-    MessageId, MessageUpdate, Patch, SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    CompactionId, CompactionStatus, CompactionUpdate, ExitStatus, MessageId, MessageUpdate, Patch, SessionUpdate,
+    TerminalId, TerminalUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
 use attache::{Dialect, Error};
 
-use crate::model::{Message, Part};
+use crate::model::{Call, Message, Part};
 use crate::store::{self, Entry};
 
 /// What a log says of where its session was.
@@ -28,76 +29,119 @@ const INTERRUPTED: &str = "interrupted: the agent was stopped before this was do
 impl Past {
     pub(crate) fn read(entries: &[Entry]) -> Self {
         let mut past = Past::default();
-        let mut statuses: HashMap<ToolCallId, bool> = HashMap::new();
-        let mut order: Vec<ToolCallId> = Vec::new();
+        let mut running = Running::default();
         for entry in entries {
             match entry {
                 Entry::Said { message } => past.messages.push(message.clone()),
                 Entry::Compacted { messages } => past.messages.clone_from(messages),
                 Entry::Set { option, value } => past.settings.push((option.clone(), value.clone())),
                 Entry::Title { title } => past.title = Some(title.clone()),
-                Entry::Update { update } => {
-                    if let SessionUpdate::ToolCallUpdate(call) | SessionUpdate::ToolCall(call) = &**update {
-                        let id = call.tool_call_id.clone();
-                        if !statuses.contains_key(&id) {
-                            order.push(id.clone());
-                        }
-                        let is_final = statuses.entry(id).or_default();
-                        if let Patch::Set(status) = &call.status {
-                            *is_final = status.is_final();
-                        }
-                    }
-                }
+                Entry::Update { update } => running.see(update),
                 _ => {}
             }
         }
-        for id in order.into_iter().filter(|id| !statuses[id]) {
-            let update = ToolCallUpdate { status: Patch::Set(ToolCallStatus::Failed), ..ToolCallUpdate::new(id) };
-            past.repairs.push(Entry::Update { update: Box::new(SessionUpdate::ToolCallUpdate(update.into())) });
-        }
-        for message in unanswered(&past.messages) {
-            past.repairs.push(Entry::Said { message: message.clone() });
-            past.messages.push(message);
-        }
+        past.repairs = running.ends().map(|update| Entry::Update { update: Box::new(update) }).collect();
+        past.messages = mended(past.messages);
         past
     }
 }
 
-/// Results for the calls that have none. Only the last message with calls can lack some.
-fn unanswered(messages: &[Message]) -> Vec<Message> {
-    let mut missing = Vec::new();
-    for message in messages {
-        match message {
-            Message::Assistant { calls, .. } => missing = calls.clone(),
-            Message::Tool { id, .. } => missing.retain(|call| call.id != *id),
-            Message::User { .. } => {}
+/// What the client sees as running, in order.
+#[derive(Default)]
+struct Running {
+    calls: Vec<ToolCallId>,
+    terminals: Vec<TerminalId>,
+    compactions: Vec<CompactionId>,
+}
+
+impl Running {
+    fn see(&mut self, update: &SessionUpdate) {
+        match update {
+            SessionUpdate::ToolCallUpdate(call) | SessionUpdate::ToolCall(call) => {
+                let is_final = call.status.set().map(|status| status.is_final());
+                note(&mut self.calls, &call.tool_call_id, is_final);
+            }
+            SessionUpdate::TerminalUpdate(terminal) => {
+                note(&mut self.terminals, &terminal.terminal_id, Some(terminal.exit_status.set().is_some()));
+            }
+            SessionUpdate::Compaction(compaction) => {
+                let is_final = compaction.status != CompactionStatus::InProgress;
+                note(&mut self.compactions, &compaction.compaction_id, Some(is_final));
+            }
+            _ => {}
         }
     }
-    let result = |call: crate::model::Call| Message::Tool {
-        id: call.id,
-        name: call.name,
-        parts: vec![Part::text(INTERRUPTED)],
-        is_error: true,
-    };
-    missing.into_iter().map(result).collect()
+
+    /// How all of it ended when the agent was stopped.
+    fn ends(self) -> impl Iterator<Item = SessionUpdate> {
+        let terminals = self.terminals.into_iter().map(|id| {
+            let exit_status = Patch::Set(ExitStatus::new());
+            SessionUpdate::TerminalUpdate(TerminalUpdate { exit_status, ..TerminalUpdate::new(id) }.into())
+        });
+        let calls = self.calls.into_iter().map(|id| {
+            let status = Patch::Set(ToolCallStatus::Failed);
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate { status, ..ToolCallUpdate::new(id) }.into())
+        });
+        let compactions = self.compactions.into_iter();
+        let compactions =
+            compactions.map(|id| SessionUpdate::Compaction(CompactionUpdate::new(id, CompactionStatus::Cancelled)));
+        terminals.chain(calls).chain(compactions)
+    }
+}
+
+/// Notes what an update says: `None` says nothing of an end.
+fn note<T: Clone + PartialEq>(running: &mut Vec<T>, id: &T, is_final: Option<bool>) {
+    let is_new = !running.contains(id);
+    match is_final {
+        Some(true) => running.retain(|other| other != id),
+        Some(false) if is_new => running.push(id.clone()),
+        _ => {}
+    }
+}
+
+/// The conversation with a result for every call: what was stopped, or could not be kept, left calls without one.
+fn mended(messages: Vec<Message>) -> Vec<Message> {
+    let mut mended = Vec::with_capacity(messages.len());
+    let mut missing: Vec<Call> = Vec::new();
+    for message in messages {
+        match &message {
+            Message::Tool { id, .. } => {
+                let Some(place) = missing.iter().position(|call| call.id == *id) else { continue };
+                missing.remove(place);
+            }
+            Message::Assistant { calls, .. } => {
+                mended.extend(missing.drain(..).map(interrupted));
+                missing.clone_from(calls);
+            }
+            Message::User { .. } => mended.extend(missing.drain(..).map(interrupted)),
+        }
+        mended.push(message);
+    }
+    mended.extend(missing.into_iter().map(interrupted));
+    mended
+}
+
+fn interrupted(call: Call) -> Message {
+    Message::Tool { id: call.id, name: call.name, parts: vec![Part::text(INTERRUPTED)], is_error: true }
 }
 
 /// Tells a client the whole history, as it was shown live.
 pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<(), Error> {
-    let has_terminals = handle.client().dialect == Dialect::V2;
+    let shown = Terminals::of(entries, handle.client().dialect);
+    // Calls whose terminal is gone: text stands for it.
+    let mut plain: HashSet<ToolCallId> = HashSet::new();
     for entry in store::merged(entries.to_vec()) {
         match entry {
             Entry::Prompt { id, content } => {
                 let message = MessageUpdate { content: Patch::Set(content), ..MessageUpdate::new(MessageId::from(id)) };
                 handle.update(SessionUpdate::UserMessage(message)).await?;
             }
-            Entry::Update { update } if has_terminals => handle.update(*update).await?,
             Entry::Update { update } => {
-                if let Some(update) = without_terminals(*update) {
+                if let Some(update) = shown.keep(*update, &mut plain) {
                     handle.update(update).await?;
                 }
             }
-            Entry::Plain { update } if !has_terminals => {
+            Entry::Plain { update } if plain.contains(&update.tool_call_id) => {
                 handle.update(SessionUpdate::ToolCallUpdate(update)).await?;
             }
             Entry::Title { title } => handle.title(title).await?,
@@ -107,16 +151,45 @@ pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<()
     Ok(())
 }
 
-/// The same without terminals that are gone.
-fn without_terminals(mut update: SessionUpdate) -> Option<SessionUpdate> {
-    match &mut update {
-        SessionUpdate::TerminalUpdate(_) | SessionUpdate::TerminalOutputChunk(_) => return None,
-        SessionUpdate::ToolCallUpdate(call) => {
-            if let Patch::Set(content) = &mut call.content {
-                content.retain(|part| !matches!(part, ToolCallContent::Terminal(_)));
-            }
-        }
-        _ => {}
+/// The terminals that a client can be shown again: our own, where the version has such. Those of a client are gone.
+struct Terminals(HashSet<TerminalId>);
+
+impl Terminals {
+    fn of(entries: &[Entry], dialect: Dialect) -> Self {
+        let own = entries.iter().filter_map(|entry| match entry {
+            Entry::Update { update } => match &**update {
+                SessionUpdate::TerminalUpdate(terminal) => Some(terminal.terminal_id.clone()),
+                _ => None,
+            },
+            _ => None,
+        });
+        Terminals(own.filter(|_| dialect == Dialect::V2).collect())
     }
-    Some(update)
+
+    /// The update without terminals that are gone. Notes the calls that had some.
+    fn keep(&self, mut update: SessionUpdate, plain: &mut HashSet<ToolCallId>) -> Option<SessionUpdate> {
+        let is_there = |id: &TerminalId| self.0.contains(id);
+        match &mut update {
+            SessionUpdate::TerminalUpdate(terminal) if !is_there(&terminal.terminal_id) => return None,
+            SessionUpdate::TerminalOutputChunk(chunk) if !is_there(&chunk.terminal_id) => return None,
+            SessionUpdate::ToolCallUpdate(call) => {
+                if let Patch::Set(content) = &mut call.content {
+                    let is_kept = |part: &ToolCallContent| match part {
+                        ToolCallContent::Terminal(terminal) => is_there(&terminal.terminal_id),
+                        _ => true,
+                    };
+                    let before = content.len();
+                    content.retain(is_kept);
+                    if content.len() < before {
+                        plain.insert(call.tool_call_id.clone());
+                    }
+                }
+            }
+            _ => {}
+        }
+        Some(update)
+    }
 }
+
+#[cfg(test)]
+mod tests;

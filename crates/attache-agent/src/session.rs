@@ -1,6 +1,7 @@
 //! One session: takes prompts and settings, and keeps what it was told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache::agent::{Session, Turn};
 use attache::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, NoticeSeverity, ToolCallStatus};
@@ -12,6 +13,9 @@ use crate::store::Entry;
 use crate::turn::{self, Desk, Talk, Trouble};
 use crate::{context, settings, tools};
 
+/// How long a person is left without a word.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A session of the coding agent.
 pub struct CodingSession {
     desk: Arc<Desk>,
@@ -20,8 +24,25 @@ pub struct CodingSession {
     commands: Watched,
     /// What the person should know, told with the first prompt.
     notices: Vec<String>,
-    /// Takes the session out of the list of those that are open.
-    leave: Box<dyn FnOnce() + Send>,
+    place: Place,
+}
+
+/// The place of a session in the list of those that are open. It is given back however the session ends.
+pub(crate) struct Place(Option<Box<dyn FnOnce() + Send>>);
+
+impl Place {
+    /// A place that is given back like this.
+    pub(crate) fn new(leave: impl FnOnce() + Send + 'static) -> Self {
+        Place(Some(Box::new(leave)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(leave) = self.0.take() {
+            leave();
+        }
+    }
 }
 
 impl CodingSession {
@@ -31,9 +52,9 @@ impl CodingSession {
         has_title: bool,
         commands: Watched,
         notices: Vec<String>,
-        leave: impl FnOnce() + Send + 'static,
+        place: Place,
     ) -> Self {
-        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, leave: Box::new(leave) }
+        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, place }
     }
 
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
@@ -42,13 +63,14 @@ impl CodingSession {
         let id = turn.prompt_id().map_or_else(|| desk.stage.fresh_id("prompt"), |id| id.as_str().into());
         desk.stage.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
         let text = prompt.text();
-        if !self.has_title && !text.trim().is_empty() {
-            self.has_title = true;
-            desk.stage.title(&tools::first_line(&text, 60)).await?;
-        }
         desk.stage.sync().await?;
         self.commands.look(desk.stage.handle()).await?;
         let called = self.commands.now().called(&text);
+        let is_about_something = !text.trim().is_empty() && !matches!(called, Some(Called::BuiltIn(..)));
+        if !self.has_title && is_about_something {
+            self.has_title = true;
+            desk.stage.title(&tools::first_line(&text, 60)).await?;
+        }
         let mut blocks = prompt.blocks.clone();
         match called {
             None => {}
@@ -58,7 +80,7 @@ impl CodingSession {
                 None => return Ok(Stop::EndTurn),
             },
         }
-        desk.tools.servers.ready().await;
+        wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;
         let parts = context::parts(&blocks, model.info());
@@ -97,6 +119,12 @@ impl CodingSession {
                     text.push_str(&format!("- `{id}` {about}\n"));
                 }
                 text
+            }
+            BuiltIn::Model if !desk.settings.models().iter().any(|(id, _)| id == rest) => {
+                format!(
+                    "There is no model `{}` to choose. `/model` lists those that there are.\n",
+                    tools::first_line(rest, 80)
+                )
             }
             BuiltIn::Model => match set(&desk, "model", rest) {
                 Ok(()) => {
@@ -146,12 +174,12 @@ impl CodingSession {
         let desk = self.desk.clone();
         let (status, why) = match &result {
             Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
-            Ok(_) => (ToolCallStatus::Failed, "not done: the turn ended before"),
+            Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
         let closed = self.talk.close(&desk, status, why).await;
         let result = match result {
             Err(_) => Ok(Stop::Cancelled),
-            Ok(result) => result.map_err(|trouble| trouble.into_error(&desk.models)),
+            Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
         let result = closed.and(result);
@@ -165,11 +193,13 @@ impl Session for CodingSession {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
         let desk = self.desk.clone();
         let result = {
-            let mut work = std::pin::pin!(turn.unless_cancelled(self.work(&turn, &prompt)));
+            let mut work = std::pin::pin!(self.work(&turn, &prompt));
             loop {
                 tokio::select! {
+                    // First, so that nothing is begun any more: to the work, a question that is cancelled is only a no.
                     biased;
-                    result = &mut work => break result,
+                    () = turn.cancelled() => break Err(Error::Cancelled),
+                    result = &mut work => break Ok(result),
                     change = turn.option_change() => {
                         let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
                         let options = set_option(&desk, &id, &value);
@@ -178,6 +208,8 @@ impl Session for CodingSession {
                 }
             }
         };
+        // However the work noticed it.
+        let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
         self.end(result).await
     }
 
@@ -189,13 +221,23 @@ impl Session for CodingSession {
         self.commands.stop();
         let _ = self.desk.stage.sync().await;
         self.desk.stage.leave();
-        (self.leave)();
+        drop(self.place);
         self.desk.tools.commands.close();
         // Nobody else has it between turns; whoever had, would end the servers by dropping it.
         if let Some(desk) = Arc::into_inner(self.desk) {
             desk.tools.servers.close().await;
         }
     }
+}
+
+/// Waits until all MCP servers are there or have failed. Says so when that takes long.
+async fn wait_for_servers(desk: &Desk) -> Result<(), Error> {
+    let servers = &desk.tools.servers;
+    if tokio::time::timeout(SOON, servers.ready()).await.is_err() {
+        desk.stage.notice(NoticeSeverity::Info, "Waiting for MCP servers to connect").await?;
+        servers.ready().await;
+    }
+    Ok(())
 }
 
 fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {

@@ -84,6 +84,12 @@ impl Stage {
         self.handle.update(update).await
     }
 
+    /// The same for the end of something that the client sees as running: shown even if it cannot be kept.
+    pub(crate) async fn show_end(&self, update: SessionUpdate) -> Result<(), Error> {
+        let kept = self.keep(&Entry::Update { update: Box::new(update.clone()) });
+        self.handle.update(update).await.and(kept)
+    }
+
     /// Shows what is new about a tool call.
     pub(crate) async fn tool(&self, update: ToolCallUpdate) -> Result<(), Error> {
         self.show(SessionUpdate::ToolCallUpdate(update.into())).await

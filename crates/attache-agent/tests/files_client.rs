@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use attache::model::{ErrorObject, ReadTextFileResponse, WriteTextFileResponse};
+use attache::model::{ErrorObject, RawJson, ReadTextFileResponse, WriteTextFileResponse};
 use attache::{Client, Error, Event, Prompt, Protocol, Stop, Turn};
 use attache_agent::model::Part;
 use attache_agent::tools::files;
@@ -76,7 +76,10 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
                 editor.asked.push(format!("read {}", short(&path)));
                 let content = editor.buffers.get(&path).cloned().or_else(|| fs::read_to_string(&path).ok());
                 let reply = match content {
-                    _ if editor.refuses => Err(ErrorObject::permission_denied("this file")),
+                    _ if editor.refuses => {
+                        let details = RawJson::new(r#"{"details":"not this file"}"#).unwrap();
+                        Err(ErrorObject { data: Some(details), ..ErrorObject::internal("Internal error") })
+                    }
                     Some(content) => Ok(ReadTextFileResponse::new(content)),
                     None => Err(ErrorObject::not_found("no such file")),
                 };
@@ -87,6 +90,7 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
             }
             Event::WriteTextFile(call) => {
                 let request = call.request().clone();
+                assert!(Path::new(&request.path).parent().unwrap().is_dir(), "an editor may make no directories");
                 editor.asked.push(format!("write {}", short(&request.path)));
                 editor.buffers.insert(request.path, request.content);
                 call.reply(Ok(WriteTextFileResponse::new())).await.unwrap();
@@ -133,7 +137,7 @@ async fn unsaved_changes_are_read_and_changed_in_the_editor() {
     assert_eq!(editor.asked, ["read a.txt", "read a.txt", "read a.txt", "write a.txt", "write new/b.txt"]);
     assert_eq!(editor.buffers[&key], "changed\n");
     assert_eq!(fs::read_to_string(&path).unwrap(), "on disk\n", "saving is the editor's business");
-    assert!(!project.join("new").exists());
+    assert!(!project.join("new/b.txt").exists());
 }
 
 #[tokio::test]
@@ -189,7 +193,10 @@ async fn what_the_client_refuses_is_told_and_not_read_behind_its_back() {
     fs::write(dir.path().join("beside"), "beside\n").unwrap();
     let mut editor = Editor { reads: true, refuses: true, ..Editor::default() };
     let told = run(&project, &mut editor, &[read("a.txt"), read("image"), read("../beside"), read("none")]).await;
-    assert!(told[0].starts_with("!the client does not give access to `a.txt`: "), "{told:?}");
+    assert!(
+        told[0].starts_with("!the client does not give access to `a.txt`: Internal error: not this file"),
+        "{told:?}"
+    );
     // The client has no say in what is no text, or is none of the session's directories.
     assert!(told[1].contains("image/png") && told[2].ends_with(":\nbeside\n"), "{told:?}");
     assert_eq!(told[3], "!there is no file `none`");

@@ -26,19 +26,7 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn find(cwd: &Path) -> Result<Self, Failure> {
         let root = trust::project_of(cwd);
-        let hint = format!("hint: look at it, then type `attache trust {}`", root.display());
-        let (contents, notice) = match list()?.check(&root) {
-            Ok((Status::Trusted, contents)) => (Some(contents), None),
-            Ok((Status::NothingToTrust, _)) => (None, None),
-            Ok((Status::Unknown, _)) => {
-                (None, Some(format!("`{FOLDER}` here has no effect, because it is not trusted\n{hint}")))
-            }
-            Ok((Status::Changed, _)) => (
-                None,
-                Some(format!("`{FOLDER}` here has no effect, because it has changed since it was trusted\n{hint}")),
-            ),
-            Err(error) => (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
-        };
+        let (contents, notice) = list()?.contents(&root);
         Ok(Project { root, contents, notice })
     }
 

@@ -222,6 +222,19 @@ impl Trust {
         Ok((status, contents))
     }
 
+    /// What a project brings along, if it is trusted; else, if it brings something, a sentence for its user.
+    pub fn contents(&self, project: &Path) -> (Option<Contents>, Option<String>) {
+        let why = match self.check(project) {
+            Ok((Status::Trusted, contents)) => return (Some(contents), None),
+            Ok((Status::NothingToTrust, _)) => return (None, None),
+            Ok((Status::Unknown, _)) => ", because it is not trusted",
+            Ok((Status::Changed, _)) => ", because it has changed since it was trusted",
+            Err(error) => return (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
+        };
+        let hint = format!("hint: look at it, then type `attache trust {}`", project.display());
+        (None, Some(format!("`{FOLDER}` here has no effect{why}\n{hint}")))
+    }
+
     /// Trusts contents that the user has seen. Should the directory have changed meanwhile, it is not trusted.
     pub fn trust(&self, contents: &Contents) -> Result<(), TrustError> {
         let key = self.key(&contents.directory)?;

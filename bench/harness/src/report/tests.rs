@@ -148,3 +148,23 @@ fn both_files_are_written() {
     assert!(fs::read_to_string(dir.join("speed.svg")).unwrap().starts_with("<svg "));
     fs::remove_dir_all(&dir).unwrap();
 }
+
+#[test]
+fn agents_are_shown_side_by_side_with_the_limits_of_ours() {
+    let lines = r#"
+{"workload":"agents","peer":"attache","rep":1,"metrics":{"initialize_ms":3,"session_ms":7,"rss_kib":9216,"processes":1}}
+{"workload":"agents","peer":"attache","rep":2,"metrics":{"initialize_ms":5,"session_ms":7,"rss_kib":9216,"processes":1}}
+{"workload":"agents","peer":"gemini","rep":1,"metrics":{"initialize_ms":1500,"processes":2,"disk_bytes":102000000}}
+"#;
+    let page = agents::markdown(&Results::parse(lines).unwrap(), &made_up_context());
+    for line in [
+        "| attache | 4.00 (3.00–5.00) | 7.00 | – | 9.00 | 1 | – |",
+        "| gemini | 1,500 | – | – | – | 2 | 102 |",
+        "| opencode | – | – | – | – | – | – |",
+        "| start to `initialize` | 20 ms | 4.00 ms | met |",
+        "| `session/new` | 5 ms | 7.00 ms | **not met** |",
+        "| binary | 20 MB | – | not measured |",
+    ] {
+        assert!(page.contains(line), "no `{line}` in {page}");
+    }
+}

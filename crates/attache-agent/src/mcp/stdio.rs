@@ -1,6 +1,5 @@
 //! Servers that are programs: starting them, and reading lines of bounded length from them.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,36 +12,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::words::{MAX_MESSAGE, Reason, Trouble};
-
-/// The keys of model providers. They are ours to use, and no business of a server's.
-const KEYS: &[&str] = &[
-    "AIHUBMIX_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "AZURE_OPENAI_API_KEY",
-    "BEDROCK_API_KEY",
-    "BIGMODEL_API_KEY",
-    "COHERE_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "FIREWORKS_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "GROQ_API_KEY",
-    "KIMI_API_KEY",
-    "MINIMAX_API_KEY",
-    "MISTRAL_API_KEY",
-    "MOONSHOT_API_KEY",
-    "NEBIUS_API_KEY",
-    "OLLAMA_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-    "OPEN_ROUTER_API_KEY",
-    "PERPLEXITY_API_KEY",
-    "TOGETHER_API_KEY",
-    "VERTEX_API_KEY",
-    "XAI_API_KEY",
-    "ZAI_API_KEY",
-];
+use crate::tools::commands::environment::without_keys;
 
 pub(super) type Pipes = AsyncRwTransport<RoleClient, Bounded<ChildStdout>, ChildStdin>;
 
@@ -58,19 +28,13 @@ pub(super) async fn start(server: &McpServerStdio, cwd: &Path, reason: Reason) -
 }
 
 fn command(server: &McpServerStdio, cwd: &Path) -> Command {
-    let mut command = Command::new(&server.command).args(&server.args).cwd(cwd).clear_env();
-    for (name, value) in std::env::vars_os().filter(|(name, _)| !is_key(name)) {
-        command = command.env(name, value);
-    }
+    // Keys of model providers are ours to use, and no business of a server's.
+    let mut command = without_keys(Command::new(&server.command).args(&server.args).cwd(cwd), &[]);
     // What is configured for the server is meant for it, whatever its name.
     for variable in &server.env {
         command = command.env(&variable.name, variable.value.expose());
     }
     command
-}
-
-fn is_key(name: &OsStr) -> bool {
-    KEYS.iter().any(|key| name.eq_ignore_ascii_case(key))
 }
 
 /// Ends at a line that is too long.
@@ -135,12 +99,6 @@ mod tests {
             parts = Box::new(std::io::Cursor::new([byte]).chain(parts));
         }
         parts
-    }
-
-    #[test]
-    fn keys_of_model_providers_stay_here() {
-        assert!(is_key(OsStr::new("OPENAI_API_KEY")) && is_key(OsStr::new("anthropic_api_key")));
-        assert!(!is_key(OsStr::new("PATH")) && !is_key(OsStr::new("BRAVE_API_KEY")));
     }
 
     #[test]

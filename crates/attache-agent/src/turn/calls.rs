@@ -4,18 +4,25 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use attache::Error;
 use attache::agent::Turn;
-use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
 use futures_util::future::join_all;
 use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Duration, Instant, timeout_at};
 
 use super::{Desk, OpenCall, Talk, elicit};
-use crate::cut::cut;
+use crate::cut::{Limits, cut};
 use crate::gate::Pass;
+use crate::lock;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
 use crate::toolbox::{Work, only_looks};
 use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
+
+/// What the model gets of a result at most. More than what tools that cut by themselves leave, with all that they say
+/// around it: the place where they cut must not be cut out.
+const MOST: Limits = Limits { head: 20 << 10, tail: 20 << 10 };
 
 /// Runs all calls of an answer. Each has a result among the messages when this returns.
 pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call]) -> Result<(), Error> {
@@ -32,7 +39,7 @@ pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call
         for (call, outcome) in join_all(work).await {
             let outcome = outcome?;
             let parts = outcome.parts.into_iter().map(|part| match part {
-                Part::Text { text } => Part::text(cut(&text, Default::default(), &desk.spill)),
+                Part::Text { text } => Part::text(cut(&text, MOST, &desk.spill)),
                 media => media,
             });
             let result = Message::Tool {
@@ -71,14 +78,26 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         ..blank()
     };
     desk.stage.tool(described.clone()).await?;
-    let mode = desk.settings.mode();
-    match desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await? {
-        Pass::Yes => {}
-        Pass::No(why) => return fail(desk, open, why).await,
+    let pass = match &prepared.work {
+        Work::Own(OwnWork::Switch { mode, plan }) => {
+            may_switch(desk, turn, *mode, plan.is_some(), described.clone()).await?
+        }
+        _ => {
+            let mode = desk.settings.mode();
+            desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await?
+        }
+    };
+    if let Pass::No(why) = pass {
+        return fail(desk, open, why).await;
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
-    let (outcome, content) = perform(desk, turn, prepared, described).await?;
+    let shown = prepared.content.clone();
+    let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
+    if outcome.is_error && outcome.content.is_none() && content.is_none() {
+        // The person sees why, beside what was to be done.
+        outcome.content = Some([shown, vec![ToolCallContent::text(text_of(&outcome))]].concat());
+    }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = ToolCallUpdate {
         status: Patch::Set(status),
@@ -86,8 +105,8 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         locations: outcome.locations.clone().map_or(Patch::Keep, Patch::Set),
         ..blank()
     };
-    desk.stage.tool(ended).await?;
     open.is_ended.store(true, Relaxed);
+    desk.stage.show_end(SessionUpdate::ToolCallUpdate(ended.into())).await?;
     let shown = outcome.content.as_ref().or(content.as_ref());
     if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
         // A terminal is gone when the session is loaded again; its text is not.
@@ -109,36 +128,83 @@ async fn perform(
         Work::Own(work) => return own(desk, turn, work, described).await.map(|outcome| (outcome, None)),
         Work::Task(task) => task,
     };
-    let (live, mut shown) = Live::channel();
+    let (live, shown) = Live::channel();
+    let mut watched = Watched { desk, shown: Some((tool_id.clone(), shown)) };
     let mut last = None;
     let mut work = std::pin::pin!(desk.tools.perform(task, &live));
     let outcome = loop {
         let next = tokio::select! {
             biased;
-            Some(next) = shown.recv() => next,
+            Some(next) = watched.next() => next,
             outcome = &mut work => break outcome,
         };
         show(desk, &tool_id, next, &mut last).await?;
     };
-    while let Ok(next) = shown.try_recv() {
-        show(desk, &tool_id, next, &mut last).await?;
+    if let Some((_, mut shown)) = watched.shown.take() {
+        while let Ok(next) = shown.try_recv() {
+            show(desk, &tool_id, next, &mut last).await?;
+        }
     }
     Ok((outcome, last))
 }
 
+/// What a tool shows, by its call.
+pub(super) type Showing = (ToolCallId, Receiver<Shown>);
+
+/// A tool that is looked at. When it is dropped at work, what it shows goes to the desk: it may have last words.
+struct Watched<'a> {
+    desk: &'a Desk,
+    shown: Option<Showing>,
+}
+
+impl Watched<'_> {
+    async fn next(&mut self) -> Option<Shown> {
+        self.shown.as_mut()?.1.recv().await
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        lock(&self.desk.left).extend(self.shown.take());
+    }
+}
+
+/// How long tools that were dropped get to say how their commands ended. Most end in milliseconds; one that does not
+/// listen to the first signal takes some tenths of a second, and a busy machine longer.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Shows what tools that were dropped still have to show.
+pub(super) async fn last_words(desk: &Desk) -> Result<(), Error> {
+    let until = Instant::now() + LAST_WORDS;
+    let left = std::mem::take(&mut *lock(&desk.left));
+    let mut result = Ok(());
+    for (tool_id, mut shown) in left {
+        while let Ok(Some(next)) = timeout_at(until, shown.recv()).await {
+            result = result.and(desk.stage.show_end(update_of(&tool_id, next)).await);
+        }
+    }
+    result
+}
+
 async fn show(
     desk: &Desk,
-    tool_id: &attache::model::ToolCallId,
+    tool_id: &ToolCallId,
     shown: Shown,
     last: &mut Option<Vec<ToolCallContent>>,
 ) -> Result<(), Error> {
+    if let Shown::Content(content) = &shown {
+        *last = Some(content.clone());
+    }
+    desk.stage.show(update_of(tool_id, shown)).await
+}
+
+fn update_of(tool_id: &ToolCallId, shown: Shown) -> SessionUpdate {
     match shown {
         Shown::Content(content) => {
-            *last = Some(content.clone());
             let content = Patch::Set(content);
-            desk.stage.tool(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }).await
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }.into())
         }
-        Shown::Update(update) => desk.stage.show(update).await,
+        Shown::Update(update) => update,
     }
 }
 
@@ -153,31 +219,35 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
             Ok(Outcome::done("the plan is shown"))
         }
         OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
-        OwnWork::Switch { mode, plan } => switch(desk, turn, mode, plan, described).await,
+        OwnWork::Switch { mode, .. } => switch(desk, mode).await,
     }
 }
 
-/// Changes the mode. To be freer than before takes a yes; to leave `architect`, a plan as well.
-async fn switch(
+/// Whether the mode may be changed. To be freer than before takes a yes; to leave `architect`, a plan as well.
+async fn may_switch(
     desk: &Desk,
     turn: &Turn,
     mode: Mode,
-    plan: Option<String>,
+    has_plan: bool,
     described: ToolCallUpdate,
-) -> Result<Outcome, Error> {
+) -> Result<Pass, Error> {
     let now = desk.settings.mode();
-    if now == mode {
-        return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
+    if now == Mode::Architect && mode != now && !has_plan {
+        let why = "leaving `architect` needs the `plan`: the person is asked whether to carry it out";
+        return Ok(Pass::No(why.into()));
     }
-    if now == Mode::Architect && plan.is_none() {
-        return Ok(Outcome::failed(
-            "leaving `architect` needs the `plan`: the person is asked whether to carry it out",
-        ));
-    }
-    let is_freer = mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
+    let is_freer = mode != now && mode != Mode::Architect && (now == Mode::Architect || mode == Mode::Code);
     let title = format!("Switch from mode `{}` to `{}`", now.word(), mode.word());
     if is_freer && !desk.gate.confirm(turn, &title, described).await? {
-        return Ok(Outcome::failed(format!("the person refused this: they want to stay in mode `{}`", now.word())));
+        return Ok(Pass::No(format!("the person refused this: they want to stay in mode `{}`", now.word())));
+    }
+    Ok(Pass::Yes)
+}
+
+/// Changes the mode.
+async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
+    if desk.settings.mode() == mode {
+        return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
     }
     desk.settings.set_mode(mode);
     desk.stage.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
@@ -191,8 +261,8 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String) -> Result<Outcome, Erro
         content: Patch::Set(vec![ToolCallContent::text(why.as_str())]),
         ..ToolCallUpdate::new(open.tool_id.as_str())
     };
-    desk.stage.tool(update).await?;
     open.is_ended.store(true, Relaxed);
+    desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
     Ok(Outcome::failed(why))
 }
 

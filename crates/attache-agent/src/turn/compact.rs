@@ -20,13 +20,15 @@ const RESULT_LIMIT: usize = 2000;
 pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
     let id = desk.stage.fresh_id("compaction");
     let update = |status| CompactionUpdate::new(id.as_str(), status);
+    talk.compacting = Some(id.clone());
     desk.stage.show(SessionUpdate::Compaction(update(CompactionStatus::InProgress))).await?;
     let summary = match summarise(talk, model).await {
         Ok(summary) => summary,
         Err(error) => {
             let failed =
                 CompactionUpdate { error: Patch::Set(error.message.clone()), ..update(CompactionStatus::Failed) };
-            desk.stage.show(SessionUpdate::Compaction(failed)).await?;
+            talk.compacting = None;
+            desk.stage.show_end(SessionUpdate::Compaction(failed)).await?;
             return Err(error.into());
         }
     };
@@ -35,14 +37,22 @@ pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> 
         "The conversation so far was replaced by this summary:\n\n{summary}\n\nThe last thing the person asked for:\n\n\
          {last_prompt}"
     );
-    talk.messages = vec![Message::user(text)];
+    let messages = vec![Message::user(text)];
+    desk.stage.keep(&Entry::Compacted { messages: messages.clone() })?;
+    talk.messages = messages;
     talk.used = talk.estimate();
-    desk.stage.keep(&Entry::Compacted { messages: talk.messages.clone() })?;
     let done = CompactionUpdate {
         summary: Patch::Set(vec![ContentBlock::text(summary)]),
         ..update(CompactionStatus::Completed)
     };
-    desk.stage.show(SessionUpdate::Compaction(done)).await?;
+    talk.compacting = None;
+    desk.stage.show_end(SessionUpdate::Compaction(done)).await?;
+    Ok(())
+}
+
+/// The same because it has to be; the person is told.
+pub(super) async fn compact_unasked(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
+    compact(desk, talk, model).await?;
     let client = desk.stage.handle().client();
     let is_told = match client.dialect {
         Dialect::V1 => client.capabilities.session.compaction.is_some(),

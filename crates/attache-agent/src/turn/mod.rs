@@ -6,11 +6,14 @@ mod elicit;
 mod guard;
 mod reply;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
-use attache::model::{ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallStatus, ToolCallUpdate, UsageUpdate};
+use attache::model::{
+    CompactionStatus, CompactionUpdate, ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, UsageUpdate,
+};
 use attache::{Error, Stop};
 
 use crate::context;
@@ -23,6 +26,7 @@ use crate::stage::Stage;
 use crate::toolbox::Toolbox;
 
 pub(crate) use compact::compact;
+use compact::compact_unasked;
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -34,6 +38,8 @@ pub(crate) struct Desk {
     pub(crate) spill: Arc<Spill>,
     pub(crate) place: context::Place,
     pub(crate) limits: Limits,
+    /// What tools that were dropped at work may still show.
+    pub(crate) left: Mutex<Vec<calls::Showing>>,
 }
 
 /// What a turn may take.
@@ -64,6 +70,8 @@ pub(crate) struct Talk {
     said: String,
     /// Calls that the model has made, in order, until their results are among the messages.
     open: Vec<OpenCall>,
+    /// The compaction that the client sees as running.
+    compacting: Option<String>,
 }
 
 /// A call that the client has been shown and the model has no result of yet.
@@ -102,33 +110,37 @@ impl From<ModelError> for Trouble {
 
 impl Trouble {
     /// The error that the turn ends with.
-    pub(crate) fn into_error(self, models: &Models) -> Error {
+    pub(crate) fn into_error(self, desk: &Desk) -> Error {
         match self {
             Trouble::Peer(error) => error,
-            Trouble::Model(error) if error.kind == Failure::Key && models.can_log_in() => Error::Refused(ErrorObject {
-                message: error.message,
-                ..ErrorObject::auth_required(&models.auth_methods())
-            }),
+            Trouble::Model(error) if error.kind == Failure::Key && desk.models.can_log_in() => {
+                let client = desk.stage.handle().client();
+                desk.models.auth_required(error, client.capabilities.auth.terminal.is_some())
+            }
             Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
         }
     }
 }
+
+/// What the person is told when there is nothing else to tell.
+const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose another model";
 
 /// Runs a turn whose prompt is the last of the messages.
 pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Stop, Trouble> {
     let mut guard = guard::Guard::default();
     let mut was_compacted = false;
     let mut note = None;
+    let mut has_begun = false;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if talk.is_full(&*model, desk.limits.compact_at) {
-            compact(desk, talk, &*model).await?;
+            compact_unasked(desk, talk, &*model).await?;
         }
         let answer = match reply::ask(desk, talk, &*model, note).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
-                compact(desk, talk, &*model).await?;
+                compact_unasked(desk, talk, &*model).await?;
                 continue;
             }
             answer => answer?,
@@ -140,6 +152,14 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         };
         let usage = UsageUpdate::new(talk.used, model.info().context);
         desk.stage.show(SessionUpdate::Usage(usage)).await?;
+        let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
+        if is_empty && answer.end.reason == EndReason::Done {
+            if has_begun {
+                return Ok(Stop::EndTurn);
+            }
+            return Err(ModelError::new(Failure::Server, EMPTY).into());
+        }
+        has_begun = true;
         let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
         talk.say(desk, message)?;
         match answer.end.reason {
@@ -178,9 +198,9 @@ impl Talk {
         talk
     }
 
-    /// Adds a message to the conversation, and to the log.
+    /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
     pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
-        desk.stage.keep_message(&message)?;
+        let kept = desk.stage.keep_message(&message);
         match &message {
             Message::Assistant { calls, .. } => {
                 self.said.clear();
@@ -192,28 +212,41 @@ impl Talk {
             Message::User { .. } => {}
         }
         self.messages.push(message);
-        Ok(())
+        kept
     }
 
     /// Ends everything that is open: a turn that was cancelled or failed leaves nothing behind, neither for the client
-    /// nor for the model.
+    /// nor for the model. All of it is ended, also when the disk is full; the first error is the one that is told.
     pub(crate) async fn close(&mut self, desk: &Desk, status: ToolCallStatus, why: &str) -> Result<(), Error> {
+        let mut closed = calls::last_words(desk).await;
         let said = std::mem::take(&mut self.said);
         if !said.is_empty() {
-            self.say(desk, Message::Assistant { text: said, calls: Vec::new(), opaque: None })?;
+            let message = Message::Assistant { text: said, calls: Vec::new(), opaque: None };
+            closed = closed.and(self.say(desk, message));
         }
         for open in std::mem::take(&mut self.open) {
             if open.is_said {
                 let result =
                     Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
-                self.say(desk, result)?;
+                closed = closed.and(self.say(desk, result));
             }
             if !open.is_ended.into_inner() {
-                let update = ToolCallUpdate { status: Patch::Set(status.clone()), ..ToolCallUpdate::new(open.tool_id) };
-                desk.stage.tool(update).await?;
+                let is_failure = status == ToolCallStatus::Failed;
+                let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
+                let status = Patch::Set(status.clone());
+                let update = ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id) };
+                closed = closed.and(desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await);
             }
         }
-        Ok(())
+        if let Some(id) = self.compacting.take() {
+            let status = match status {
+                ToolCallStatus::Cancelled => CompactionStatus::Cancelled,
+                _ => CompactionStatus::Failed,
+            };
+            let update = SessionUpdate::Compaction(CompactionUpdate::new(id, status));
+            closed = closed.and(desk.stage.show_end(update).await);
+        }
+        closed
     }
 
     /// What the model is asked next.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use attache::Error;
-use attache::model::{NoticeSeverity, Patch, ToolCallStatus, ToolCallUpdate};
+use attache::model::{NoticeSeverity, Patch, ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use futures_util::StreamExt;
 
 use super::{Desk, OpenCall, Talk, Trouble};
@@ -88,7 +88,8 @@ async fn finish(desk: &Desk, talk: &mut Talk, answer: Answer) -> Result<Answer, 
         let was_made = answer.calls.iter().any(|call| call.id == open.call_id);
         if !was_made {
             let status = Patch::Set(ToolCallStatus::Failed);
-            desk.stage.tool(ToolCallUpdate { status, ..ToolCallUpdate::new(open.tool_id.as_str()) }).await?;
+            let content = Patch::Set(vec![ToolCallContent::text("not done: its arguments never came")]);
+            desk.stage.tool(ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id.as_str()) }).await?;
         }
     }
     talk.open.retain(|open| answer.calls.iter().any(|call| call.id == open.call_id));

@@ -106,8 +106,12 @@ impl Workspace {
 
     /// A place in the client's words.
     pub(crate) fn describe(&self, place: Place, info: Option<Info>) -> Result<Target, Refusal> {
-        let (path, real, relative) = match place {
-            Place::Inside { root, relative, path } => (self.given[root].join(&relative), path, Some(relative)),
+        let (path, real, relative): (PathBuf, _, _) = match place {
+            Place::Inside { root, relative, path } => {
+                // By its parts: joined to nothing, the root itself would end with a slash.
+                let given = self.given[root].join(&relative).components().collect();
+                (given, path, Some(relative))
+            }
             Place::Outside { path } => (path.clone(), path, None),
         };
         let name = visible(&self.name_of(&path));

@@ -53,6 +53,11 @@ impl Workspace {
     /// Writes a file, and notes that the model knows what is in it.
     pub(crate) async fn write_text(&self, target: &Target, text: &Text) -> Result<(), Refusal> {
         if let Some(client) = self.writer(target).filter(|_| text.is_utf8()) {
+            // Editors make files, but not all of them make directories.
+            if target.info.is_none() {
+                let (files, real) = (self.files_for(&[target]), target.real.clone());
+                blocking(move || files.create_parents(&real)).await?.map_err(|error| refusal(&error))?;
+            }
             let written = client.write_text_file(target.path.as_str(), text.marked()).await;
             written.map_err(|error| refused(target, &error))?;
         } else {
@@ -126,7 +131,13 @@ pub(crate) fn not_text(target: &Target, error: TextError) -> Refusal {
 
 fn refused(target: &Target, error: &Error) -> Refusal {
     let reason = match error {
-        Error::Refused(answer) => attache_host::permission::visible_lines(&text::shortened(&answer.message, 500)),
+        Error::Refused(answer) => {
+            // Many clients call everything an internal error and say beside it what it was.
+            let data: Option<serde_json::Value> = answer.data.as_ref().and_then(|data| data.parse().ok());
+            let details = data.as_ref().and_then(|data| data.as_str().or_else(|| data.get("details")?.as_str()));
+            let said = [Some(answer.message.as_str()), details].into_iter().flatten().collect::<Vec<_>>().join(": ");
+            attache_host::permission::visible_lines(&text::shortened(&said, 500))
+        }
         other => other.to_string(),
     };
     Refusal(format!("the client does not give access to `{}`: {reason}", target.name))

@@ -1,7 +1,7 @@
 //! Commands that are processes of our own.
 
 use attache::model::ToolCallContent;
-use attache_agent::tools::commands::SandboxState;
+use attache_agent::tools::commands::{SandboxState, Setup};
 use attache_host::permission::{Action, Command};
 use attache_host::sandbox::Sandbox;
 use serde_json::json;
@@ -156,6 +156,17 @@ async fn a_viewer_that_does_not_look_does_not_stop_the_clock() {
     let (live, _shown) = Live::channel();
     let outcome = tokio::time::timeout(LONG, place.commands.perform(work, &live)).await.unwrap();
     assert!(outcome.is_error);
+}
+
+#[tokio::test]
+async fn confined_commands_cannot_read_what_is_hidden_from_them() {
+    let secrets = tempfile::tempdir_in("/var/tmp").unwrap();
+    let file = secrets.path().join("keys.json");
+    std::fs::write(&file, "a key").unwrap();
+    let place = Place::with(|setup| Setup { hidden: vec![secrets.path().to_owned()], ..setup });
+    let (text, is_error) = place.text("run_command", json!({"command": format!("cat {}", file.display())})).await;
+    assert_eq!(is_error, Sandbox::check().is_ok(), "{text}");
+    assert_eq!(text.contains("a key"), Sandbox::check().is_err(), "{text}");
 }
 
 #[tokio::test]

@@ -97,13 +97,9 @@ impl Files {
         retry(|| {
             let from = self.checked_name(from)?;
             let to = self.checked_name(to)?;
-            if matches!(to.parent.found, Found::File | Found::Other) {
-                return Err(FileError::NotAFile { path: to.parent.path });
-            }
             let source = self.open_parent(&from)?;
             from.check_is(&source, expected)?;
-            let target = write::open_or_create(self.roots.base(&to.parent), &to.parent.relative)
-                .map_err(|error| moved(error, &to.path))?;
+            let target = self.make_parent(&to)?;
             source.rename_into(&from.name, &target, &to.name).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
                     FileError::Exists { path: to.path.clone() }
@@ -112,6 +108,19 @@ impl Files {
                 _ => FileError::io(error, &from.path),
             })
         })
+    }
+
+    /// Creates the directories that a name beneath a root needs, where they are missing.
+    pub fn create_parents(&self, path: &Path) -> Result<(), FileError> {
+        retry(|| self.make_parent(&self.checked_name(path)?).map(drop))
+    }
+
+    fn make_parent(&self, named: &Named) -> Result<sys::Dir, FileError> {
+        if matches!(named.parent.found, Found::File | Found::Other) {
+            return Err(FileError::NotAFile { path: named.parent.path.clone() });
+        }
+        write::open_or_create(self.roots.base(&named.parent), &named.parent.relative)
+            .map_err(|error| moved(error, &named.path))
     }
 
     fn named(&self, path: &Path) -> Result<Named, FileError> {

@@ -124,7 +124,8 @@ impl Command {
 }
 
 impl Subject {
-    fn new(session: Session, actions: Vec<Action>) -> Self {
+    /// From what is known to be done.
+    pub fn new(session: Session, actions: Vec<Action>) -> Self {
         Subject {
             session,
             actions,

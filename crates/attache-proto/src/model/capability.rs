@@ -82,7 +82,7 @@ record! {
             /// It can log out. Since v2 this follows from having ways to log in.
             logout: Option<Capability> = Lenient ["logout", "logout", "-"],
             /// It tells who is logged in (unstable).
-            status: Option<Capability> = Lenient "status",
+            status: Option<Capability> = Lenient ["status", "", "status"],
         }
     }
 
@@ -106,13 +106,13 @@ record! {
             /// Sessions can have more than one root.
             additional_directories: Option<Capability> = Lenient "additionalDirectories",
             /// Sessions can be forked (unstable).
-            fork: Option<Capability> = Lenient "fork",
+            fork: Option<Capability> = Lenient ["fork", "", "fork"],
             /// Sessions can be archived (unstable).
-            archive: Option<Capability> = Lenient "archive",
+            archive: Option<Capability> = Lenient ["archive", "", "archive"],
             /// Sessions tell whether they are open (unstable).
-            status: Option<Capability> = Lenient "status",
+            status: Option<Capability> = Lenient ["status", "", "status"],
             /// Sessions can be given a title (unstable).
-            title: Option<Capability> = Lenient "title",
+            title: Option<Capability> = Lenient ["title", "", "title"],
             /// Sessions take a system prompt (unstable).
             system_prompt: Option<SystemPromptCapabilities> = Lenient "systemPrompt",
         }

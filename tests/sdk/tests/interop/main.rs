@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod coding_agent;
 mod our_agent;
 mod our_client;
 mod play;

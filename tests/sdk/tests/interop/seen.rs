@@ -38,6 +38,7 @@ impl Seen {
             "config_option_update" => options(&update["configOptions"]),
             "current_mode_update" => format!("~mode {}", text(update, "currentModeId")),
             "state_update" => format!("~{} {}", text(update, "state"), text(update, "stopReason")).trim_end().into(),
+            "terminal_update" | "terminal_output_chunk" => "~terminal".into(),
             "usage_update" => format!("usage {}/{}", update["used"], update["size"]),
             "session_info_update" => format!("title {}", text(update, "title")),
             "tool_call" | "tool_call_update" | "tool_call_content_chunk" => return self.tool(&tag, update),
@@ -88,6 +89,7 @@ pub(crate) fn request(method: &str, params: &Value) -> String {
             let options: Vec<String> = options.iter().map(|option| text(option, "kind")).collect();
             format!("asked {}", options.join("|"))
         }
+        "elicitation/create" => format!("question {}", text(params, "message")),
         "fs/read_text_file" => format!("read {} {}+{}", text(params, "path"), params["line"], params["limit"]),
         "fs/write_text_file" => format!("write {} {}", text(params, "path"), text(params, "content")),
         "terminal/create" => format!("run {} {}", text(params, "command"), params["args"]),

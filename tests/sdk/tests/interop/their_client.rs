@@ -1,5 +1,6 @@
 //! A client made with the official SDK.
 
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +21,8 @@ use crate::version::{One, Two, Version, message, result};
 struct Desk {
     inbox: mpsc::UnboundedSender<Item>,
     answer: Arc<Mutex<Answer>>,
+    /// What was written, by path.
+    files: Arc<Mutex<HashMap<String, String>>>,
     /// Permission requests that are left unanswered.
     left: Arc<Mutex<Vec<Responder<Value>>>>,
 }
@@ -36,6 +39,8 @@ pub(crate) struct TheirClient<V> {
     desk: Desk,
     seen: Seen,
     session: String,
+    /// Where the session is.
+    cwd: String,
     version: PhantomData<V>,
 }
 
@@ -44,7 +49,7 @@ macro_rules! connect {
         pub(crate) async fn $name(pipe: DuplexStream) -> Result<TheirClient<$version>, Error> {
             let (reader, writer) = tokio::io::split(pipe);
             let (sender, inbox) = mpsc::unbounded_channel();
-            let desk = Desk { inbox: sender, answer: Arc::default(), left: Arc::default() };
+            let desk = Desk { inbox: sender, answer: Arc::default(), files: Arc::default(), left: Arc::default() };
             let (asked, told) = (desk.clone(), desk.clone());
             let (ready, connection) = oneshot::channel();
             let builder = $client
@@ -99,11 +104,19 @@ impl Desk {
                 };
                 json!({"outcome": outcome})
             }
-            "fs/read_text_file" => json!({"content": "some text"}),
+            "fs/read_text_file" => {
+                let files = self.files.lock().expect("files");
+                json!({"content": files.get(&text(&params, "path")).map_or("some text", String::as_str)})
+            }
+            "fs/write_text_file" => {
+                self.files.lock().expect("files").insert(text(&params, "path"), text(&params, "content"));
+                json!({})
+            }
             "terminal/create" => json!({"terminalId": "t1"}),
             "terminal/output" => json!({"output": "running", "truncated": false}),
             "terminal/wait_for_exit" => json!({"signal": "SIGKILL"}),
-            "fs/write_text_file" | "terminal/kill" | "terminal/release" => json!({}),
+            "terminal/kill" | "terminal/release" => json!({}),
+            "elicitation/create" => json!({"action": "accept", "content": {"answer": "blue"}}),
             "_test/ask" => json!({"n": params["n"].as_u64().unwrap_or(0) + 1}),
             _ => return responder.respond_with_error(Error::method_not_found()),
         };
@@ -134,15 +147,22 @@ impl<V: Version> TheirClient<V> {
         desk: Desk,
     ) -> Result<Self, Error> {
         let seen = Seen::new(V::NUMBER == 1);
-        let client = TheirClient { connection, inbox, desk, seen, session: String::new(), version: PhantomData };
+        let session = String::new();
+        let client = TheirClient { connection, inbox, desk, seen, session, cwd: "/work".into(), version: PhantomData };
         let info = json!({"name": "theirs", "version": "1"});
+        let elicitation = json!({"form": {}});
         let answer = match V::NUMBER {
             1 => {
-                let capabilities = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
+                let fs = json!({"readTextFile": true, "writeTextFile": true});
+                let capabilities = json!({"fs": fs, "terminal": true, "elicitation": elicitation});
                 let params = json!({"protocolVersion": 1, "clientInfo": info, "clientCapabilities": capabilities});
                 client.call("initialize", params).await?
             }
-            _ => client.call("initialize", json!({"protocolVersion": 2, "info": info, "capabilities": {}})).await?,
+            _ => {
+                let capabilities = json!({"elicitation": elicitation});
+                let params = json!({"protocolVersion": 2, "info": info, "capabilities": capabilities});
+                client.call("initialize", params).await?
+            }
         };
         assert_eq!(answer["protocolVersion"], V::NUMBER);
         Ok(client)
@@ -176,10 +196,11 @@ impl<V: Version> TheirClient<V> {
         }
         if V::NUMBER == 1 {
             // Both ways to say it have to agree. The commands are told after the answer.
-            assert_eq!(answer["modes"]["currentModeId"], "ask", "{answer}");
+            let mode = answer["modes"]["currentModeId"].clone();
             if answer["configOptions"].is_null() {
-                answer["configOptions"] = json!([{"id": "mode", "currentValue": "ask"}]);
+                answer["configOptions"] = json!([{"id": "mode", "currentValue": mode}]);
             }
+            assert_eq!(answer["configOptions"][0]["currentValue"], mode, "{answer}");
             let is_commands = |line: &String| line.starts_with("commands");
             while !lines.iter().any(is_commands) {
                 let item = self.inbox.recv().await.expect("the connection lives");
@@ -235,7 +256,7 @@ impl<V: Version> TheirClient<V> {
                 });
             }
             let line = self.line(item);
-            let may_cancel = line.as_deref() == Some("text cancel me");
+            let may_cancel = line.as_deref().is_some_and(|line| line.starts_with("text cancel "));
             if may_cancel && answer == Answer::Quit {
                 let close = message::<V::ClientRequest>("session/close", &json!({"sessionId": self.session}))?;
                 closing = Some(self.connection.send_request(close));
@@ -255,6 +276,11 @@ impl<V: Version> TheirClient<V> {
     /// Calls any method, also one that the version does not have.
     pub(crate) async fn call_any(&self, method: &str, params: Value) -> Result<Value, Error> {
         self.connection.send_request(UntypedMessage::new(method, params)?).block_task().await
+    }
+
+    /// The session that is open.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// Opens a session and resumes it while it is open; returns what was seen.
@@ -294,15 +320,20 @@ impl<V: Version> TheirClient<V> {
         let is_v1 = V::NUMBER == 1;
         let ok = vec!["ok".to_string()];
         match verb {
-            "open" => self.opened("session/new", json!({"cwd": rest, "mcpServers": []})).await,
+            "open" => {
+                self.cwd = rest.into();
+                self.opened("session/new", json!({"cwd": rest, "mcpServers": []})).await
+            }
             "load" if is_v1 => {
-                self.opened("session/load", json!({"sessionId": rest, "cwd": "/work", "mcpServers": []})).await
+                self.seen = Seen::new(true);
+                self.opened("session/load", json!({"sessionId": rest, "cwd": self.cwd, "mcpServers": []})).await
             }
             "load" => {
+                self.seen = Seen::new(false);
                 let replay = json!({"type": "start"});
-                self.opened("session/resume", json!({"sessionId": rest, "cwd": "/work", "replayFrom": replay})).await
+                self.opened("session/resume", json!({"sessionId": rest, "cwd": self.cwd, "replayFrom": replay})).await
             }
-            "resume" => self.opened("session/resume", json!({"sessionId": rest, "cwd": "/work"})).await,
+            "resume" => self.opened("session/resume", json!({"sessionId": rest, "cwd": self.cwd})).await,
             "list" => Ok(seen::sessions(&self.call("session/list", json!({})).await?["sessions"])),
             "delete" => self.call("session/delete", json!({"sessionId": rest})).await.map(|_| ok),
             "close" => self.call("session/close", json!({"sessionId": id})).await.map(|_| ok),

@@ -59,10 +59,10 @@ pub struct Setup {
     pub spill: Arc<Spill>,
     /// Whether commands are confined.
     pub sandbox: SandboxMode,
+    /// What commands cannot read in the sandbox, beside the user's other secrets: our own settings and records.
+    pub hidden: Vec<PathBuf>,
     /// Further variables that commands do not get, by name: those that the configuration takes keys from.
     pub secrets: Vec<String>,
-    /// What commands do not get to see in the sandbox, beside the user's secrets: our own settings and records.
-    pub hidden: Vec<PathBuf>,
 }
 
 impl Setup {
@@ -76,8 +76,8 @@ impl Setup {
             client: None,
             spill,
             sandbox: SandboxMode::default(),
-            secrets: Vec::new(),
             hidden: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 }
@@ -193,7 +193,7 @@ impl Commands {
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
         let mode = self.mode();
-        match sandbox::make(mode, &self.setup.roots, &self.setup.hidden) {
+        match sandbox::make(mode, &self.setup) {
             Err(why) => SandboxState::Unavailable(why),
             Ok(None) => SandboxState::Off,
             Ok(Some(_)) if self.client_terminals().is_some() => SandboxState::Client,

@@ -35,7 +35,7 @@ impl Commands {
         self.check_directory(cwd)?;
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let mode = self.mode();
-        let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.hidden) {
+        let sandbox = match sandbox::make(mode, &self.setup) {
             Ok(sandbox) => sandbox,
             Err(why) if mode == SandboxMode::Offline => {
                 return Err(Refusal(format!("commands are to run without a network, which cannot be enforced: {why}")));

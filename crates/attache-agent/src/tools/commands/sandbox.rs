@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use attache_host::sandbox::{Network, Policy, Sandbox};
 use attache_host::terminals::{Limits, Terminals};
 
-use super::{JOBS, OUTPUT, environment};
+use super::{JOBS, OUTPUT, Setup, environment};
 
 /// Whether commands are to be confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,15 +69,15 @@ pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
 /// changes. What is to be hidden inside of something that commands may change cannot be, and is not.
-pub(super) fn make(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Result<Option<Sandbox>, String> {
+pub(super) fn make(mode: SandboxMode, setup: &Setup) -> Result<Option<Sandbox>, String> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
         SandboxMode::On => Network::Open,
         SandboxMode::Offline => Network::Offline,
     };
-    let mut policy = Policy { network, ..Policy::new(roots) };
+    let mut policy = Policy { network, ..Policy::new(&setup.roots) };
     let can_hide = |path: &&PathBuf| !policy.writable.iter().any(|writable| path.starts_with(writable));
-    let hidden: Vec<PathBuf> = hidden.iter().filter(can_hide).cloned().collect();
+    let hidden: Vec<PathBuf> = setup.hidden.iter().filter(can_hide).cloned().collect();
     policy.hidden.extend(hidden);
     Sandbox::new(&policy).map(Some).map_err(|error| error.to_string())
 }

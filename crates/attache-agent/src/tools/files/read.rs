@@ -19,8 +19,8 @@ const LINES: u32 = 2_000;
 /// How many characters of a line are shown.
 const LINE_LENGTH: usize = 2_000;
 
-/// How many bytes are shown in all.
-const MOST_BYTES: usize = 256 << 10;
+/// How many bytes are shown in all: what a model gets of anything at once. More is read on with, not cut in the middle.
+const MOST_BYTES: usize = 32 << 10;
 
 /// How large an image may be; what providers take at most.
 const IMAGE_LIMIT: usize = 5 << 20;

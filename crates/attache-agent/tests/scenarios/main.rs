@@ -1,0 +1,31 @@
+//! Whole turns of the coding agent: a folder and a scripted model in, what the person saw and the folder out.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod commands;
+mod content;
+mod context;
+mod files;
+mod memory;
+mod modes;
+mod offline;
+mod order;
+mod own;
+mod permissions;
+mod results;
+mod slash;
+mod stops;
+mod through_client;
+mod trouble;
+
+use attache_testkit::model_server::Answer;
+use serde_json::Value;
+
+/// A model that makes these calls, one a request, and is done.
+fn calling(calls: Vec<(&str, Value)>) -> Vec<Answer> {
+    let calls = calls.into_iter().map(|(name, arguments)| Answer::new().call(name, arguments));
+    calls.chain([Answer::text("Done.")]).collect()
+}

@@ -1,0 +1,78 @@
+//! Slash commands: what each of them says, without asking the model where that is not needed.
+
+use attache_testkit::model_server::Answer;
+
+use crate::support::{DIALECTS, Person, World, check};
+
+#[tokio::test]
+async fn help_status_and_model_say_how_things_stand() {
+    for protocol in DIALECTS {
+        let world = World::answering(vec![]).await;
+        world.put_at("config/commands/review.md", "# Review a file\n\nLook closely at $ARGUMENTS.\n");
+        let mut chat = world.open(Person::at(protocol)).await;
+        check(
+            &chat.turn("/help").await,
+            r#"
+            text Commands:
+              |
+              | - `/help`: Say what there is
+              | - `/plan [what to plan]`: Read and plan, without changing anything
+              | - `/compact`: Put a summary in the place of the conversation
+              | - `/init`: Write an AGENTS.md for this project
+              | - `/permissions [remove NUMBER]`: List what is always allowed or refused
+              | - `/model [provider:name]`: Show or change the model
+              | - `/status`: Say how things stand
+              | - `/review`: Review a file
+              |
+              | Own commands are Markdown files in `$WORLD/config/commands`, or in `.attache/commands` of a project that you trust.
+            stop end_turn
+            "#,
+        );
+        let status = chat.turn("/status").await.replace(chat.session().id().as_str(), "SESSION");
+        check(
+            &status,
+            r#"
+            text - Session: `SESSION`
+              | - Directory: `~`
+              | - Mode: ask
+              | - Model: `openai:scripted`
+              | - Context: 0 of 128000 tokens, 0 messages
+              | - Sandbox: commands are not confined
+            stop end_turn
+            "#,
+        );
+        // Keys in the environment of whoever runs this add models.
+        let models = chat.turn("/model").await;
+        assert!(models.starts_with("text The model is `openai:scripted`. To choose from:\n"), "{models}");
+        assert!(models.contains("- `offline:rules` no language model: follows plain commands\n"), "{models}");
+        check(
+            &chat.turn("/model nothing:such").await,
+            r#"
+            text There is no model `nothing:such` to choose. `/model` lists those that there are.
+            stop end_turn
+            "#,
+        );
+        let seen = chat.turn("/model offline:rules").await.replace("\nmode ask\n", "\n");
+        check(
+            &seen,
+            r#"
+            options mode=ask model=offline:rules
+            text The model is `offline:rules` now.
+            stop end_turn
+            "#,
+        );
+        assert!(world.model().requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn commands_of_the_users_own_and_init_are_prompts() {
+    let world = World::answering(vec![Answer::text("Fine."), Answer::text("Written.")]).await;
+    world.put_at("config/commands/review.md", "# Review a file\n\nLook closely at $ARGUMENTS.\n");
+    let mut chat = world.open(Person::new()).await;
+    check(&chat.turn("/review src/main.rs").await, "text Fine.\nusage\nstop end_turn");
+    check(&chat.turn("/init").await, "text Written.\nusage\nstop end_turn");
+    let texts = world.model().requests()[1].texts();
+    assert_eq!(texts[0], "Look closely at src/main.rs.");
+    assert!(texts[2].contains("write an AGENTS.md"), "{texts:?}");
+}

@@ -1,0 +1,203 @@
+//! Models that fail: retries are seen, what helps nobody is not tried again, and the end is a sentence for people.
+
+use attache::Protocol;
+use attache_testkit::model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{DIALECTS, Person, World, check};
+
+const MODELS: [&str; 3] = ["openai:gpt-5.1", "anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-flash"];
+
+#[tokio::test]
+async fn a_retry_is_seen_and_then_it_works() {
+    for model in MODELS {
+        for (protocol, news) in
+            [(Protocol::V1, false), (Protocol::V1, true), (Protocol::V2Draft, true), (Protocol::V2, true)]
+        {
+            let world = World::of(model, vec![Answer::status(429), Answer::status(503), Answer::text("Here.")]).await;
+            let seen = world.turn(Person { news, ..Person::at(protocol) }, "hi").await;
+            let provider = model.split(':').next().unwrap();
+            // A notice where there are notices, else a thought.
+            let mark = if news && protocol != Protocol::V2Draft { "notice warning" } else { "thought" };
+            let seen = seen.replace(mark, "NEWS").replace(provider, "PROVIDER");
+            check(
+                &seen,
+                r#"
+                NEWS `PROVIDER` has had too many requests: the script wants this error; trying again in 1 s (2 of 5)
+                NEWS `PROVIDER` is overloaded: the script wants this error; trying again in 1 s (3 of 5)
+                text Here.
+                usage
+                stop end_turn
+                "#,
+            );
+            assert_eq!(world.model().requests().len(), 3);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_when_is_asked_then() {
+    let busy = Answer::status(429).header("retry-after", "1");
+    let world = World::answering(vec![busy, Answer::text("Here.")]).await;
+    let start = std::time::Instant::now();
+    let seen = world.turn(Person::new(), "hi").await;
+    assert!(start.elapsed() >= std::time::Duration::from_secs(1));
+    assert!(seen.contains("trying again in 1 s (2 of 5)"), "{seen}");
+    let later = Answer::status(429).header("retry-after", "7200");
+    let world = World::answering(vec![later]).await;
+    check(
+        &world.turn(Person::new(), "hi").await,
+        r#"
+        error -32603 `openai` has had too many requests: the script wants this error
+        hint: it can be asked again in 2 hours
+        "#,
+    );
+    assert_eq!(world.model().requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_model_that_stays_broken_ends_the_turn_with_a_sentence() {
+    for protocol in DIALECTS {
+        let mut left = 5;
+        let server = ModelServer::with(move |_| {
+            left -= 1;
+            if left >= 0 { Answer::status(500) } else { Answer::text("Here.") }
+        })
+        .await;
+        let world = World::new("openai:gpt-5.1", Some(server));
+        let mut chat = world.open(Person::at(protocol)).await;
+        let seen = chat.turn("hi").await.replace("notice warning", "thought");
+        check(
+            &seen,
+            r#"
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (2 of 5)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (3 of 5)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (4 of 5)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (5 of 5)
+            error -32603 `openai` has a problem (500): the script wants this error (after 5 attempts)
+            "#,
+        );
+        check(&chat.turn("and now?").await, "text Here.\nusage\nstop end_turn");
+        assert_eq!(world.model().requests()[5].texts().last().map(String::as_str), Some("and now?"));
+    }
+}
+
+/// What is wrong once is wrong again: one request, one error.
+#[tokio::test]
+async fn what_would_fail_again_is_not_tried_again() {
+    let error = |status: u16, message: &str| {
+        Answer::status(status).body(json!({"error": {"message": message, "type": "invalid_request_error"}}))
+    };
+    let mut sentences = Vec::new();
+    for answer in [
+        error(400, "unsupported parameter"),
+        Answer::status(401),
+        Answer::status(403),
+        error(404, "no such model"),
+        Answer::status(402),
+    ] {
+        let world = World::of("openai:gpt-5.1", vec![answer]).await;
+        sentences.push(world.turn(Person::new(), "hi").await);
+        assert_eq!(world.model().requests().len(), 1);
+    }
+    check(
+        &sentences.join("\n"),
+        r#"
+        error -32603 `openai` did not take the request (400): unsupported parameter
+        error -32603 `openai` wants a key (401)
+        hint: set OPENAI_API_KEY, or run `attache agent login`
+        error -32603 `openai` wants a key (403)
+        hint: set OPENAI_API_KEY, or run `attache agent login`
+        error -32603 `openai` has no model `gpt-5.1`: no such model
+        hint: look at the name of the model and at the base URL
+        error -32603 the account at `openai` has no credit left: the script wants this error
+        "#,
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_longer_taken_is_told_without_the_key() {
+    for model in MODELS {
+        let (provider, _) = model.split_once(':').unwrap();
+        let world = World::of(model, vec![Answer::text("Hello."), Answer::status(401), Answer::text("Again.")]).await;
+        let keys = json!({ provider: "sk-very-secret-0123456789" });
+        world.put_at("config/keys.json", &keys.to_string());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(world.root.join("config/keys.json"), mode).unwrap();
+        }
+        let mut chat = world.open(Person::new()).await;
+        check(&chat.turn("hi").await, "text Hello.\nusage\nstop end_turn");
+        let seen = chat.turn("more").await;
+        assert!(seen.starts_with(&format!("error -32603 `{provider}` did not take the key (401)")), "{seen}");
+        check(&chat.turn("once more").await, "text Again.\nusage\nstop end_turn");
+        let sent = world.model().requests();
+        let has_own = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        let is_used = format!("{:?}", sent[0].headers).contains("sk-very-secret-0123456789");
+        assert!(is_used || has_own, "the key was used");
+        assert!(!chat.wire.lines().concat().contains("sk-very-secret"), "and never shown");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_an_error_and_what_was_said_is_kept() {
+    for model in MODELS {
+        let broken = Answer::text("I was about to ".repeat(10)).cut_after(6);
+        let world = World::of(model, vec![broken, Answer::text("Yes.")]).await;
+        let mut chat = world.open(Person::new()).await;
+        let seen = chat.turn("talk").await;
+        assert!(seen.starts_with("text I was"), "{seen}");
+        assert!(seen.contains("\nerror -32603 "), "{seen}");
+        assert_eq!(world.model().requests().len(), 1, "what was begun is not asked for again");
+        check(&chat.turn("go on").await, "text Yes.\nusage\nstop end_turn");
+        let texts = world.model().requests()[1].texts();
+        assert!(texts[1].starts_with("I was"), "{texts:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let mut world = World::answering(vec![]).await;
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    world.config.base_url = Some(format!("http://127.0.0.1:{port}/v1"));
+    world.config.patience.attempts = 2;
+    let seen = world.turn(Person::new(), "hi").await;
+    check(
+        &seen.replace(&port.to_string(), "PORT"),
+        r#"
+        thought `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111); trying again in 1 s (2 of 2)
+        error -32603 `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111) (after 2 attempts)
+        hint: is `openai` running?
+        "#,
+    );
+}
+
+#[tokio::test]
+async fn silence_in_the_middle_of_a_turn_can_be_cancelled() {
+    let world =
+        World::answering(vec![Answer::new().call("list_directory", json!({})), Answer::hang(), Answer::text("Here.")])
+            .await;
+    let mut chat = world.open(Person::new()).await;
+    let session = chat.session().clone();
+    let cancel = async {
+        world.model().wait_for_requests(2).await;
+        session.cancel().await.unwrap();
+    };
+    let (seen, ()) = tokio::join!(chat.turn("look"), cancel);
+    check(
+        &seen,
+        r#"
+        tool list_directory "List `.`" read: pending → in_progress → completed
+          at ~
+        usage
+        stop cancelled
+        "#,
+    );
+    world.model().wait_for_closed(1).await;
+    check(&chat.turn("and?").await, "text Here.\nusage\nstop end_turn");
+}

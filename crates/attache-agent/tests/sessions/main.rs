@@ -1,0 +1,22 @@
+//! Sessions of the coding agent: kept, taken up again, shared, cancelled, and ended.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod auth;
+mod busy;
+mod cancel;
+mod cancel_work;
+mod capabilities;
+mod full;
+mod help;
+mod kill;
+mod list;
+mod load;
+mod mcp;
+mod owners;
+mod served;
+mod site;
+mod slash;
