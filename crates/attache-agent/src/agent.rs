@@ -37,6 +37,33 @@ use crate::turn::{Desk, Talk};
 use crate::workspace::Workspace;
 
 /// The coding agent.
+///
+/// It serves any client: on stdin and stdout, as `attache agent` does, or in the same process:
+///
+/// ```
+/// use attache::Client;
+/// use attache_agent::{CodingAgent, Config};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let directory = tempfile::tempdir()?;
+/// let mut config = Config::new(directory.path().join("config"), directory.path().join("state"));
+/// config.model = Some("offline".into());
+/// let (ours, theirs) = tokio::io::duplex(1 << 16);
+/// let (reader, writer) = tokio::io::split(theirs);
+/// tokio::spawn(CodingAgent::new(config).await?.server().connect(reader, writer));
+///
+/// let (reader, writer) = tokio::io::split(ours);
+/// let agent = Client::new("example", "1.0").connect(reader, writer).await?;
+/// let session = agent.session(directory.path()).open().await?;
+/// let mut turn = session.prompt("say hello").await?;
+/// while let Some(event) = turn.next().await? {
+///     // A client shows what comes, and answers what is asked.
+///     event.decline().await?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CodingAgent {
     config: Config,
     models: Arc<Models>,

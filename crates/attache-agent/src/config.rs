@@ -13,6 +13,22 @@ use crate::tools::commands::SandboxMode;
 use crate::turn::Limits;
 
 /// How the agent is set up.
+///
+/// ```
+/// use attache_agent::{Config, Mode, SandboxMode};
+///
+/// let directory = tempfile::tempdir()?;
+/// std::fs::write(directory.path().join("agent.toml"), "model = \"ollama:qwen3\"\nmode = \"code\"\n")?;
+/// let mut config = Config::load(directory.path(), directory.path().join("state"))?;
+/// assert_eq!((config.model.as_deref(), config.mode), (Some("ollama:qwen3"), Mode::Code));
+/// // Every field can be set by hand, too.
+/// config.sandbox = SandboxMode::Offline;
+///
+/// std::fs::write(directory.path().join("agent.toml"), "modle = \"x\"")?;
+/// let error = Config::load(directory.path(), directory.path().join("state")).unwrap_err();
+/// assert!(error.to_string().contains("line 1: unknown field `modle`"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The user's settings: `agent.toml`, `keys.json`, `mcp.json`, `commands/`, `AGENTS.md`, `permissions.toml`.

@@ -11,6 +11,22 @@ use attache::model::Secret;
 use crate::model::catalog::Provider;
 
 /// Where keys are kept.
+///
+/// ```
+/// use attache_agent::Keys;
+/// use attache_agent::model::catalog;
+///
+/// let directory = tempfile::tempdir()?;
+/// let keys = Keys::new(directory.path());
+/// let provider = catalog::provider("llamacpp").ok_or("no such provider")?;
+/// keys.keep(provider, "sk-1234")?;
+/// let key = keys.find(provider)?.ok_or("no key")?;
+/// assert_eq!(key.expose(), "sk-1234");
+/// // It is shown to nobody who does not ask for it by that word.
+/// assert!(!format!("{key:?}").contains("1234"));
+/// assert!(keys.forget(provider)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Keys {
     file: PathBuf,

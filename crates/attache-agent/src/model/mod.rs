@@ -17,6 +17,45 @@ use serde_json::Value;
 use tidy::tidy;
 
 /// A model that can be asked. Cheap to keep, and asked by several sessions at once.
+///
+/// ```
+/// use attache_agent::model::{End, Message, Model, ModelInfo, Piece, Reply, Request, offline::Offline};
+/// use futures_util::StreamExt;
+///
+/// /// Says what it was told last.
+/// struct Echo(ModelInfo);
+///
+/// impl Model for Echo {
+///     fn info(&self) -> &ModelInfo {
+///         &self.0
+///     }
+///
+///     fn ask(&self, request: Request) -> Reply {
+///         let pieces = [Piece::Text(format!("{:?}", request.messages.last())), Piece::End(End::default())];
+///         futures_util::stream::iter(pieces.map(Ok)).boxed()
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// // Whoever asks takes the pieces as they come, until the end.
+/// let models: [Box<dyn Model>; 2] = [Box::new(Echo(Offline::new().info().clone())), Box::new(Offline::new())];
+/// for model in models {
+///     let request = Request { messages: vec![Message::user("say hello")], ..Request::default() };
+///     let mut said = String::new();
+///     let mut reply = model.ask(request);
+///     while let Some(piece) = reply.next().await {
+///         match piece? {
+///             Piece::Text(text) => said.push_str(&text),
+///             Piece::End(_) => break,
+///             _ => {}
+///         }
+///     }
+///     assert!(said.contains("hello"));
+/// }
+/// # Ok::<(), attache_agent::model::ModelError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Model: Send + Sync + 'static {
     /// What is known of it.
     fn info(&self) -> &ModelInfo;

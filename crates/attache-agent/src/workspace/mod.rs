@@ -1,7 +1,7 @@
 //! The files of a session: beneath its directories, through the client's editor where that offers it.
 //!
 //! What is outside of the directories is only touched after a person has been asked. So there are two looks: a
-//! [`Target`] says where a path leads, which is what is asked about, and what is then done is done to just that. A link
+//! `Target` says where a path leads, which is what is asked about, and what is then done is done to just that. A link
 //! that has come in between makes it fail.
 
 mod background;

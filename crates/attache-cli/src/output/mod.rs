@@ -1,5 +1,6 @@
 //! What is printed of a run, by format.
 
+mod lines;
 mod style;
 mod text;
 

@@ -4,19 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::lines::{last_lines, one_line, show_change};
 use super::style::{Paint, Screen};
-use crate::event::{Answer, Change, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
+use crate::event::{Answer, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
 use crate::pen::Ink;
 use crate::visible::visible;
 
-/// How many lines of a change or of a command's output are shown.
-const SHOWN_LINES: usize = 12;
-
 /// How many changes of one tool call are shown.
 const SHOWN_CHANGES: usize = 50;
-
-/// How many characters of a line are shown, except in questions.
-const LONGEST_LINE: usize = 200;
 
 /// How long nothing must come before a person is told that somebody works.
 const FIRST_SIGN: Duration = Duration::from_secs(1);
@@ -363,75 +358,5 @@ impl TextPrinter {
     }
 }
 
-/// Text of others in one line, harmless.
-fn one_line(text: &str) -> String {
-    cut(&visible(text.trim()).replace(['\n', '\t'], " "))
-}
-
-/// A line that is not longer than anybody reads.
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LONGEST_LINE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.trim_end().to_owned(),
-    }
-}
-
-fn last_lines(text: &str, screen: Screen) -> String {
-    let text = visible(text.trim_end());
-    let lines: Vec<&str> = text.lines().collect();
-    let left_out = lines.len().saturating_sub(SHOWN_LINES);
-    let mut shown = String::new();
-    if left_out > 0 {
-        shown += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {left_out} lines before")));
-    }
-    for line in &lines[left_out..] {
-        shown += &format!("    {}\n", screen.paint(Paint::Dim, &cut(line)));
-    }
-    shown
-}
-
-fn show_change(change: &Change, screen: Screen) -> String {
-    let is_changed = |line: &&str| {
-        (line.starts_with('+') && !line.starts_with("+++ ")) || (line.starts_with('-') && !line.starts_with("--- "))
-    };
-    let lines: Vec<&str> = change.patch.iter().flat_map(|patch| patch.lines()).filter(is_changed).collect();
-    let added = lines.iter().filter(|line| line.starts_with('+')).count();
-    let paths = one_line(&change.paths.join(" -> "));
-    let mut text = format!("  {paths} {}\n", screen.paint(Paint::Dim, &format!("+{added} -{}", lines.len() - added)));
-    for line in lines.iter().take(SHOWN_LINES) {
-        let colour = if line.starts_with('+') { Paint::Green } else { Paint::Red };
-        text += &format!("    {}\n", screen.paint(colour, &cut(&visible(line))));
-    }
-    if lines.len() > SHOWN_LINES {
-        text += &format!("    {}\n", screen.paint(Paint::Dim, &format!("… {} more", lines.len() - SHOWN_LINES)));
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn printer(moves: bool) -> TextPrinter {
-        TextPrinter::new(Screen { out: moves, err: moves, moves, colour: false })
-    }
-
-    #[test]
-    fn a_screen_shows_that_somebody_works_and_takes_it_back() {
-        let mut printer = printer(true);
-        assert_eq!(printer.idle(Duration::from_millis(900)), []);
-        assert_eq!(printer.idle(Duration::from_secs(3)), [Ink::err("\x1b7\x1b[K … 3 s\x1b8")]);
-        let text = Event::Text(crate::event::Text { text: "hello".into(), message_id: None });
-        assert_eq!(printer.event(&text, ""), [Ink::err("\x1b[K"), Ink::out("hello")]);
-        assert_eq!(printer.clear(), []);
-    }
-
-    #[test]
-    fn a_log_is_told_now_and_then_in_plain_text() {
-        let mut printer = printer(false);
-        let told = |printer: &mut TextPrinter, seconds| !printer.idle(Duration::from_secs(seconds)).is_empty();
-        assert_eq!([5, 29, 30, 31, 59, 60].map(|at| told(&mut printer, at)), [false, false, true, false, false, true]);
-        // The agent has spoken meanwhile.
-        assert_eq!([1, 29, 30].map(|at| told(&mut printer, at)), [false, false, true]);
-    }
-}
+mod tests;
