@@ -6,7 +6,7 @@ use attache::model::ErrorObject;
 
 /// What is shown under `--help`.
 pub(crate) const HELP: &str = "\
-Settings are in $XDG_CONFIG_HOME/attache (agents.toml, permissions.toml), records of runs in $XDG_STATE_HOME/attache.
+Settings are in $XDG_CONFIG_HOME/attache (agent.toml, agents.toml, permissions.toml), records in $XDG_STATE_HOME/attache.
 `attache run --help` has examples and the exit codes.";
 
 /// An exit code with a meaning that scripts can rely on.

@@ -66,7 +66,7 @@ fn list(cwd: Option<&Path>, limit: usize, json: bool) -> Result<String, Failure>
         }
     }
     if shown == 0 && !json {
-        eprintln!("no runs yet\nhint: `attache run --agent NAME \"…\"` makes one");
+        eprintln!("no runs yet\nhint: `attache run \"…\"` makes one");
     }
     Ok(text)
 }
