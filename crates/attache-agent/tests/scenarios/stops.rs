@@ -182,8 +182,12 @@ async fn an_empty_answer_is_an_error_and_no_end() {
 /// Some models say nothing more when their calls have said it.
 #[tokio::test]
 async fn an_empty_answer_after_calls_is_an_end() {
-    let world = World::answering(vec![Answer::text("Look.").call("list_directory", json!({})), Answer::new()]).await;
-    assert!(world.turn(Person::new(), "hi").await.ends_with("usage\nusage\nstop end_turn"));
+    for model in MODELS {
+        let answers = vec![Answer::text("Look.").call("list_directory", json!({})), Answer::new()];
+        let world = World::of(model, answers).await;
+        let seen = world.turn(Person::new(), "hi").await;
+        assert!(seen.ends_with("usage\nusage\nstop end_turn"), "{model}: {seen}");
+    }
 }
 
 #[tokio::test]

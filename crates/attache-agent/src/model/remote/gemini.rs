@@ -88,6 +88,8 @@ impl Reader {
             ) => EndReason::Refusal,
             // It tried to call a tool and failed, or stopped before it began. Asking again helps.
             Some("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") => return None,
+            // Nothing more to say, often after calls. Whether that is an answer, the turn knows.
+            Some("STOP") => EndReason::Done,
             Some(_) if !out.spoke => return None,
             Some(_) => EndReason::Done,
         };
