@@ -94,9 +94,10 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
-    if outcome.is_error && outcome.content.is_none() && content.is_none() {
+    if outcome.is_error && content.is_none() {
         // The person sees why, beside what was to be done.
-        outcome.content = Some([shown, vec![ToolCallContent::text(text_of(&outcome))]].concat());
+        let why = outcome.content.take().unwrap_or_else(|| vec![ToolCallContent::text(text_of(&outcome))]);
+        outcome.content = Some([shown, why].concat());
     }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = ToolCallUpdate {

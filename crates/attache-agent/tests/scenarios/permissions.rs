@@ -158,6 +158,7 @@ async fn a_file_that_changes_while_the_person_thinks_is_not_overwritten() {
         usage
         tool edit_file "Edit `a.txt`" edit: pending → in_progress → failed
           at ~/a.txt:1
+          diff ~/a.txt: "one\n" → "eins\n"
           | `a.txt` has changed since it was read: read it again, then make the change
         usage
         permission "Edit `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
