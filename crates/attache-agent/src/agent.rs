@@ -203,7 +203,9 @@ impl CodingAgent {
             thought: self.config.thought,
             sandbox: self.config.sandbox,
         };
-        Settings::new(values, self.models.choices(), self.models.first_info().thinks)
+        let choices = self.models.choices();
+        let thinks = choices.iter().any(|(id, _)| self.models.facts(id).thinks);
+        Settings::new(values, choices, thinks)
     }
 
     /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.

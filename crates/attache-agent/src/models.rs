@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::Error;
@@ -131,7 +131,7 @@ impl Models {
 
     /// A model, ready to be asked.
     pub fn open(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = crate::lock(&self.open);
         if let Some(model) = open.get(id) {
             return Ok(model.clone());
         }
@@ -165,7 +165,7 @@ impl Models {
     }
 
     /// What is known of a model without asking for its key.
-    fn facts(&self, id: &str) -> ModelInfo {
+    pub(crate) fn facts(&self, id: &str) -> ModelInfo {
         let facts = self.config.models.get(id).cloned().unwrap_or_default();
         match catalog::parse(id) {
             Ok(choice) => {
@@ -246,7 +246,7 @@ impl Models {
     /// Forgets the key that was kept, and every model that was opened with one.
     pub fn log_out(&self) -> Result<(), KeyError> {
         self.is_logged_out.store(true, Relaxed);
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        crate::lock(&self.open).clear();
         match self.login_provider() {
             Some(provider) => self.keys.forget(provider).map(|_| ()),
             None => Ok(()),

@@ -1,5 +1,6 @@
 //! One session: takes prompts and settings, and keeps what it was told.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,15 +72,22 @@ impl CodingSession {
             self.has_title = true;
             desk.stage.title(&tools::first_line(&text, 60)).await?;
         }
-        let mut blocks = prompt.blocks.clone();
-        match called {
-            None => {}
-            Some(Called::Prompt(text)) => blocks = vec![text.into()],
+        let text = match called {
+            None => None,
+            Some(Called::Prompt(text)) => Some(text),
             Some(Called::BuiltIn(command, rest)) => match self.built_in(command, &rest).await? {
-                Some(prompt) => blocks = vec![prompt.into()],
+                Some(text) => Some(text),
                 None => return Ok(Stop::EndTurn),
             },
-        }
+        };
+        let blocks = match text {
+            None => Cow::Borrowed(prompt.blocks.as_slice()),
+            // What is attached stays.
+            Some(text) => {
+                let attached = prompt.blocks.iter().filter(|block| block.as_text().is_none()).cloned();
+                Cow::Owned(std::iter::once(text.into()).chain(attached).collect())
+            }
+        };
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;

@@ -1,6 +1,6 @@
 //! What can be set about a session: its mode, its model, how long that thinks, and the sandbox of commands.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache::model::{ConfigCategory, ConfigKind, ConfigOption, ConfigSelect, ConfigValue};
 use attache_host::permission::Policy;
@@ -100,7 +100,7 @@ pub(crate) struct Settings {
     values: Arc<Mutex<Values>>,
     /// The models that can be chosen, as `provider:name` with a description.
     models: Arc<Vec<(String, String)>>,
-    /// Whether a model can be told how long to think.
+    /// Whether any of them can be told how long to think.
     thinks: bool,
 }
 
@@ -172,7 +172,7 @@ impl Settings {
     }
 
     fn lock(&self) -> MutexGuard<'_, Values> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.values)
     }
 }
 

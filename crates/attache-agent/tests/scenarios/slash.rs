@@ -1,5 +1,6 @@
 //! Slash commands: what each of them says, without asking the model where that is not needed.
 
+use attache::model::{ContentBlock, ResourceLink};
 use attache_testkit::model_server::Answer;
 
 use crate::support::{DIALECTS, Person, World, check};
@@ -70,9 +71,14 @@ async fn commands_of_the_users_own_and_init_are_prompts() {
     let world = World::answering(vec![Answer::text("Fine."), Answer::text("Written.")]).await;
     world.put_at("config/commands/review.md", "# Review a file\n\nLook closely at $ARGUMENTS.\n");
     let mut chat = world.open(Person::new()).await;
-    check(&chat.turn("/review src/main.rs").await, "text Fine.\nusage\nstop end_turn");
+    let attached = ResourceLink::new("notes", "file:///notes.md").into();
+    check(
+        &chat.turn(vec![ContentBlock::text("/review src/main.rs"), attached]).await,
+        "text Fine.\nusage\nstop end_turn",
+    );
     check(&chat.turn("/init").await, "text Written.\nusage\nstop end_turn");
     let texts = world.model().requests()[1].texts();
-    assert_eq!(texts[0], "Look closely at src/main.rs.");
+    let link = "<link>/notes.md</link> (the person points to it; read it if you need it)";
+    assert_eq!(texts[0], format!("Look closely at src/main.rs.\n\n{link}"), "what is attached stays");
     assert!(texts[2].contains("write an AGENTS.md"), "{texts:?}");
 }
