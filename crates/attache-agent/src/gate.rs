@@ -1,7 +1,7 @@
 //! The gate before every side effect: rules first, then the mode, then the person. Anything but a clear yes is no.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use attache::Error;
@@ -134,7 +134,7 @@ impl Gate {
     }
 
     fn engine(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.engine)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a session is seen: what is shown to the client is in the session's log first.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache::agent::SessionHandle;
 use attache::model::{
@@ -42,7 +42,7 @@ impl Stage {
 
     /// An id for a message or a tool call that this session has not had.
     pub(crate) fn fresh_id(&self, what: &str) -> String {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = crate::lock(&self.next);
         *next += 1;
         format!("{what}-{}-{next}", self.prefix)
     }
@@ -63,7 +63,7 @@ impl Stage {
     /// Waits until what was kept is on the disk.
     pub(crate) async fn sync(&self) -> Result<(), Error> {
         let log = self.log.clone();
-        let work = move || match log.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        let work = move || match crate::lock(&log).as_mut() {
             Some(log) => log.sync(),
             None => Ok(()),
         };
@@ -135,7 +135,7 @@ impl Stage {
     }
 
     fn log(&self) -> MutexGuard<'_, Option<Log>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.log)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How much a session keeps. When there is more, the oldest files go.
 const MOST: u64 = 64 << 20;
@@ -41,7 +41,7 @@ impl Spill {
 
     /// Keeps a text in a file of its own.
     pub(super) fn keep(&self, text: &str) -> io::Result<PathBuf> {
-        let _one = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = crate::lock(&self.lock);
         if text.len() as u64 > self.most {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
         }

@@ -16,7 +16,7 @@ mod tools;
 mod words;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::model::McpServer;
@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 pub use call::McpWork;
 use server::{Shared, Slot};
 
+use crate::lock;
 use crate::model::ToolSpec;
 
 /// How long [`Servers::close`] waits for all servers together.
@@ -134,9 +135,4 @@ fn server_name(server: &McpServer) -> &str {
         McpServer::Acp(server) => &server.name,
         _ => "unknown",
     }
-}
-
-/// What is behind these locks is whole at any time, also after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

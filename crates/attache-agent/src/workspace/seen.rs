@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use sha2::{Digest as _, Sha256};
 
@@ -63,7 +62,7 @@ impl Workspace {
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.seen)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ struct Waiting {
 
 impl Inbox {
     fn take(&self) -> (VecDeque<String>, usize) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = crate::lock(&self.0);
         (std::mem::take(&mut waiting.events), waiting.bytes)
     }
 }
 
 impl ChatFrameSink for Inbox {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = crate::lock(&self.0);
         // Each event costs something, even an empty one.
         waiting.bytes = waiting.bytes.saturating_add(frame.data.len() + 16);
         if waiting.bytes <= MOST_BYTES {

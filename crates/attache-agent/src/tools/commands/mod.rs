@@ -18,7 +18,7 @@ mod screen;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use attache::Dialect;
@@ -187,7 +187,7 @@ impl Commands {
 
     /// Sets how the commands that are started from now on are confined.
     pub fn set_sandbox(&self, mode: SandboxMode) {
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        *crate::lock(&self.mode) = mode;
     }
 
     /// Whether commands are confined now, and if not, why.
@@ -282,10 +282,10 @@ impl Commands {
     }
 
     fn mode(&self) -> SandboxMode {
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+        *crate::lock(&self.mode)
     }
 
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.jobs)
     }
 }

@@ -1,7 +1,6 @@
 //! Commands that are processes of our own.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use attache::model::{
@@ -33,7 +32,7 @@ impl Commands {
     /// Starts a command.
     pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
-        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = crate::lock(&self.starting);
         let mode = self.mode();
         let sandbox = match sandbox::make(mode, &self.setup) {
             Ok(sandbox) => sandbox,
@@ -50,7 +49,7 @@ impl Commands {
         });
         let args = vec!["-c".into(), line.to_owned()];
         let request = CreateTerminalRequest { args, ..CreateTerminalRequest::new(session(), "sh") };
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = sandbox;
+        *crate::lock(&self.slot) = sandbox;
         let refuse = |error: attache_host::terminals::TerminalError| Refusal(error.to_string());
         let id = self.terminals.create(&request, cwd).map_err(refuse)?.terminal_id;
         let view = self.terminals.view(&session(), &id).map_err(refuse)?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use attache_host::sandbox::{Network, Policy, Sandbox};
 use attache_host::terminals::{Limits, Terminals};
@@ -60,7 +60,7 @@ pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
     let limits = Limits { running: 4 * JOBS, kept: 8 * JOBS, output: OUTPUT, most_output: OUTPUT };
     Terminals::new(limits).confine(move |command| {
         let command = environment::for_command(command, &secrets);
-        match &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*crate::lock(&slot) {
             Some(sandbox) => sandbox.confine(command),
             None => command,
         }
