@@ -43,6 +43,7 @@
 //! - [`frame`] cuts bytes into messages.
 //! - [`rpc`] matches requests and answers.
 //! - [`method`] and [`model`] are the protocol's methods and types, the same for all versions.
+//! - [`conversation`] is what the messages mean: versions, turns, questions, options.
 //! - [`dialect`] says them in the words of a version.
 //! - [`view`] folds the updates of a session into what there is to show.
 //! - [`json`] reads and writes JSON in one pass.
@@ -50,6 +51,7 @@
 pub mod base64;
 pub mod bridge;
 mod codec;
+pub mod conversation;
 pub mod dialect;
 pub mod frame;
 pub mod json;

@@ -23,6 +23,11 @@ impl Dialect {
             Dialect::V2Draft | Dialect::V2 => 2,
         }
     }
+
+    /// Whether a prompt is answered at the end of its turn. Since version 2 it is answered when it was taken in.
+    pub fn answers_at_end(self) -> bool {
+        !matches!(self, Dialect::V2)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,125 @@
+//! A session as its client has to remember it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::options::SessionOptions;
+use super::turns::{TurnEnd, TurnId, Turns};
+use crate::model::{ErrorObject, Patch, PromptResponse, SessionUpdate, TerminalId, ToolCallId};
+use crate::rpc::Call;
+
+/// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
+const CANCELLABLE: usize = 4096;
+
+/// A session as its client has to remember it: open turns, open questions, options, and what can be cancelled.
+#[derive(Debug, Default)]
+pub struct ClientSession {
+    turns: Turns,
+    /// Permission requests that are not answered yet.
+    questions: BTreeSet<Call>,
+    tool_calls: HashSet<ToolCallId>,
+    terminals: HashSet<TerminalId>,
+    /// The options of the session, once it is open.
+    pub options: SessionOptions,
+}
+
+/// What a client does with a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Put it to the person.
+    Ask,
+    /// Answer `cancelled`: the turn that it belongs to is.
+    Cancelled,
+}
+
+impl ClientSession {
+    /// A prompt is about to be sent.
+    pub fn begin_turn(&mut self) -> TurnId {
+        self.turns.begin()
+    }
+
+    /// Whether a turn has begun and not ended.
+    pub fn is_open(&self, turn: TurnId) -> bool {
+        self.turns.is_open(turn)
+    }
+
+    /// The agent has answered a prompt. Returns the end of its turn, if it has ended.
+    pub fn prompt_answered(&mut self, turn: TurnId, answer: Result<PromptResponse, ErrorObject>) -> Option<TurnEnd> {
+        self.turns.answered(turn, answer)
+    }
+
+    /// Takes in an update and gives it the meaning that it has in every dialect: a change of mode is a change of an option.
+    /// Returns the turns that have ended by it; they end after the update.
+    pub fn handle_update(&mut self, update: &mut SessionUpdate) -> Vec<TurnEnd> {
+        match update {
+            SessionUpdate::State(state) => return self.turns.state_changed(state),
+            SessionUpdate::UserMessage(message) => self.turns.echoed(&message.message_id),
+            SessionUpdate::UserMessageChunk(chunk) => {
+                if let Some(message) = &chunk.message_id {
+                    self.turns.echoed(message);
+                }
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                let change = call.capabilities.map(|capabilities| capabilities.cancel.is_some());
+                note(&mut self.tool_calls, &call.tool_call_id, &change);
+            }
+            SessionUpdate::TerminalUpdate(terminal) => {
+                let change = terminal.capabilities.map(|capabilities| capabilities.cancel.is_some());
+                note(&mut self.terminals, &terminal.terminal_id, &change);
+            }
+            SessionUpdate::CurrentMode(_) | SessionUpdate::ConfigOptions(_) => self.options.handle_update(update),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// The agent asks for permission.
+    pub fn handle_question(&mut self, call: Call) -> Question {
+        if self.turns.oldest().is_some_and(|turn| self.turns.is_cancelled(turn)) {
+            return Question::Cancelled;
+        }
+        self.questions.insert(call);
+        Question::Ask
+    }
+
+    /// A permission request is answered, or needs no answer any more. False when it was before.
+    pub fn question_answered(&mut self, call: Call) -> bool {
+        self.questions.remove(&call)
+    }
+
+    /// The turns up to `turn`, or all there are, are cancelled. Returns the permission requests that are answered
+    /// `cancelled` by that.
+    pub fn cancel(&mut self, turn: Option<TurnId>) -> Vec<Call> {
+        self.turns.cancel(turn);
+        std::mem::take(&mut self.questions).into_iter().collect()
+    }
+
+    /// Whether the agent says that this tool call can be cancelled by itself.
+    pub fn can_cancel_tool_call(&self, id: &ToolCallId) -> bool {
+        self.tool_calls.contains(id)
+    }
+
+    /// Whether the agent says that this terminal can be cancelled by itself.
+    pub fn can_cancel_terminal(&self, id: &TerminalId) -> bool {
+        self.terminals.contains(id)
+    }
+
+    /// The agent is gone: returns the turns that were open.
+    pub fn close(&mut self) -> Vec<TurnId> {
+        self.questions.clear();
+        self.turns.take_all()
+    }
+}
+
+/// Takes note of whether something can be cancelled.
+fn note<T: Clone + Eq + std::hash::Hash>(cancellable: &mut HashSet<T>, id: &T, change: &Patch<bool>) {
+    match change {
+        Patch::Keep => {}
+        Patch::Set(true) if cancellable.len() < CANCELLABLE => {
+            cancellable.insert(id.clone());
+        }
+        Patch::Set(true) => {}
+        Patch::Set(false) | Patch::Clear => {
+            cancellable.remove(id);
+        }
+    }
+}

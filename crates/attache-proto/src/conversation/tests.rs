@@ -1,0 +1,3 @@
+//! What follows from what, row by row.
+
+use super::*;
