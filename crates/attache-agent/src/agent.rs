@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use attache::Error;
 use attache::agent::{
-    Agent, Authenticate, ClientInfo, Delete, Fork, List, OpenRequest, Opened, Restore, Server, SessionHandle,
+    Agent, Authenticate, ClientInfo, Context, Delete, Fork, HandlerError, List, OpenRequest, Opened, Restore, Server,
+    SessionHandle,
 };
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache::model::{
@@ -111,7 +112,7 @@ impl CodingAgent {
             .lists()
             .deletes()
             .forks()
-            .handles(async |agent: Arc<Self>, request: SetTitleRequest| agent.set_title(request).await)
+            .handles(async |agent: Arc<Self>, request: SetTitleRequest, _| Ok(agent.set_title(request).await?))
             .sessions(|session| {
                 session.additional_directories = Some(Capability::new());
                 session.prompt.embedded_context = Some(Capability::new());
@@ -193,7 +194,7 @@ impl CodingAgent {
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
         let talk = Talk::new(past.messages);
         let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, place);
-        Ok(Opened { session, options, commands: available })
+        Ok(Opened::from(session).with_options(options).with_commands(available))
     }
 
     fn settings(&self) -> Settings {
@@ -280,10 +281,10 @@ impl Agent for CodingAgent {
         Implementation { title: Some("Attaché".into()), ..Implementation::new("attache", env!("CARGO_PKG_VERSION")) }
     }
 
-    async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, Error> {
+    async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
         let log = self.store.create(handle.id().as_str(), opened(&request)).map_err(store_error)?;
-        self.build(request, handle, log, Past::default()).await
+        Ok(self.build(request, handle, log, Past::default()).await?)
     }
 }
 
@@ -294,7 +295,7 @@ impl Restore for CodingAgent {
         request: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> Result<Opened<CodingSession>, Error> {
+    ) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
         let (log, mut entries) = self.take_log(session.as_str()).await.map_err(store_error)?;
         let past = Past::read(&entries);
@@ -302,7 +303,7 @@ impl Restore for CodingAgent {
             entries.extend(past.repairs.iter().cloned());
             replay::tell(&handle, &entries).await?;
         }
-        self.build(request, handle, log, past).await
+        Ok(self.build(request, handle, log, past).await?)
     }
 }
 
@@ -312,16 +313,16 @@ impl Fork for CodingAgent {
         session: SessionId,
         request: OpenRequest,
         handle: SessionHandle,
-    ) -> Result<Opened<CodingSession>, Error> {
+    ) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
         let forked = self.store.fork(session.as_str(), handle.id().as_str(), opened(&request));
         let (log, entries) = forked.map_err(store_error)?;
-        self.build(request, handle, log, Past::read(&entries)).await
+        Ok(self.build(request, handle, log, Past::read(&entries)).await?)
     }
 }
 
 impl List for CodingAgent {
-    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let query = Query { cwd: request.cwd, cursor: request.cursor, limit: PAGE };
         let page = self.store.list(&query).map_err(store_error)?;
         let sessions = page.sessions.into_iter().map(|summary| SessionInfo {
@@ -339,12 +340,12 @@ impl List for CodingAgent {
 }
 
 impl Delete for CodingAgent {
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+    async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
         let open = lock(&self.open).remove(&session);
         if let Some(stage) = open {
             stage.leave();
         }
-        delete_session(&self.config, &self.store, session.as_str()).map_err(store_error)
+        Ok(delete_session(&self.config, &self.store, session.as_str()).map_err(store_error)?)
     }
 }
 
@@ -353,13 +354,13 @@ impl Authenticate for CodingAgent {
         self.models.auth_methods()
     }
 
-    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
-        self.models.log_in().map_err(|error| self.models.auth_required(error, false))
+    async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
+        Ok(self.models.log_in().map_err(|error| self.models.auth_required(error, false))?)
     }
 
-    async fn logout(&self) -> Result<(), Error> {
+    async fn logout(&self) -> Result<(), HandlerError> {
         let logged_out = self.models.log_out();
-        logged_out.map_err(|error| Error::Refused(ErrorObject::internal(error.to_string())))
+        Ok(logged_out.map_err(|error| ErrorObject::internal(error.to_string()))?)
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::agent::{Session, Turn};
+use attache::agent::{HandlerError, Session, Turn};
 use attache::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, NoticeSeverity, ToolCallStatus};
 use attache::{Error, Prompt, Stop};
 
@@ -198,7 +198,7 @@ impl CodingSession {
 }
 
 impl Session for CodingSession {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let desk = self.desk.clone();
         let result = {
             let mut work = std::pin::pin!(self.work(&turn, &prompt));
@@ -218,11 +218,11 @@ impl Session for CodingSession {
         };
         // However the work noticed it.
         let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
-        self.end(result).await
+        Ok(self.end(result).await?)
     }
 
-    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
-        set_option(&self.desk, &option, &value).map_err(Error::Refused)
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
+        Ok(set_option(&self.desk, &option, &value)?)
     }
 
     async fn close(self) {

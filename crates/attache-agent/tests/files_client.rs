@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use attache::model::{ErrorObject, RawJson, ReadTextFileResponse, WriteTextFileResponse};
-use attache::{Client, Error, Event, Prompt, Protocol, Stop, Turn};
+use attache::{Client, Event, Prompt, Protocol, Stop, Turn};
 use attache_agent::model::Part;
 use attache_agent::tools::files;
 use attache_agent::workspace::Workspace;
@@ -46,7 +46,7 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
                 });
             }
             turn.text(serde_json::to_string(&told).unwrap()).await?;
-            Ok::<_, Error>(Stop::EndTurn)
+            Ok(Stop::EndTurn)
         }
     });
     let (near, far) = tokio::io::duplex(64 << 10);

@@ -12,7 +12,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::exit;
 
-use attache::agent::{Agent, Ask, Authenticate, List, OpenRequest, Opened, Restore, Session, SessionHandle};
+use attache::agent::{
+    Agent, Ask, Authenticate, Context, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
+};
 use attache::model::*;
 use attache::proto::json::RawJson;
 use attache::{Error, Prompt, Stop, Turn};
@@ -92,7 +94,7 @@ impl Agent for Scripted {
         Implementation::new("scripted\u{1b}[2J", self.version.as_deref().unwrap_or("1.0"))
     }
 
-    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Scripted>, Error> {
+    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Scripted>, HandlerError> {
         self.may_die("session");
         if !self.auth.is_empty() && !self.state.exists() {
             return Err(ErrorObject::auth_required(&self.methods()).into());
@@ -105,12 +107,13 @@ impl Agent for Scripted {
             model: "small-1".into(),
             ..Scripted::default()
         };
-        Ok(Opened { options: session.options(), session, commands: vec![Command::new("help", "Helps").into()] })
+        let options = session.options();
+        Ok(Opened::from(session).with_options(options).with_commands(vec![Command::new("help", "Helps").into()]))
     }
 }
 
 impl Session for Scripted {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         self.may_die("turn");
         let text = prompt.text();
         for (index, text_of_step) in text.split("; ").enumerate() {
@@ -131,7 +134,7 @@ impl Session for Scripted {
         Ok(Stop::EndTurn)
     }
 
-    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         let ConfigSetting::Id(value) = value else { return Err(ErrorObject::wrong_params("no such value").into()) };
         *(if option.as_str() == "mode" { &mut self.mode } else { &mut self.model }) = value.to_string();
         Ok(self.options())
@@ -145,7 +148,7 @@ impl Restore for Scripted {
         request: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> Result<Opened<Scripted>, Error> {
+    ) -> Result<Opened<Scripted>, HandlerError> {
         if session.as_str().contains("unknown") {
             return Err(ErrorObject::session_not_found(&session).into());
         }
@@ -157,7 +160,7 @@ impl Restore for Scripted {
 }
 
 impl List for Scripted {
-    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let number: usize = request.cursor.map_or(0, |cursor| cursor.parse().unwrap_or(0));
         let info =
             SessionInfo { title: Some(format!("talk {number}")), ..SessionInfo::new(format!("s{number}"), "/w") };
@@ -298,11 +301,11 @@ impl Authenticate for Scripted {
         }
     }
 
-    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
-        fs::write(&self.state, "").map_err(|_| ErrorObject::internal("no state").into())
+    async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
+        Ok(fs::write(&self.state, "")?)
     }
 
-    async fn logout(&self) -> Result<(), Error> {
+    async fn logout(&self) -> Result<(), HandlerError> {
         let _ = fs::remove_file(&self.state);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache::agent::{Agent, Ask, Delete, List, OpenRequest, Opened, Restore, Session, SessionHandle};
+use attache::agent::{Agent, Ask, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle};
 use attache::model::*;
 use attache::{Error, Prompt, Stop, Turn};
 
@@ -96,11 +96,8 @@ impl Demo {
             Command { input: Some(TextInput::new("what to say").into()), ..Command::new("say", "Says it") }.into(),
         ];
         let options = settings.options();
-        Opened {
-            session: DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings },
-            options,
-            commands,
-        }
+        let session = DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings };
+        Opened::from(session).with_options(options).with_commands(commands)
     }
 }
 
@@ -111,7 +108,7 @@ impl Agent for Demo {
         Implementation::new("attache-demo", env!("CARGO_PKG_VERSION"))
     }
 
-    async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<DemoSession>, Error> {
+    async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<DemoSession>, HandlerError> {
         let record = Record { cwd: request.cwd, ..Record::default() };
         lock(&self.kept).insert(handle.id().clone(), record);
         Ok(self.opened(&handle, Settings::default()))
@@ -125,7 +122,7 @@ impl Restore for Demo {
         _: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> Result<Opened<DemoSession>, Error> {
+    ) -> Result<Opened<DemoSession>, HandlerError> {
         let record = lock(&self.kept).get(&session).cloned();
         let record = record.ok_or_else(|| Error::from(ErrorObject::session_not_found(&session)))?;
         for update in record.history.into_iter().filter(|_| replay) {
@@ -136,7 +133,7 @@ impl Restore for Demo {
 }
 
 impl List for Demo {
-    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let kept = lock(&self.kept);
         let wanted = kept.iter().filter(|(_, record)| request.cwd.as_ref().is_none_or(|cwd| *cwd == record.cwd));
         let info = |(id, record): (&SessionId, &Record)| SessionInfo {
@@ -148,7 +145,7 @@ impl List for Demo {
 }
 
 impl Delete for Demo {
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+    async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
         lock(&self.kept).remove(&session);
         Ok(())
     }
@@ -161,7 +158,7 @@ struct DemoSession {
 }
 
 impl Session for DemoSession {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let text = prompt.text();
         self.remember(SessionUpdate::UserMessageChunk, &text);
         for step in text.split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
@@ -175,13 +172,13 @@ impl Session for DemoSession {
                 Err(Error::NotOffered(what)) => {
                     self.say(&turn, &format!("The client does not offer {what}.\n")).await?
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(Stop::EndTurn)
     }
 
-    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         self.settings.set(option.as_str(), value)?;
         self.change(|record| record.settings = self.settings.clone());
         Ok(self.settings.options())

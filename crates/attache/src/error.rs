@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
-use attache_proto::model::ErrorObject;
+use attache_proto::model::{ErrorObject, SessionId};
 
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,17 @@ pub enum Error {
         /// What was wrong.
         error: DecodeError,
     },
-    /// The answer stands behind more unread updates than [`Limits::overdraft`](crate::Limits::overdraft) allows.
-    InboxFull,
+    /// A session was not read while others waited, until it held more than [`Limits::session`](crate::Limits::session)
+    /// and [`Limits::overdraft`](crate::Limits::overdraft) allow. It was cancelled, and what it held was discarded.
+    SessionOverflow {
+        /// The session; `None` for what belongs to no session ([`Connection::next`](crate::Connection::next)).
+        session: Option<SessionId>,
+        /// How many updates and requests were discarded so far.
+        discarded: u64,
+    },
+    /// An answer did not come within [`Limits::request_timeout`](crate::Limits::request_timeout), or an agent did not
+    /// start in time.
+    TimedOut(std::time::Duration),
     /// The turn or the request was cancelled.
     Cancelled,
     /// A call was given something that can be seen to be wrong before it is sent.
@@ -84,7 +93,13 @@ impl fmt::Display for Error {
             Error::Refused(error) => write!(f, "the peer answered: {error}"),
             Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
             Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
-            Error::InboxFull => f.write_str("the answer stands behind too many unread updates"),
+            Error::SessionOverflow { session: Some(session), discarded } => {
+                write!(f, "session `{session}` was not read in time: discarded {discarded} messages")
+            }
+            Error::SessionOverflow { session: None, discarded } => {
+                write!(f, "the connection was not read in time: discarded {discarded} messages")
+            }
+            Error::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Invalid(what) => f.write_str(what),
             Error::Launch(failure) => failure.fmt(f),

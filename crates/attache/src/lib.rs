@@ -63,6 +63,7 @@
 
 pub mod agent;
 mod batch;
+mod cancel;
 pub mod client;
 mod error;
 mod extension;
@@ -71,23 +72,28 @@ mod limits;
 mod link;
 pub mod process;
 mod prompt;
+mod queue;
 mod random;
 pub mod relay;
 mod report;
 mod stdio;
 pub mod trace;
+pub mod transport;
 
 pub use agent::{Turn, agent_fn, serve};
 pub use attache_proto as proto;
 pub use attache_proto::Dialect;
+pub use attache_proto::conversation::Protocol;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::StopReason as Stop;
 pub use attache_proto::view::SessionView;
 pub use batch::{Answer, Batch};
-pub use client::{Client, Connection, Event, Protocol};
+pub use cancel::CancelToken;
+pub use client::{Client, Connection, Event};
 pub use error::{Closed, Error};
 pub use launch::LaunchFailure;
 pub use limits::Limits;
 pub use prompt::Prompt;
 pub use report::Report;
+pub use transport::pair;

@@ -2,52 +2,99 @@
 
 use std::time::Duration;
 
-/// The bounds of one connection. Nothing grows past them; what would is made to wait, or refused by name.
-///
-/// ```
-/// use attache::Limits;
-///
-/// let limits = Limits { message: 1024 * 1024, ..Limits::default() };
-/// assert!(limits.outbox < limits.inbox);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest message that is read, in bytes. Default 64 MiB: a prompt with a 40 MiB file in base64 still passes,
-    /// and the largest that other implementations accept is 32 MiB.
-    pub message: usize,
-    /// Bytes that wait to be written before senders have to wait. Default 256 KiB: four pipes full, enough to write in
-    /// large pieces, little enough to notice a slow reader soon.
-    pub outbox: usize,
-    /// Bytes that wait to be taken by our own code before reading pauses. Default 8 MiB: a burst of some ten thousand
-    /// updates while an editor paints.
-    pub inbox: usize,
-    /// How far `inbox` may be overdrawn while somebody waits for an answer that stands behind what is unread.
-    /// Default 32 MiB. Past it that wait fails with [`Error::InboxFull`](crate::Error::InboxFull) instead of hanging.
-    pub overdraft: usize,
-    /// Requests of the peer that may be open at once. Default 1,024: five times the most that a real peer was seen to
-    /// have, and each costs a few hundred bytes. More are refused.
-    pub requests: usize,
-    /// Sessions that a client may have open at an agent. Default 4,096: four times what a busy host was seen to need, and
-    /// each costs a task and a few KiB. More are refused.
-    pub sessions: usize,
-    /// Messages in a row that may be no messages at all. Default 1,000: a long banner passes, a wrong program does not.
-    pub junk: usize,
-    /// How long a turn may take to end after it was cancelled. Default 5 seconds: a tool gets time to clean up, a
-    /// person does not wait for one that hangs.
-    pub cancel_grace: Duration,
+macro_rules! limits {
+    ($( $(#[$doc:meta])* $name:ident: $type:ty = $default:expr, )*) => {
+        /// The bounds of one connection. Nothing grows past them; what would is made to wait, or refused by name.
+        ///
+        /// With the defaults, a peer can make us hold 64 MiB at most, beside the one message that is being read:
+        /// [`unread`](Self::unread) and [`open_requests`](Self::open_requests) together.
+        ///
+        /// ```
+        /// use attache::Limits;
+        ///
+        /// let limits = Limits::default().with_message(1024 * 1024);
+        /// assert!(limits.outbox < limits.session);
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Limits {
+            $( $(#[$doc])* pub $name: $type, )*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Limits { $( $name: $default, )* }
+            }
+        }
+    };
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            message: 64 * 1024 * 1024,
-            outbox: 256 * 1024,
-            inbox: 8 * 1024 * 1024,
-            overdraft: 32 * 1024 * 1024,
-            requests: 1024,
-            sessions: 4096,
-            junk: 1000,
-            cancel_grace: Duration::from_secs(5),
+macro_rules! setters {
+    ($( $setter:ident $name:ident: $type:ty, )*) => {
+        impl Limits {
+            $(
+                #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+                #[must_use]
+                pub fn $setter(mut self, $name: $type) -> Self {
+                    self.$name = $name;
+                    self
+                }
+            )*
         }
-    }
+    };
+}
+
+const MIB: usize = 1024 * 1024;
+
+limits! {
+    /// The longest message that is read, in bytes. Default 64 MiB: a prompt with a 40 MiB file in base64 still passes,
+    /// and the largest that other implementations accept is 32 MiB.
+    message: usize = 64 * MIB,
+    /// Bytes that wait to be written before senders have to wait. Default 256 KiB: four pipes full, enough to write in
+    /// large pieces, little enough to notice a slow reader soon.
+    outbox: usize = MIB / 4,
+    /// The most bytes that one session may hold unread before reading pauses, as long as nobody else waits for anything.
+    /// Default 8 MiB: a burst of some ten thousand updates while an editor paints.
+    session: usize = 8 * MIB,
+    /// How far a session may go past that while another session or a call waits. Default 16 MiB. Past it the unread
+    /// session fails with [`Error::SessionOverflow`](crate::Error::SessionOverflow), not those who wait.
+    overdraft: usize = 16 * MIB,
+    /// The most bytes that all sessions together may hold unread. Default 48 MiB. Past it reading pauses, or, while
+    /// somebody waits, the session that holds the most fails.
+    unread: usize = 48 * MIB,
+    /// The most bytes of requests of the peer that may be open at once; a single one may be larger. Default 16 MiB. More
+    /// are refused.
+    open_requests: usize = 16 * MIB,
+    /// Requests of the peer that may be open at once. Default 1,024: five times the most that a real peer was seen to
+    /// have, and each costs a few hundred bytes. More are refused.
+    requests: usize = 1024,
+    /// Requests of the peer that our own code may have in hand at once, of those that are answered with content: files,
+    /// output, extensions, lists. Default 32. More wait, so that what they are answered with is not all in memory at once.
+    in_hand: usize = 32,
+    /// Sessions that a client may have open at an agent. Default 4,096: four times what a busy host was seen to need, and
+    /// each costs a task and a few KiB. More are refused.
+    sessions: usize = 4096,
+    /// Messages in a row that may be no messages at all before the first real one. Default 1,000: a long banner passes, a
+    /// wrong program does not.
+    junk: usize = 1000,
+    /// How long a turn may take to end after it was cancelled. Default 5 seconds: a tool gets time to clean up, a
+    /// person does not wait for one that hangs.
+    cancel_grace: Duration = Duration::from_secs(5),
+    /// How long a request of ours may wait for its answer. Default: as long as it takes.
+    request_timeout: Option<Duration> = None,
+}
+
+setters! {
+    with_message message: usize,
+    with_outbox outbox: usize,
+    with_session session: usize,
+    with_overdraft overdraft: usize,
+    with_unread unread: usize,
+    with_open_requests open_requests: usize,
+    with_requests requests: usize,
+    with_in_hand in_hand: usize,
+    with_sessions sessions: usize,
+    with_junk junk: usize,
+    with_cancel_grace cancel_grace: Duration,
+    with_request_timeout request_timeout: Option<Duration>,
 }

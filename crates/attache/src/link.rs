@@ -13,17 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
 use attache_proto::frame::{Framing, Splitter};
-use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
+use attache_proto::json::{DecodeError, RawJson, Writer};
 use attache_proto::method::{Method, Notification, Request};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
-use attache_proto::{Decode, Dialect, Encode};
+use attache_proto::rpc::{Call, Outcome, Peer, RequestKey, Side, Violation};
+use attache_proto::{Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
 use self::answer::{Answer, Asked};
-use self::driver::Driver;
-use self::outlet::Outlet;
+use self::driver::{Driver, Source};
+use self::outlet::{Outlet, Sink};
+use crate::transport::Transport;
 use crate::{Closed, Error, Limits, Report};
 
 /// The parts of a connection's set-up that both sides share.
@@ -122,21 +123,44 @@ macro_rules! free_speech {
 
 pub(crate) use {connection_settings, free_speech};
 
-/// What one side does with what arrives. Called with the state locked: it must be quick and must not block.
+/// What one side does with what arrives.
+///
+/// What is read is decoded without the state, by [`decode`](Self::decode). The rest is called with the state locked: it
+/// must be quick and must not block.
 pub(crate) trait Router: Send + Sized + 'static {
     const SIDE: Side;
+    /// What has to be known to decode.
+    type Decoder: Send + Sync;
+    /// A request or notification, decoded.
+    type Message<'a>;
     /// What comes back with an answer that does not go to a waiting call.
     type Ticket: Send;
+    /// Such an answer, decoded.
+    type Answer;
 
-    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, method: &str, params: Option<&str>, size: usize);
-    fn notification(&mut self, port: &mut Port<'_, Self>, method: &str, params: Option<&str>, size: usize);
-    fn answer(&mut self, port: &mut Port<'_, Self>, ticket: Self::Ticket, outcome: Result<&str, Error>, size: usize);
+    fn decode<'a>(decoder: &Self::Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Self::Message<'a>;
+    fn decode_answer(ticket: &Self::Ticket, dialect: Dialect, outcome: Outcome<'_>) -> Self::Answer;
+
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Self::Message<'_>, size: usize);
+    fn notification(&mut self, port: &mut Port<'_, Self>, message: Self::Message<'_>, size: usize);
+    fn answer(&mut self, port: &mut Port<'_, Self>, ticket: Self::Ticket, answer: Self::Answer, size: usize);
     fn cancel(&mut self, port: &mut Port<'_, Self>, call: Call);
     fn closed(&mut self, reason: &Closed);
-    /// Bytes that wait to be taken.
-    fn unread(&self) -> usize;
+    /// Whether more waits to be taken than the limits allow.
+    fn is_over(&self) -> bool;
     /// Whether somebody waits for the next thing to arrive, with nothing there for them.
     fn is_awaited(&self) -> bool;
+    /// Fails what is too far over the limits, so that those who wait get what they wait for.
+    fn shed(&mut self, port: &mut Port<'_, Self>);
+    /// There is room in the outbox again, or a call that was in hand is answered.
+    fn room(&mut self);
+}
+
+/// A request or notification that has arrived.
+pub(crate) struct Arriving<'m, 'a> {
+    pub(crate) method: &'m str,
+    pub(crate) params: Option<&'a str>,
+    pub(crate) is_request: bool,
 }
 
 /// Who waits for an answer.
@@ -151,12 +175,21 @@ pub(crate) enum Waiter<T> {
 pub(crate) struct Port<'a, R: Router> {
     pub(crate) peer: &'a mut Peer<Waiter<R::Ticket>>,
     pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) limits: &'a Limits,
     reports: &'a mut Vec<Report>,
+    /// Bytes that are with the writer.
+    writing: usize,
+    is_closed: bool,
 }
 
 impl<R: Router> Port<'_, R> {
     pub(crate) fn dialect(&self) -> Dialect {
         self.peer.dialect().unwrap_or(Dialect::V1)
+    }
+
+    /// Whether senders have to wait for room in the outbox.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.is_closed && self.out.len() + self.writing >= self.limits.outbox
     }
 
     pub(crate) fn violation(&mut self, violation: Violation) {
@@ -221,6 +254,7 @@ struct Shared<R: Router> {
     settled: Notify,
     /// The dialect as a number, so that asking for it takes no lock.
     dialect: AtomicU8,
+    decoder: R::Decoder,
     options: Options,
 }
 
@@ -237,6 +271,9 @@ pub(crate) struct State<R: Router> {
     driver: Option<Waker>,
     /// Reading has paused because too much is unread.
     paused: bool,
+    /// The peer has sent at least one message that could be understood.
+    is_met: bool,
+    limits: Arc<Limits>,
     closing: bool,
     /// Nothing more will be read.
     ended: Option<Closed>,
@@ -253,8 +290,8 @@ const PRINTED: usize = 2048;
 
 impl<R: Router> State<R> {
     fn split(&mut self) -> (&mut R, Port<'_, R>) {
-        let port = Port { peer: &mut self.peer, out: &mut self.out, reports: &mut self.reports };
-        (&mut self.router, port)
+        let State { router, peer, out, reports, limits, writing, closed, .. } = self;
+        (router, Port { peer, out, reports, limits, writing: *writing, is_closed: closed.is_some() })
     }
 
     fn wake(&mut self) {
@@ -269,19 +306,43 @@ impl<R: Router> State<R> {
 }
 
 impl<R: Router> Link<R> {
-    /// A connection, and the future that drives it.
+    /// A connection over two streams of bytes, and the future that drives it.
     pub(crate) fn new(
         router: R,
+        decoder: R::Decoder,
         options: Options,
         reader: Box<dyn AsyncRead + Send + Unpin>,
         writer: Box<dyn AsyncWrite + Send + Unpin>,
+    ) -> (Self, impl Future<Output = Closed> + Send) {
+        let splitter = Splitter::new(options.framing, options.limits.message);
+        let knows_framing = options.framing.is_some();
+        let source = Source::Bytes { reader, splitter, knows_framing };
+        Self::start(router, decoder, options, source, Sink::Bytes(writer))
+    }
+
+    /// A connection over a transport that carries whole messages.
+    pub(crate) fn over(
+        router: R,
+        decoder: R::Decoder,
+        options: Options,
+        transport: Transport,
+    ) -> (Self, impl Future<Output = Closed> + Send) {
+        let options = Options { framing: None, ..options };
+        let Transport { reader, writer } = transport;
+        Self::start(router, decoder, options, Source::Messages(reader), Sink::Messages(writer))
+    }
+
+    fn start(
+        router: R,
+        decoder: R::Decoder,
+        options: Options,
+        source: Source,
+        sink: Sink,
     ) -> (Self, impl Future<Output = Closed> + Send) {
         let mut peer = Peer::new(R::SIDE);
         peer.set_strict(options.strict);
         peer.set_accepts_batches(!options.refuse_batches);
         peer.set_framing(options.framing.unwrap_or_default());
-        let knows_framing = options.framing.is_some();
-        let splitter = Splitter::new(options.framing, options.limits.message);
         let state = State {
             router,
             peer,
@@ -290,6 +351,8 @@ impl<R: Router> Link<R> {
             is_crowded: false,
             driver: None,
             paused: false,
+            is_met: false,
+            limits: Arc::new(options.limits.clone()),
             closing: false,
             ended: None,
             closed: None,
@@ -299,14 +362,15 @@ impl<R: Router> Link<R> {
         };
         let link = Link(Arc::new(Shared {
             state: Mutex::new(state),
-            outlet: Mutex::new(Some(Outlet::new(writer))),
+            outlet: Mutex::new(Some(Outlet::new(sink))),
             room: Notify::new(),
             flushed: Notify::new(),
             settled: Notify::new(),
             dialect: AtomicU8::new(0),
+            decoder,
             options,
         }));
-        let mut driver = Driver { link: link.clone(), reader, splitter, read_done: false, knows_framing };
+        let mut driver = Driver { link: link.clone(), source, read_done: false };
         (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
     }
 
@@ -396,6 +460,7 @@ impl<R: Router> Link<R> {
     fn give_room(&self, mut state: MutexGuard<'_, State<R>>) {
         if state.is_crowded && state.unwritten() <= self.limits().outbox / 2 {
             state.is_crowded = false;
+            state.router.room();
             drop(state);
             self.0.room.notify_one();
         }
@@ -454,21 +519,6 @@ impl<R: Router> Link<R> {
         self.ask(method, |writer| params.encode(writer), answer::channel(method)).await
     }
 
-    /// Reads the text of an answer.
-    pub(crate) fn read_answer<T: Decode>(&self, method: &'static str, answer: &RawJson) -> Result<T, Error> {
-        let mut reader = Reader::new(answer.as_str(), self.dialect());
-        let value = reader.decode::<T>().map_err(|error| Error::BadAnswer { method, error })?;
-        let tolerated = reader.tolerated();
-        if !tolerated.is_empty() {
-            self.with(|_, port| {
-                for error in tolerated {
-                    port.violation(Violation::Tolerated { method, error });
-                }
-            });
-        }
-        Ok(value)
-    }
-
     /// Sends a request of any name and waits for the text of its answer.
     pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
         self.ask(method, params, answer::raw()).await
@@ -484,7 +534,14 @@ impl<R: Router> Link<R> {
             |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(asked), port.out);
         let key = self.send_to(Expects::Answer, request).await?;
         let mut guard = Abandon { link: self, key: Some(key) };
-        let answer = answer.await;
+        let answer = match self.limits().request_timeout {
+            None => answer.await,
+            Some(time) => match tokio::time::timeout(time, answer).await {
+                Ok(answer) => answer,
+                // The guard tells the peer that nobody waits any more.
+                Err(_) => return Err(Error::TimedOut(time)),
+            },
+        };
         guard.key = None;
         answer
     }
@@ -565,12 +622,7 @@ impl<R: Router> Link<R> {
     fn after_change(&self, mut state: MutexGuard<'_, State<R>>, before: usize) {
         let dialect = state.peer.dialect().unwrap_or(Dialect::V1);
         self.0.dialect.store(dialect as u8, Ordering::Relaxed);
-        if state.out.len() > before {
-            if let Some(tap) = &self.0.options.tap {
-                tap.sent(&state.out[before..]);
-            }
-            state.wake();
-        } else if state.paused && !self.must_pause(&mut state) {
+        if state.out.len() > before || (state.paused && !self.must_pause(&mut state)) {
             state.wake();
         }
         if state.ended.is_some() && state.peer.owed() == 0 {
@@ -589,24 +641,18 @@ impl<R: Router> Link<R> {
         }
     }
 
-    /// Whether reading has to wait. Reading goes on while somebody waits for an answer that may stand behind what is
-    /// unread; when even the overdraft is used up, that wait fails by name rather than never ending.
+    /// Whether reading has to wait because too much is unread. It does as long as nobody waits for what comes next. When
+    /// somebody does, reading goes on, and what is unread fails by name once it is too much.
     fn must_pause(&self, state: &mut State<R>) -> bool {
-        let unread = state.router.unread();
-        let limits = self.limits();
-        if unread < limits.inbox {
+        if !state.router.is_over() {
             return false;
         }
-        if unread < limits.overdraft {
-            return !state.peer.any_waiting(|waiter| matches!(waiter, Waiter::Call(_))) && !state.router.is_awaited();
+        if !state.peer.any_waiting(|waiter| matches!(waiter, Waiter::Call(_))) && !state.router.is_awaited() {
+            return true;
         }
-        let calls = state.peer.abandon_all(|waiter| matches!(waiter, Waiter::Call(_)), &mut state.out);
-        for waiter in calls {
-            if let Waiter::Call(asked) = waiter {
-                asked.fail(Error::InboxFull);
-            }
-        }
-        true
+        let (router, mut port) = state.split();
+        router.shed(&mut port);
+        false
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a person asks for: the content of one prompt.
 
-use attache_proto::model::ContentBlock;
+use attache_proto::model::{ContentBlock, Meta};
 
 /// The content of a prompt.
 ///
@@ -11,9 +11,12 @@ use attache_proto::model::ContentBlock;
 /// assert_eq!(prompt.text(), "fix the failing test");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Prompt {
     /// The parts, in order.
     pub blocks: Vec<ContentBlock>,
+    /// Free data, such as a W3C trace context (`traceparent`).
+    pub meta: Option<Meta>,
 }
 
 impl Prompt {
@@ -22,28 +25,40 @@ impl Prompt {
         let parts: Vec<&str> = self.blocks.iter().filter_map(ContentBlock::as_text).collect();
         parts.join("\n")
     }
+
+    /// Adds free data.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    pub(crate) fn with_optional_meta(mut self, meta: Option<Meta>) -> Self {
+        self.meta = meta;
+        self
+    }
 }
 
 impl From<&str> for Prompt {
     fn from(text: &str) -> Self {
-        Prompt { blocks: vec![ContentBlock::text(text)] }
+        Prompt::from(ContentBlock::text(text))
     }
 }
 
 impl From<String> for Prompt {
     fn from(text: String) -> Self {
-        Prompt { blocks: vec![ContentBlock::text(text)] }
+        Prompt::from(ContentBlock::text(text))
     }
 }
 
 impl From<ContentBlock> for Prompt {
     fn from(block: ContentBlock) -> Self {
-        Prompt { blocks: vec![block] }
+        Prompt::from(vec![block])
     }
 }
 
 impl From<Vec<ContentBlock>> for Prompt {
     fn from(blocks: Vec<ContentBlock>) -> Self {
-        Prompt { blocks }
+        Prompt { blocks, meta: None }
     }
 }

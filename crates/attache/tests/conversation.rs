@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::agent::{Ask, Decision, OpenRequest, Opened, SessionHandle};
+use attache::agent::{Ask, Decision, HandlerError, OpenRequest, Opened, SessionHandle};
 use attache::model::{ContentBlock, SessionUpdate, ToolKind};
 use attache::{Client, Connection, Dialect, Error, Event, Prompt, Protocol, Stop, Turn};
 
@@ -99,7 +99,7 @@ async fn law_9_cancel_ends_the_turn_it_was_meant_for() {
                 turn.text("waiting").await?;
                 turn.cancelled().await;
                 turn.text("stopped").await?;
-                return Err(Error::Invalid("an abort error, which must not be seen".into()));
+                return Err(Error::Invalid("an abort error, which must not be seen".into()).into());
             }
             turn.text("quick").await?;
             Ok(Stop::EndTurn)
@@ -257,7 +257,7 @@ impl attache::agent::Agent for Lasting {
         attache::model::Implementation::new("lasting", "1.0")
     }
 
-    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Repeating>, Error> {
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Repeating>, HandlerError> {
         Ok(Repeating.into())
     }
 }
@@ -269,13 +269,13 @@ impl attache::agent::Restore for Lasting {
         _: OpenRequest,
         _: bool,
         _: SessionHandle,
-    ) -> Result<Opened<Repeating>, Error> {
+    ) -> Result<Opened<Repeating>, HandlerError> {
         Ok(Repeating.into())
     }
 }
 
 impl attache::agent::Session for Repeating {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let decision = turn.ask(Ask::new("Really?")).await?;
         turn.text(format!("{} {}", prompt.text(), decision.is_allowed())).await?;
         Ok(Stop::EndTurn)

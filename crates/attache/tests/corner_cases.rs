@@ -4,9 +4,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Authenticate, Delete, List, OpenRequest, Opened, Restore, Session, SessionHandle};
+use attache::agent::{
+    Agent, Authenticate, Context, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
+};
 use attache::model::*;
-use attache::{Error, Framing, Prompt, Stop, Turn};
+use attache::{Framing, Prompt, Stop, Turn};
 use attache_testkit::RawPeer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -35,7 +37,7 @@ impl Agent for Full {
         Implementation::new("full", "1")
     }
 
-    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Talk>, Error> {
+    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Talk>, HandlerError> {
         if !self.0.lock().unwrap().is_authenticated {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
@@ -44,19 +46,16 @@ impl Agent for Full {
         let mode = ConfigKind::Select(ConfigSelect::new("ask", ConfigValues::Flat(modes)));
         let models = vec![ConfigValue::new("small", "Small")];
         let model = ConfigKind::Select(ConfigSelect::new("small", ConfigValues::Flat(models)));
-        Ok(Opened {
-            session: Talk(self.clone()),
-            options: vec![
-                ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("m", "Mode", mode) },
-                ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("l", "Model", model) },
-            ],
-            commands: Vec::new(),
-        })
+        let options = vec![
+            ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("m", "Mode", mode) },
+            ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("l", "Model", model) },
+        ];
+        Ok(Opened::from(Talk(self.clone())).with_options(options))
     }
 }
 
 impl Session for Talk {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         turn.text(prompt.text()).await?;
         if prompt.text() == "wait" {
             turn.cancelled().await;
@@ -64,7 +63,7 @@ impl Session for Talk {
         Ok(Stop::EndTurn)
     }
 
-    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         self.0.log(format!("set {option} {value:?}"));
         Ok(Vec::new())
     }
@@ -81,7 +80,7 @@ impl Restore for Full {
         _: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> Result<Opened<Talk>, Error> {
+    ) -> Result<Opened<Talk>, HandlerError> {
         self.log(format!("restore {session} {replay}"));
         if replay {
             handle.text("history").await?;
@@ -91,13 +90,13 @@ impl Restore for Full {
 }
 
 impl List for Full {
-    async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         Ok(ListSessionsResponse::new(vec![SessionInfo::new("old", "/tmp")]))
     }
 }
 
 impl Delete for Full {
-    async fn delete(&self, session: SessionId) -> Result<(), Error> {
+    async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
         self.log(format!("delete {session}"));
         Ok(())
     }
@@ -108,12 +107,12 @@ impl Authenticate for Full {
         vec![AuthMethod::from(AgentAuthMethod::new("key", "Key"))]
     }
 
-    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
+    async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
         self.0.lock().unwrap().is_authenticated = true;
         Ok(())
     }
 
-    async fn logout(&self) -> Result<(), Error> {
+    async fn logout(&self) -> Result<(), HandlerError> {
         self.0.lock().unwrap().is_authenticated = false;
         Ok(())
     }
@@ -123,7 +122,7 @@ fn serve(agent: Full) -> RawPeer {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
     let server = attache::serve(agent).restores().lists().deletes().authenticates();
-    let server = server.extension("_test/add", async |(a, b): (u32, u32)| Ok(a + b));
+    let server = server.extension("_test/add", async |(a, b): (u32, u32), _| Ok(a + b));
     tokio::spawn(server.connect(reader, writer));
     RawPeer::new(near)
 }
@@ -197,7 +196,7 @@ async fn sessions_that_are_not_there_and_params_that_are_wrong() {
         "--> {'id':2,'method':'session/prompt','params':{'sessionId':'ghost','prompt':[{'type':'text','text':'x'}]}}
          <-- {'id':2,'error':{'code':-32002,'data':{'sessionId':'ghost'}}}
          --> {'id':3,'method':'session/new','params':{'cwd':'relative','mcpServers':[]}}
-         <-- {'id':3,'error':{'code':-32602,'message':'cwd: the path is not absolute'}}
+         <-- {'id':3,'error':{'code':-32602,'message':'cwd: not an absolute path'}}
          --> {'id':4,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[{'name':'x'}]}}
          <-- {'id':4,'error':{'code':-32602,'message':'Invalid params: `mcpServers[0].command`: required field is missing'}}
          --> {'id':5,'method':'session/close','params':{'sessionId':'ghost'}}

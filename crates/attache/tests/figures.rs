@@ -32,7 +32,7 @@ async fn figures() {
     eprintln!("memory with 1 GiB offered to a consumer that never reads: {} KiB", stalled / 1024);
     let limits = Limits::default();
     assert!(unread < limits.outbox + 4 * MIB, "{unread}");
-    assert!(stalled < limits.inbox + 4 * MIB, "{stalled}");
+    assert!(stalled < limits.session + 4 * MIB, "{stalled}");
 }
 
 /// Allocations an update on the sending side, the text itself included.
@@ -130,7 +130,7 @@ async fn raw_agent(limits: Limits) -> (attache::client::Session, RawPeer) {
 
 /// Allocations an update on the receiving side, up to the session's inbox.
 async fn receiving(message: &str) -> usize {
-    let (session, mut peer) = raw_agent(Limits { inbox: 64 * MIB, ..Limits::default() }).await;
+    let (session, mut peer) = raw_agent(Limits::default().with_session(64 * MIB)).await;
     let batch = message.repeat(50);
     peer.send_bytes(batch.as_bytes()).await;
     for _ in 0..50 {

@@ -45,7 +45,7 @@ async fn law_1_a_handler_may_ask_and_wait() {
     });
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let server = attache::serve(curious).extension("_test/agent", async |(word,): (String,)| Ok(word.len()));
+    let server = attache::serve(curious).extension("_test/agent", async |(word,): (String,), _| Ok(word.len()));
     tokio::spawn(server.connect(reader, writer));
     let (reader, writer) = tokio::io::split(near);
     let client = Client::new("test", "1").extension("_test/echo");
@@ -155,7 +155,7 @@ async fn law_3_a_slow_consumer_slows_its_producer() {
             Ok(Stop::EndTurn)
         }
     });
-    let limits = Limits { inbox: 1024 * 1024, overdraft: 1024 * 1024, ..Limits::default() };
+    let limits = Limits::default().with_session(1024 * 1024).with_overdraft(1024 * 1024);
     let (reader, writer) = tokio::io::split(serve(flood));
     let agent = Client::new("test", "1").limits(limits).connect(reader, writer).await.unwrap();
     let session = agent.session("/tmp").open().await.unwrap();
@@ -171,14 +171,14 @@ async fn law_3_a_slow_consumer_slows_its_producer() {
 }
 
 #[tokio::test]
-async fn law_3_a_wait_behind_a_full_inbox_fails_by_name() {
+async fn law_11_a_session_that_is_not_read_fails_by_name_and_not_who_waits_behind_it() {
     let flood = attache::agent_fn("flood", "1", async |turn: Turn, _: Prompt| {
         for _ in 0..10_000 {
             turn.text("x".repeat(1000)).await?;
         }
         Ok(Stop::EndTurn)
     });
-    let limits = Limits { inbox: 64 * 1024, overdraft: 256 * 1024, ..Limits::default() };
+    let limits = Limits::default().with_session(64 * 1024).with_overdraft(256 * 1024);
     let (reader, writer) = tokio::io::split(serve(flood));
     let client = Client::new("test", "1").protocol(Protocol::V1).limits(limits);
     let agent = client.connect(reader, writer).await.unwrap();
@@ -186,8 +186,15 @@ async fn law_3_a_wait_behind_a_full_inbox_fails_by_name() {
     let turn = session.prompt("go").await.unwrap();
     // The answer to this stands behind the flood, because the agent is busy with its turn.
     let waited = in_time(session.set_option("some", attache::model::ConfigSetting::Boolean(true))).await;
-    assert!(matches!(waited, Err(Error::InboxFull)), "{waited:?}");
-    assert_eq!(in_time(turn.text()).await.unwrap().len(), 10_000_000, "the conversation lives on");
+    assert!(matches!(&waited, Err(Error::Refused(error)) if error.code == -32602), "the answer came: {waited:?}");
+    let read = in_time(turn.text()).await;
+    let Err(Error::SessionOverflow { session: Some(overflowed), discarded }) = read else { panic!("{read:?}") };
+    assert_eq!(overflowed, *session.id());
+    assert!((300..=10_000).contains(&discarded), "{discarded}");
+    assert!(matches!(in_time(session.prompt("more")).await, Err(Error::SessionOverflow { .. })));
+    // The connection lives on, and so does a session that is opened now.
+    let other = agent.session("/tmp").open().await.unwrap();
+    assert_eq!(in_time(other.prompt("go").await.unwrap().text()).await.unwrap().len(), 10_000_000);
 }
 
 #[tokio::test]
@@ -333,7 +340,7 @@ async fn law_7_bad_input_does_not_end_a_conversation() {
         turn.text(prompt.text()).await?;
         Ok(Stop::EndTurn)
     });
-    let limits = Limits { message: 10_000, ..Limits::default() };
+    let limits = Limits::default().with_message(10_000);
     let server = attache::serve(echo).limits(limits).strict().on_report(move |report| {
         seen.lock().unwrap().push(report);
     });
@@ -380,7 +387,7 @@ async fn law_7_a_peer_that_only_sends_junk_is_left_by_name() {
     let echo = attache::agent_fn("echo", "1", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let limits = Limits { junk: 20, ..Limits::default() };
+    let limits = Limits::default().with_junk(20);
     let served = tokio::spawn(attache::serve(echo).limits(limits).connect(reader, writer));
     let mut peer = RawPeer::new(near);
     peer.send_bytes("hello\n".repeat(30).as_bytes()).await;
@@ -392,7 +399,7 @@ async fn law_8_what_is_offered_is_what_is_registered() {
     struct Plain;
     struct Nothing;
     impl Session for Nothing {
-        async fn prompt(&mut self, _: Turn, _: Prompt) -> Result<Stop, Error> {
+        async fn prompt(&mut self, _: Turn, _: Prompt) -> Result<Stop, attache::agent::HandlerError> {
             Ok(Stop::EndTurn)
         }
     }
@@ -401,12 +408,16 @@ async fn law_8_what_is_offered_is_what_is_registered() {
         fn info(&self) -> Implementation {
             Implementation::new("plain", "1")
         }
-        async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Nothing>, Error> {
+        async fn open(
+            &self,
+            _: OpenRequest,
+            _: SessionHandle,
+        ) -> Result<Opened<Nothing>, attache::agent::HandlerError> {
             Ok(Nothing.into())
         }
     }
     impl attache::agent::Delete for Plain {
-        async fn delete(&self, _: attache::model::SessionId) -> Result<(), Error> {
+        async fn delete(&self, _: attache::model::SessionId) -> Result<(), attache::agent::HandlerError> {
             Ok(())
         }
     }
@@ -462,11 +473,11 @@ async fn no_deadlock_with_one_byte_pipes_and_tiny_bounds_both_ways_flooded() {
         }
         Ok(Stop::EndTurn)
     });
-    let tiny = Limits { outbox: 1, inbox: 1, ..Limits::default() };
+    let tiny = Limits::default().with_outbox(1).with_session(1);
     let (near, far) = tokio::io::duplex(1);
     let (reader, writer) = tokio::io::split(Dribble::new(far, 1));
     let server =
-        attache::serve(chatty).limits(tiny.clone()).extension("_test/echo", async |(word,): (String,)| Ok(word));
+        attache::serve(chatty).limits(tiny.clone()).extension("_test/echo", async |(word,): (String,), _| Ok(word));
     tokio::spawn(server.connect(reader, writer));
     let (reader, writer) = tokio::io::split(Dribble::new(near, 1));
     let agent = Client::new("test", "1").limits(tiny).connect(reader, writer).await.unwrap();

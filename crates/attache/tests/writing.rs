@@ -55,7 +55,7 @@ async fn many_senders_on_a_narrow_pipe() {
     });
     let (near, far) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(far);
-    let limits = Limits { outbox: 1024, ..Limits::default() };
+    let limits = Limits::default().with_outbox(1024);
     tokio::spawn(attache::serve(agent).limits(limits).connect(reader, Dribble::new(writer, 7)));
     let (reader, writer) = tokio::io::split(near);
     let agent = in_time(Client::new("test", "1").connect(reader, writer)).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_flush_to_a_peer_that_is_gone_fails() {
                 turn.text("still there?").await?;
                 if let Err(error) = turn.flush().await {
                     told.send(error.clone()).unwrap();
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
         }

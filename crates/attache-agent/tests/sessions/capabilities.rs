@@ -97,18 +97,18 @@ async fn drive(world: &World, chat: &mut Chat, path: &str) -> bool {
         }
         "image" => {
             let blocks = vec!["look".into(), ContentBlock::Image(ImageContent::new("aW1hZ2U=", "image/png").into())];
-            chat.turn(Prompt { blocks }).await;
+            chat.turn(Prompt::from(blocks)).await;
             assert!(last().contains("aW1hZ2U="), "{}", last());
         }
         "audio" => {
             let blocks = vec!["listen".into(), ContentBlock::Audio(AudioContent::new("c291bmQ=", "audio/wav").into())];
-            chat.turn(Prompt { blocks }).await;
+            chat.turn(Prompt::from(blocks)).await;
             assert!(last().contains("c291bmQ="), "{}", last());
         }
         "embeddedContext" => {
             let text = TextResource::new("what stands in it", "file:///a.txt");
             let resource = EmbeddedResource::new(ResourceContents::Text(text));
-            chat.turn(Prompt { blocks: vec!["read".into(), ContentBlock::Resource(resource.into())] }).await;
+            chat.turn(Prompt::from(vec!["read".into(), ContentBlock::Resource(resource.into())])).await;
             assert!(last().contains("what stands in it"), "{}", last());
         }
         "stdio" | "http" | "sse" => {

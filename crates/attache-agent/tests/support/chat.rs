@@ -86,7 +86,7 @@ impl Chat {
 
     /// What an option was when the session was opened.
     pub(crate) fn option(&self, id: &str) -> Option<String> {
-        let option = self.session().options().iter().find(|option| option.id.as_str() == id)?;
+        let option = self.session().options().into_iter().find(|option| option.id.as_str() == id)?;
         match &option.kind {
             ConfigKind::Select(select) => Some(select.current.as_str().to_owned()),
             _ => None,

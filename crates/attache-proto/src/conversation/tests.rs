@@ -1,3 +1,1 @@
 //! What follows from what, row by row.
-
-use super::*;

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ConfigOption, ContentBlock, MessageId, ModeId, Notice,
-    Patch, PlanEntries, PlanItems, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
+    AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ConfigOption, ContentBlock, MessageId, Meta, ModeId,
+    Notice, Patch, PlanEntries, PlanItems, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
     StateUpdate, SubagentUpdate, TerminalOutputChunk, TerminalUpdate, ToolCallContentChunk, ToolCallUpdate,
 };
 use crate::Dialect;
@@ -106,9 +106,11 @@ record! {
 }
 
 impl SessionNotification {
-    /// Reads the two parts that matter; the session is borrowed where it can be. Clients read thousands of these.
-    pub fn decode_parts<'a>(reader: &mut Reader<'a>) -> Result<(Cow<'a, str>, SessionUpdate), DecodeError> {
-        let (mut session, mut update) = (None, None);
+    /// Reads the parts; the session is borrowed where it can be. Clients read thousands of these.
+    pub fn decode_parts<'a>(
+        reader: &mut Reader<'a>,
+    ) -> Result<(Cow<'a, str>, SessionUpdate, Option<Meta>), DecodeError> {
+        let (mut session, mut update, mut meta) = (None, None, None);
         reader.begin_object()?;
         let mut first = true;
         while let Some(name) = reader.next_key(&mut first)? {
@@ -120,6 +122,7 @@ impl SessionNotification {
                     reader.place_since(noted, Place::Field("update"));
                     update.replace(value).is_some()
                 }
+                "_meta" => meta.replace(reader.attempt(Meta::decode)?.ok()).is_some(),
                 _ => {
                     reader.skip()?;
                     false
@@ -131,7 +134,8 @@ impl SessionNotification {
         }
         reader.end()?;
         let missing = |field| DecodeError::new(Reason::Missing).in_field(field);
-        Ok((session.ok_or_else(|| missing("sessionId"))?, update.ok_or_else(|| missing("update"))?))
+        let session = session.ok_or_else(|| missing("sessionId"))?;
+        Ok((session, update.ok_or_else(|| missing("update"))?, meta.flatten()))
     }
 }
 

@@ -114,6 +114,8 @@ struct Voice {
     dialect: Option<Dialect>,
     framing: Framing,
     owed: IntMap<u64, Owed>,
+    /// Bytes of the requests that wait for our answer.
+    owed_bytes: usize,
     batches: IntMap<u64, Batch>,
     lost: Vec<&'static str>,
 }
@@ -135,6 +137,7 @@ fn once(write: impl FnOnce(&mut Writer<'_>)) -> impl FnMut(&mut Writer<'_>) {
 struct Owed {
     id: RequestId,
     batch: Option<u64>,
+    size: usize,
 }
 
 /// A batch whose answers are collected until the last one is there.
@@ -159,6 +162,7 @@ impl<W> Peer<W> {
                 dialect: None,
                 framing: Framing::Lines,
                 owed: IntMap::default(),
+                owed_bytes: 0,
                 batches: IntMap::default(),
                 lost: Vec::new(),
             },
@@ -200,6 +204,11 @@ impl<W> Peer<W> {
         self.voice.owed.len()
     }
 
+    /// How many bytes the requests of the peer take that wait for our answer.
+    pub fn owed_bytes(&self) -> usize {
+        self.voice.owed_bytes
+    }
+
     /// How many requests of ours wait for an answer.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -215,10 +224,15 @@ impl<W> Peer<W> {
         self.voice.owed.get(&call.0).map(|owed| &owed.id)
     }
 
-    /// Takes in one frame. Answers that need no thought are appended to `out` at once.
+    /// Parses one frame and handles what it holds, see [`Peer::handle`].
     pub fn handle_frame<'a>(&mut self, frame: &'a str, out: &mut Vec<u8>) -> Events<'a, W> {
+        self.handle(parse(frame), out)
+    }
+
+    /// Handles one parsed frame. Replies that need no decision of the caller are appended to `out`.
+    pub fn handle<'a>(&mut self, envelope: Envelope<'a>, out: &mut Vec<u8>) -> Events<'a, W> {
         let mut events = Collector { first: None, rest: Vec::new() };
-        match parse(frame) {
+        match envelope {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
             Envelope::NotJson => {
                 events.push(Event::Violation(Violation::NotJson));
@@ -420,7 +434,10 @@ impl<W> Peer<W> {
         }
         let call = self.next_call;
         self.next_call += 1;
-        self.voice.owed.insert(call, Owed { id, batch });
+        // What a request costs in memory is close to what it cost on the wire, plus its place in the tables.
+        let size = params.map_or(0, str::len) + method.len() + size_of::<Owed>();
+        self.voice.owed_bytes += size;
+        self.voice.owed.insert(call, Owed { id, batch, size });
         events.push(Event::Call { call: Call(call), method, params });
     }
 
@@ -471,6 +488,7 @@ impl Voice {
 
     fn settle(&mut self, call: Call, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
         let Some(owed) = self.owed.remove(&call.0) else { return };
+        self.owed_bytes -= owed.size;
         self.write_entry(&owed.id, owed.batch, out, key, value);
         if let Some(batch) = owed.batch {
             self.close_entry(batch, out);

@@ -4,8 +4,9 @@ use std::pin::Pin;
 
 use attache_proto::model::{ConfigId, ConfigOption, ConfigSetting};
 
+use super::HandlerError;
 use super::{Opened, Session, Turn};
-use crate::{Error, Prompt, Stop};
+use crate::{Prompt, Stop};
 
 type Boxed<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
@@ -14,24 +15,32 @@ pub(super) struct AnySession(Box<dyn Erased>);
 
 impl AnySession {
     pub(super) fn opened<S: Session>(opened: Opened<S>) -> Opened<Self> {
-        let Opened { session, options, commands } = opened;
-        Opened { session: AnySession(Box::new(session)), options, commands }
+        let Opened { session, options, commands, meta } = opened;
+        Opened { session: AnySession(Box::new(session)), options, commands, meta }
     }
 }
 
 /// What [`Session`] says, with futures of one size.
 trait Erased: Send {
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, Error>>;
-    fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Boxed<'_, Result<Vec<ConfigOption>, Error>>;
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, HandlerError>>;
+    fn set_option(
+        &mut self,
+        option: ConfigId,
+        value: ConfigSetting,
+    ) -> Boxed<'_, Result<Vec<ConfigOption>, HandlerError>>;
     fn close(self: Box<Self>) -> Boxed<'static, ()>;
 }
 
 impl<S: Session> Erased for S {
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, Error>> {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, HandlerError>> {
         Box::pin(Session::prompt(self, turn, prompt))
     }
 
-    fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Boxed<'_, Result<Vec<ConfigOption>, Error>> {
+    fn set_option(
+        &mut self,
+        option: ConfigId,
+        value: ConfigSetting,
+    ) -> Boxed<'_, Result<Vec<ConfigOption>, HandlerError>> {
         Box::pin(Session::set_option(self, option, value))
     }
 
@@ -41,7 +50,7 @@ impl<S: Session> Erased for S {
 }
 
 impl Session for AnySession {
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> impl Future<Output = Result<Stop, Error>> + Send {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> impl Future<Output = Result<Stop, HandlerError>> + Send {
         self.0.prompt(turn, prompt)
     }
 
@@ -49,7 +58,7 @@ impl Session for AnySession {
         &mut self,
         option: ConfigId,
         value: ConfigSetting,
-    ) -> impl Future<Output = Result<Vec<ConfigOption>, Error>> + Send {
+    ) -> impl Future<Output = Result<Vec<ConfigOption>, HandlerError>> + Send {
         self.0.set_option(option, value)
     }
 

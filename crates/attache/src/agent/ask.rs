@@ -1,6 +1,5 @@
 //! Asking for permission.
 
-use attache_proto::Dialect;
 use attache_proto::model::{
     Patch, PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
     PermissionSubject, ToolCallUpdate,
@@ -104,9 +103,8 @@ impl Ask {
     }
 
     pub(super) async fn put(mut self, handle: &SessionHandle) -> Result<Decision, Error> {
-        // Version 1 and the draft have no title but the tool call's own.
-        if handle.client().dialect != Dialect::V2
-            && let Some(PermissionSubject::ToolCall(subject)) = &mut self.subject
+        // Where a question has no title of its own, the tool call's is shown.
+        if let Some(PermissionSubject::ToolCall(subject)) = &mut self.subject
             && subject.tool_call.title.is_keep()
         {
             subject.tool_call.title = Patch::Set(self.title.clone());

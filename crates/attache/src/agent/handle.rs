@@ -1,34 +1,44 @@
 //! What an agent says to its client about one session, and asks of it.
 
-use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_proto::Dialect;
+use attache_proto::conversation::MessageKind;
+use attache_proto::method::Method;
 use attache_proto::model::{
-    AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigId, ConfigOption, ConfigOptionsUpdate, ConfigSetting,
-    ContentBlock, CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest, ElicitationMode,
-    ErrorObject, Implementation, MessageId, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems,
-    PlanUpdate, ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, StateUpdate, UsageUpdate,
+    AvailableCommand, BackgroundWork, ClientCapabilities, CommandsUpdate, CompleteElicitationNotification,
+    ConfigOption, ConfigOptionsUpdate, ContentBlock, CreateElicitationRequest, CreateElicitationResponse,
+    CreateTerminalRequest, ElicitationId, Implementation, Meta, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry,
+    PlanItems, PlanUpdate, ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, UsageUpdate,
     WriteTextFileRequest,
 };
 
-use super::flag::Flag;
-use super::router::{AgentRouter, OptionChange};
-use super::session::answer_option_change;
-use super::voice::{Stream, Voice};
-use super::{Ask, Decision, Terminal, ToolCall};
+use super::context::check_elicitation;
+use super::router::AgentRouter;
+use super::updates::Updates;
+use super::{Terminal, ToolCallBuilder};
 use crate::Error;
 use crate::link::{Link, Port};
 
 /// What a client said of itself.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ClientInfo {
     /// How the two speak.
     pub dialect: Dialect,
     /// What the client calls itself.
     pub info: Option<Implementation>,
-    /// What the client offers.
+    /// What the client offers, with what goes without saying in its version.
     pub capabilities: ClientCapabilities,
+    /// Free data of the client.
+    pub meta: Option<Meta>,
+}
+
+impl ClientInfo {
+    /// Whether the client can cancel a tool call or a terminal by itself.
+    pub(super) fn can_cancel_parts(&self) -> bool {
+        Method::CancelToolCall.name(self.dialect).is_some()
+    }
 }
 
 /// A session's line to its client. Cheap to clone; usable during and between turns.
@@ -39,13 +49,13 @@ struct Inner {
     link: Link<AgentRouter>,
     id: SessionId,
     client: Arc<ClientInfo>,
-    voice: Mutex<Voice>,
+    updates: Arc<Mutex<Updates>>,
 }
 
 impl SessionHandle {
     pub(super) fn new(link: Link<AgentRouter>, id: SessionId, client: Arc<ClientInfo>) -> Self {
-        let voice = Mutex::new(Voice::new(&id, client.dialect, &client.capabilities));
-        SessionHandle(Arc::new(Inner { link, id, client, voice }))
+        let updates = Arc::new(Mutex::new(Updates::new(&id, client.dialect, &client.capabilities)));
+        SessionHandle(Arc::new(Inner { link, id, client, updates }))
     }
 
     /// The session's id.
@@ -60,34 +70,34 @@ impl SessionHandle {
 
     /// Says a piece of the agent's answer, as Markdown. Pieces join until something else is said.
     pub fn text(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
-        self.say(Stream::Text, ContentBlock::text(text))
+        self.say(MessageKind::Answer, ContentBlock::text(text))
     }
 
     /// Says a piece of the agent's answer that need not be text.
     pub fn content(&self, content: impl Into<ContentBlock>) -> impl Future<Output = Result<(), Error>> + Send {
-        self.say(Stream::Text, content.into())
+        self.say(MessageKind::Answer, content.into())
     }
 
     /// Says a piece of the agent's reasoning.
     pub fn thought(&self, text: impl Into<String>) -> impl Future<Output = Result<(), Error>> + Send {
-        self.say(Stream::Thought, ContentBlock::text(text))
+        self.say(MessageKind::Thought, ContentBlock::text(text))
     }
 
-    fn say(&self, stream: Stream, content: ContentBlock) -> impl Future<Output = Result<(), Error>> + Send {
+    fn say(&self, kind: MessageKind, content: ContentBlock) -> impl Future<Output = Result<(), Error>> + Send {
         // Taken out where it is written: every future on the way would have room for a copy of its own.
         let mut content = Some(content);
         async move {
             let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
                 let Some(content) = content.take() else { return };
-                self.voice().write_piece(port, stream, content);
+                self.updates().write_piece(port, kind, content);
             };
             self.0.link.send(write).await
         }
     }
 
-    /// Starts a tool call, and shows it as pending. The guard that comes back ends it.
-    pub async fn tool(&self, title: impl Into<String>) -> Result<ToolCall, Error> {
-        ToolCall::start(self.clone(), title.into(), None).await
+    /// Prepares a tool call with a title. It is shown when it is started.
+    pub fn tool(&self, title: impl Into<String>) -> ToolCallBuilder {
+        ToolCallBuilder::new(self.clone(), title.into())
     }
 
     /// Shows a plan; it replaces the one before.
@@ -114,12 +124,18 @@ impl SessionHandle {
 
     /// Says which configuration options there are and how they are set.
     pub async fn options(&self, options: Vec<ConfigOption>) -> Result<(), Error> {
-        self.0.link.with(|router, _| {
-            if let Some(slot) = router.slot(&self.0.id) {
-                slot.options.clone_from(&options);
-            }
-        });
         self.update(SessionUpdate::ConfigOptions(ConfigOptionsUpdate::new(options))).await
+    }
+
+    /// Says which work goes on beside the conversation, from now on with every state (version 2). What is not announced
+    /// yet has to be told first: its tool call, its terminal.
+    pub async fn background(&self, work: Vec<BackgroundWork>) -> Result<(), Error> {
+        let mut work = Some(work);
+        let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            let work = work.take().unwrap_or_default();
+            self.updates().write_with(port, None, None, |session, emit| session.set_background(work, emit));
+        };
+        self.0.link.send(write).await
     }
 
     /// Gives the session a title.
@@ -130,11 +146,24 @@ impl SessionHandle {
 
     /// Sends any update. What the agreed version cannot say is said as well as it can be, and reported.
     pub fn update(&self, update: SessionUpdate) -> impl Future<Output = Result<(), Error>> + Send {
+        self.update_with(update, None)
+    }
+
+    /// Sends any update in a message that has `_meta` of its own.
+    pub fn update_with_meta(
+        &self,
+        update: SessionUpdate,
+        meta: Meta,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.update_with(update, Some(meta))
+    }
+
+    fn update_with(&self, update: SessionUpdate, meta: Option<Meta>) -> impl Future<Output = Result<(), Error>> + Send {
         let mut update = Some(update);
         async move {
             let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
                 let Some(update) = update.take() else { return };
-                self.voice().write(port, update);
+                self.updates().write(port, update, meta.as_ref());
             };
             self.0.link.send(write).await
         }
@@ -146,7 +175,7 @@ impl SessionHandle {
     }
 
     pub(super) fn write_update(&self, port: &mut Port<'_, AgentRouter>, update: &SessionUpdate) {
-        self.voice().write_ref(port, update);
+        self.updates().write_ref(port, update);
     }
 
     /// Waits until everything said so far is written.
@@ -198,18 +227,26 @@ impl SessionHandle {
         Terminal::create(self.clone(), request).await
     }
 
-    /// Puts a question to the person. The session is filled in.
+    /// Puts a question to the person. Its scope may be this session, or a request of the client that is being served.
+    /// While it is open, a session of version 2 waits for the person.
     pub async fn elicit(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse, Error> {
-        let offered = self.0.client.capabilities.elicitation.as_ref();
-        let is_offered = match &request.mode {
-            ElicitationMode::Form(_) => offered.is_some_and(|offered| offered.form.is_some()),
-            ElicitationMode::Url(_) => offered.is_some_and(|offered| offered.url.is_some()),
-            _ => false,
-        };
-        if !is_offered {
-            return Err(Error::NotOffered("questions of this kind"));
-        }
+        check_elicitation(&self.0.client, &request)?;
+        let _question = self.open_question().await?;
         self.call(&request).await
+    }
+
+    /// Says that a question which sent the person to a web page is answered.
+    pub async fn complete_elicitation(&self, id: impl Into<ElicitationId>) -> Result<(), Error> {
+        self.notify(&CompleteElicitationNotification::new(id)).await
+    }
+
+    /// Opens a question: until what is returned is dropped, the session waits for the person.
+    pub(super) async fn open_question(&self) -> Result<OpenQuestion, Error> {
+        let ask = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            self.updates().write_with(port, None, None, |session, emit| session.ask(emit));
+            OpenQuestion(self.clone())
+        };
+        self.0.link.send(ask).await
     }
 
     crate::link::free_speech!();
@@ -218,138 +255,38 @@ impl SessionHandle {
         &self.0.link
     }
 
-    pub(super) fn next_tool_id(&self) -> String {
-        self.voice().next_tool_id()
+    pub(super) fn updates(&self) -> MutexGuard<'_, Updates> {
+        self.0.updates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn next_message_id(&self) -> MessageId {
-        self.voice().separate_message_id()
+    pub(super) fn shared_updates(&self) -> Arc<Mutex<Updates>> {
+        self.0.updates.clone()
     }
 
-    pub(super) fn rest(&self) {
-        self.voice().rest();
+    /// Another handle to an open session, for somebody who only knows what it remembers.
+    pub(super) fn of_open(
+        link: Link<AgentRouter>,
+        id: SessionId,
+        client: Arc<ClientInfo>,
+        updates: Arc<Mutex<Updates>>,
+    ) -> Self {
+        SessionHandle(Arc::new(Inner { link, id, client, updates }))
     }
+}
 
-    fn voice(&self) -> MutexGuard<'_, Voice> {
-        self.0.voice.lock().unwrap_or_else(PoisonError::into_inner)
+/// A question that the person has not answered. Dropped, it is over, whatever came of it.
+pub(super) struct OpenQuestion(SessionHandle);
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.0.link().with(|_, port| {
+            self.0.updates().write_with(port, None, None, |session, emit| session.end_question(emit));
+        });
     }
 }
 
 impl std::fmt::Debug for SessionHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SessionHandle").field("id", &self.0.id).finish_non_exhaustive()
-    }
-}
-
-/// One turn: everything a [`SessionHandle`] can do, and what depends on the prompt. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Turn {
-    handle: SessionHandle,
-    cancelled: Arc<Flag>,
-    prompt_id: Option<MessageId>,
-}
-
-impl Turn {
-    pub(super) fn new(handle: SessionHandle, cancelled: Arc<Flag>, prompt_id: Option<MessageId>) -> Self {
-        Turn { handle, cancelled, prompt_id }
-    }
-
-    /// The id of the message that the prompt is, where the version has one: whoever replays the session later should
-    /// give the message the same id.
-    pub fn prompt_id(&self) -> Option<&MessageId> {
-        self.prompt_id.as_ref()
-    }
-
-    /// Whether the client has cancelled the turn.
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.is_raised()
-    }
-
-    /// Waits until the client cancels the turn.
-    pub async fn cancelled(&self) {
-        self.cancelled.raised().await;
-    }
-
-    /// Does `work` unless the turn is cancelled first; then the work is dropped.
-    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        let mut work = std::pin::pin!(work);
-        let mut cancelled = std::pin::pin!(self.cancelled());
-        std::future::poll_fn(|cx| {
-            use std::task::Poll;
-            if let Poll::Ready(value) = work.as_mut().poll(cx) {
-                return Poll::Ready(Ok(value));
-            }
-            cancelled.as_mut().poll(cx).map(|()| Err(Error::Cancelled))
-        })
-        .await
-    }
-
-    /// Asks for permission. Only a clear yes is [`Decision::Allowed`]; a turn that is cancelled meanwhile is a no.
-    pub async fn ask(&self, ask: Ask) -> Result<Decision, Error> {
-        let is_v2 = self.client().dialect == Dialect::V2;
-        if is_v2 {
-            self.update(SessionUpdate::State(StateUpdate::requires_action())).await?;
-        }
-        let decision = match self.unless_cancelled(ask.put(&self.handle)).await {
-            Ok(decision) => decision?,
-            Err(_) => Decision::Cancelled,
-        };
-        if is_v2 {
-            self.update(SessionUpdate::State(StateUpdate::running())).await?;
-        }
-        Ok(decision)
-    }
-
-    /// Waits for a configuration option that the client sets while the turn runs. Without this, it is set after the turn.
-    pub async fn option_change(&self) -> PendingOption {
-        let change = std::future::poll_fn(|cx| {
-            let next = self.handle.0.link.with(|router, _| router.next_option_change(self.id(), cx.waker()));
-            next.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-        })
-        .await;
-        PendingOption { handle: self.handle.clone(), change: Some(change) }
-    }
-}
-
-impl Deref for Turn {
-    type Target = SessionHandle;
-
-    fn deref(&self) -> &SessionHandle {
-        &self.handle
-    }
-}
-
-/// A configuration option that the client has set, to be answered. Dropped, it is refused.
-pub struct PendingOption {
-    handle: SessionHandle,
-    change: Option<OptionChange>,
-}
-
-impl PendingOption {
-    /// Which option.
-    pub fn option(&self) -> Option<&ConfigId> {
-        self.change.as_ref().map(|change| &change.id)
-    }
-
-    /// To which value.
-    pub fn value(&self) -> Option<&ConfigSetting> {
-        self.change.as_ref().map(|change| &change.value)
-    }
-
-    /// Answers with all options as they are now, or with an error.
-    pub async fn reply(mut self, options: Result<Vec<ConfigOption>, ErrorObject>) -> Result<(), Error> {
-        match self.change.take() {
-            Some(change) => answer_option_change(&self.handle, change, options.map_err(Error::Refused)).await,
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for PendingOption {
-    fn drop(&mut self) {
-        if let Some(change) = self.change.take() {
-            let error = ErrorObject::internal("nobody answered");
-            self.handle.link().with(|_, port| port.refuse(change.call, &error));
-        }
     }
 }

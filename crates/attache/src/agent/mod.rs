@@ -2,7 +2,8 @@
 
 mod any;
 mod ask;
-mod flag;
+mod context;
+mod error;
 mod handle;
 mod jobs;
 mod router;
@@ -10,20 +11,24 @@ mod serve;
 mod session;
 mod terminal;
 mod tool;
-mod voice;
+mod turn;
+mod updates;
 
 pub use ask::{Ask, Decision};
-pub use handle::{ClientInfo, SessionHandle, Turn};
+pub use context::Context;
+pub use error::HandlerError;
+pub use handle::{ClientInfo, SessionHandle};
 pub use serve::{Server, agent_fn, serve};
 pub use terminal::Terminal;
-pub use tool::ToolCall;
+pub use tool::{ToolCall, ToolCallBuilder};
+pub use turn::{PendingOption, Turn};
 
 use attache_proto::model::{
     AuthMethod, AuthMethodId, AvailableCommand, ConfigId, ConfigOption, ConfigSetting, ErrorObject, Implementation,
-    ListSessionsRequest, ListSessionsResponse, McpServer, Meta, SessionId,
+    ListSessionsRequest, ListSessionsResponse, McpServer, Meta, SessionId, SystemPrompt,
 };
 
-use crate::{Error, Prompt, Stop};
+use crate::{Prompt, Stop};
 
 /// An agent: opens sessions. What else it can do is said by further traits and registered with the [`Server`].
 pub trait Agent: Send + Sync + 'static {
@@ -38,7 +43,7 @@ pub trait Agent: Send + Sync + 'static {
         &self,
         request: OpenRequest,
         handle: SessionHandle,
-    ) -> impl Future<Output = Result<Opened<Self::Session>, Error>> + Send;
+    ) -> impl Future<Output = Result<Opened<Self::Session>, HandlerError>> + Send;
 }
 
 /// One conversation.
@@ -47,7 +52,7 @@ pub trait Session: Send + 'static {
     ///
     /// When the turn is cancelled this should return soon; what it returns then does not matter. If it has not returned
     /// after [`Limits::cancel_grace`](crate::Limits::cancel_grace), it is dropped.
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> impl Future<Output = Result<Stop, Error>> + Send;
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> impl Future<Output = Result<Stop, HandlerError>> + Send;
 
     /// Sets a configuration option and returns all options as they are now. Called between turns; a running turn may
     /// take the change earlier with [`Turn::option_change`].
@@ -55,9 +60,9 @@ pub trait Session: Send + 'static {
         &mut self,
         option: ConfigId,
         value: ConfigSetting,
-    ) -> impl Future<Output = Result<Vec<ConfigOption>, Error>> + Send {
+    ) -> impl Future<Output = Result<Vec<ConfigOption>, HandlerError>> + Send {
         let _ = (option, value);
-        async { Err(Error::Refused(ErrorObject::wrong_params("there is no such option"))) }
+        async { Err(ErrorObject::wrong_params("configId: no such option").into()) }
     }
 
     /// The session ends: the client closed it, or the connection ended.
@@ -78,19 +83,22 @@ pub trait Restore: Agent {
         request: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> impl Future<Output = Result<Opened<Self::Session>, Error>> + Send;
+    ) -> impl Future<Output = Result<Opened<Self::Session>, HandlerError>> + Send;
 }
 
 /// An agent that can list its sessions. Registered with [`Server::lists`].
 pub trait List: Agent {
     /// One page of sessions.
-    fn list(&self, request: ListSessionsRequest) -> impl Future<Output = Result<ListSessionsResponse, Error>> + Send;
+    fn list(
+        &self,
+        request: ListSessionsRequest,
+    ) -> impl Future<Output = Result<ListSessionsResponse, HandlerError>> + Send;
 }
 
 /// An agent that can delete its sessions. Registered with [`Server::deletes`].
 pub trait Delete: Agent {
     /// Deletes a session. One that does not exist counts as deleted.
-    fn delete(&self, session: SessionId) -> impl Future<Output = Result<(), Error>> + Send;
+    fn delete(&self, session: SessionId) -> impl Future<Output = Result<(), HandlerError>> + Send;
 }
 
 /// An agent that has to know who it works for. Registered with [`Server::authenticates`].
@@ -98,11 +106,15 @@ pub trait Authenticate: Agent {
     /// The ways to authenticate.
     fn methods(&self) -> Vec<AuthMethod>;
 
-    /// Authenticates by one of [`methods`](Self::methods).
-    fn authenticate(&self, method: AuthMethodId) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Authenticates by one of [`methods`](Self::methods). The context can ask the person.
+    fn authenticate(
+        &self,
+        method: AuthMethodId,
+        context: Context,
+    ) -> impl Future<Output = Result<(), HandlerError>> + Send;
 
     /// Forgets the authentication.
-    fn logout(&self) -> impl Future<Output = Result<(), Error>> + Send;
+    fn logout(&self) -> impl Future<Output = Result<(), HandlerError>> + Send;
 }
 
 /// An agent that can open a session with the history of another (unstable). Registered with [`Server::forks`].
@@ -113,11 +125,12 @@ pub trait Fork: Agent {
         session: SessionId,
         request: OpenRequest,
         handle: SessionHandle,
-    ) -> impl Future<Output = Result<Opened<Self::Session>, Error>> + Send;
+    ) -> impl Future<Output = Result<Opened<Self::Session>, HandlerError>> + Send;
 }
 
 /// What a client asks for when it opens a session.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OpenRequest {
     /// The working directory, an absolute path.
     pub cwd: String,
@@ -125,12 +138,16 @@ pub struct OpenRequest {
     pub directories: Vec<String>,
     /// MCP servers to connect to.
     pub mcp_servers: Vec<McpServer>,
+    /// What the client wants the model to be told besides or instead of the agent's own words (unstable). Only offered by
+    /// agents that say so: [`SessionCapabilities::system_prompt`](crate::model::SessionCapabilities).
+    pub system_prompt: Option<SystemPrompt>,
     /// Data of the client's own.
     pub meta: Option<Meta>,
 }
 
-/// A session that was opened.
+/// A session that was opened. Made of the session itself, with [`From`], where nothing else is to be said.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Opened<S> {
     /// What holds its state.
     pub session: S,
@@ -138,10 +155,35 @@ pub struct Opened<S> {
     pub options: Vec<ConfigOption>,
     /// Its slash commands.
     pub commands: Vec<AvailableCommand>,
+    /// Free data for the client.
+    pub meta: Option<Meta>,
+}
+
+impl<S> Opened<S> {
+    /// Sets the configuration options.
+    #[must_use]
+    pub fn with_options(mut self, options: Vec<ConfigOption>) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the slash commands.
+    #[must_use]
+    pub fn with_commands(mut self, commands: Vec<AvailableCommand>) -> Self {
+        self.commands = commands;
+        self
+    }
+
+    /// Adds free data for the client.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
 }
 
 impl<S> From<S> for Opened<S> {
     fn from(session: S) -> Self {
-        Opened { session, options: Vec::new(), commands: Vec::new() }
+        Opened { session, options: Vec::new(), commands: Vec::new(), meta: None }
     }
 }

@@ -1,42 +1,40 @@
 //! Where what a client sends is put: session calls with their session, everything else in one queue of jobs.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use attache_proto::Dialect;
-use attache_proto::json::{RawJson, Reader};
+use attache_proto::conversation::{Offer, Opening};
+use attache_proto::json::{DecodeError, RawJson};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::{
-    AgentCapabilities, AuthMethod, AvailableCommand, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigOption,
-    ConfigSetting, ContentBlock, ErrorObject, Implementation, InitializeRequest, InitializeResponse, McpServer,
-    PromptRequest, ReplayFrom, SessionId,
+    CancelTerminalResponse, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigSetting, ErrorObject,
+    InitializeRequest, InitializeResponse, PromptRequest, SessionId, TerminalId, ToolCallId,
 };
-use attache_proto::rpc::{Call, IntMap, Side, Violation};
+use attache_proto::rpc::{Call, IntMap, Outcome, Side, Violation};
 use tokio::sync::oneshot;
 
-use super::flag::Flag;
 use super::handle::ClientInfo;
-use super::jobs::{Kind, Opening, open_request};
-use crate::link::{Port, Router};
-use crate::{Closed, Error};
+use super::updates::Updates;
+use crate::link::{Arriving, Port, Router};
+use crate::queue::Queue;
+use crate::{CancelToken, Closed};
 
 /// A request that belongs to no open session, for the server to run.
 pub(crate) struct Job {
     pub(crate) call: Call,
     pub(crate) work: Work,
-    pub(crate) cancelled: Arc<Flag>,
+    pub(crate) cancelled: CancelToken,
 }
 
 pub(crate) enum Work {
     /// A session is to be opened.
-    Open(Opening),
+    Open(Method, Opening),
     /// Open sessions are to be listed: all of them, or those in a directory.
     List(Option<String>),
-    /// The params cannot be served, and why.
-    Wrong(&'static str),
     /// A request that something was registered for; its params are right.
-    Registered(Method, RawJson),
+    Registered(Method, Option<SessionId>, RawJson),
     Extension(Box<str>, Option<RawJson>),
 }
 
@@ -45,10 +43,10 @@ pub(crate) enum Command {
     Prompt {
         call: Call,
         request: PromptRequest,
-        cancelled: Arc<Flag>,
+        cancelled: CancelToken,
     },
     SetOption(OptionChange),
-    Close(Call),
+    Close(Call, CancelToken),
     /// Close without a client's asking: the session is about to be opened again, or deleted.
     Leave(oneshot::Sender<()>),
 }
@@ -60,115 +58,137 @@ pub(crate) struct OptionChange {
     pub(crate) value: ConfigSetting,
     /// Asked for as a mode or model, which is answered with an empty result.
     pub(crate) is_old_style: bool,
+    pub(crate) cancelled: CancelToken,
 }
 
 /// A session as the router sees it.
 pub(crate) struct Slot {
-    commands: VecDeque<Command>,
-    waker: Option<Waker>,
-    /// The turn that runs now.
-    running: Option<(Call, Arc<Flag>)>,
-    /// Tool calls and terminals that can be cancelled by themselves, by id.
-    pub(crate) cancellable: HashMap<String, Arc<Flag>>,
-    pub(crate) options: Vec<ConfigOption>,
-    pub(crate) offered_commands: Vec<AvailableCommand>,
-    pub(crate) cwd: String,
+    commands: Queue<Command>,
+    /// What runs now: a prompt, or several that are taken up in one turn, or something else that can be cancelled.
+    running: Vec<Running>,
+    pub(crate) tool_calls: HashMap<ToolCallId, CancelToken>,
+    pub(crate) terminals: HashMap<TerminalId, CancelToken>,
+    pub(crate) updates: Arc<Mutex<Updates>>,
+    cwd: String,
 }
 
-/// What the server was told that its agent can do.
-pub(crate) struct Features {
-    pub(crate) info: Implementation,
-    pub(crate) capabilities: AgentCapabilities,
-    pub(crate) auth_methods: Vec<AuthMethod>,
-    pub(crate) restores: bool,
-    pub(crate) forks: bool,
-    /// Methods that something was registered for.
-    pub(crate) methods: HashSet<Method>,
+/// Something that a session does for a call.
+struct Running {
+    call: Call,
+    token: CancelToken,
+    /// Whether cancelling the session's work cancels this too.
+    is_turn: bool,
+}
+
+/// What an agent's messages are decoded by.
+pub(crate) struct Decoder {
+    pub(crate) offer: Offer,
     pub(crate) extensions: HashSet<String>,
+    /// Notifications that something was registered for.
+    pub(crate) notifications: HashSet<Method>,
+}
+
+/// What a client sent, decoded.
+pub(crate) enum Heard {
+    Initialize(Box<(Dialect, InitializeRequest, InitializeResponse)>, Vec<DecodeError>),
+    Request(Method, Box<ClientRequest>, Vec<DecodeError>),
+    Open(Method, Box<Opening>, Vec<DecodeError>),
+    Registered(Method, Option<SessionId>, RawJson, Vec<DecodeError>),
+    Cancel(SessionId),
+    Notification(Method, RawJson),
+    Extension(Box<str>, Option<RawJson>),
+    /// A method that is not served.
+    NotServed,
+    /// A notification that may be ignored.
+    Ignored,
+    /// Params that are wrong.
+    Invalid(Method, DecodeError),
+    /// A request that can be read but is refused.
+    Refused(ErrorObject),
 }
 
 /// The agent's router.
 pub(crate) struct AgentRouter {
-    features: Features,
     pub(crate) client: Option<Arc<ClientInfo>>,
-    jobs: VecDeque<Job>,
-    jobs_waker: Option<Waker>,
-    running: IntMap<Call, Arc<Flag>>,
+    jobs: Queue<Job>,
+    running: IntMap<Call, CancelToken>,
     sessions: HashMap<SessionId, Slot>,
-    notices: VecDeque<Notice>,
-    notices_waker: Option<Waker>,
-    unread: usize,
-    sizes: IntMap<Call, usize>,
+    notices: Queue<Notice>,
     closed: Option<Closed>,
+    limits: crate::Limits,
 }
 
-/// A notification of an extension method.
-pub(crate) struct Notice {
-    pub(crate) method: Box<str>,
-    pub(crate) params: Option<RawJson>,
-    size: usize,
+/// A notification that something was registered for.
+pub(crate) enum Notice {
+    Extension(Box<str>, Option<RawJson>),
+    Registered(Method, RawJson),
 }
 
 impl AgentRouter {
-    pub(crate) fn new(features: Features) -> Self {
+    pub(crate) fn new(limits: crate::Limits) -> Self {
         AgentRouter {
-            features,
             client: None,
-            jobs: VecDeque::new(),
-            jobs_waker: None,
+            jobs: Queue::default(),
             running: IntMap::default(),
             sessions: HashMap::new(),
-            notices: VecDeque::new(),
-            notices_waker: None,
-            unread: 0,
-            sizes: IntMap::default(),
+            notices: Queue::default(),
             closed: None,
+            limits,
         }
     }
 
-    /// The next job; `Some(None)` when there will be no more.
-    pub(crate) fn next_job(&mut self, waker: &Waker) -> Option<Option<Job>> {
-        if let Some(job) = self.jobs.pop_front() {
-            self.free(job.call);
+    /// The next job, when there is room for its answer; `Some(None)` when there will be no more.
+    pub(crate) fn next_job(&mut self, is_full: bool, waiter: &mut Option<u64>, waker: &Waker) -> Option<Option<Job>> {
+        let can_run = !is_full && self.running.len() < self.limits.in_hand;
+        if can_run && let Some(job) = self.jobs.pop() {
             self.running.insert(job.call, job.cancelled.clone());
             return Some(Some(job));
         }
-        if self.closed.is_some() {
+        if self.closed.is_some() && self.jobs.is_empty() {
             return Some(None);
         }
-        self.jobs_waker = Some(waker.clone());
+        self.jobs.waiters.join(waiter, waker);
         None
     }
 
-    /// The next notification of an extension.
-    pub(crate) fn next_notice(&mut self, waker: &Waker) -> Option<Notice> {
-        let Some(notice) = self.notices.pop_front() else {
-            self.notices_waker = Some(waker.clone());
-            return None;
-        };
-        self.unread -= notice.size;
-        Some(notice)
+    /// Whoever waits for jobs has one.
+    pub(crate) fn leave_jobs(&mut self, waiter: &mut Option<u64>) {
+        self.jobs.waiters.leave(waiter);
+    }
+
+    /// The next notification that something was registered for.
+    pub(crate) fn next_notice(&mut self, waiter: &mut Option<u64>, waker: &Waker) -> Option<Notice> {
+        let notice = self.notices.pop();
+        if notice.is_none() {
+            self.notices.waiters.join(waiter, waker);
+        }
+        notice
     }
 
     pub(crate) fn job_done(&mut self, call: Call) {
         self.running.remove(&call);
+        self.jobs.waiters.wake();
     }
 
     /// Makes a place for a session that is being opened, unless it is open already or there are too many.
-    pub(crate) fn reserve(&mut self, session: &SessionId, cwd: &str, limit: usize) -> Result<(), ErrorObject> {
+    pub(crate) fn reserve(
+        &mut self,
+        session: &SessionId,
+        cwd: &str,
+        updates: Arc<Mutex<Updates>>,
+    ) -> Result<(), ErrorObject> {
         if self.sessions.contains_key(session) {
             return Err(ErrorObject::wrong_params("sessionId: the session is open already"));
         }
-        if self.sessions.len() >= limit {
+        if self.sessions.len() >= self.limits.sessions {
             return Err(ErrorObject::rate_limited(1));
         }
         let slot = Slot {
-            commands: VecDeque::new(),
-            waker: None,
-            running: None,
-            cancellable: HashMap::new(),
-            options: Vec::new(),
-            offered_commands: Vec::new(),
+            commands: Queue::default(),
+            running: Vec::new(),
+            tool_calls: HashMap::new(),
+            terminals: HashMap::new(),
+            updates,
             cwd: cwd.into(),
         };
         self.sessions.insert(session.clone(), slot);
@@ -179,25 +199,17 @@ impl AgentRouter {
         self.sessions.get_mut(session)
     }
 
-    /// Whether no turn runs in a session.
-    pub(crate) fn is_at_rest(&self, session: &SessionId) -> bool {
-        self.sessions.get(session).is_none_or(|slot| slot.running.is_none())
-    }
-
     /// Has an open session close, so that it can be opened again or deleted. With `cancel`, also when a turn runs.
     pub(crate) fn leave(&mut self, session: &SessionId, cancel: bool) -> Option<oneshot::Receiver<()>> {
         if cancel {
             self.cancel_session(session);
         }
         let slot = self.sessions.get_mut(session)?;
-        if !cancel && (slot.running.is_some() || !slot.commands.is_empty()) {
+        if !cancel && (!slot.running.is_empty() || !slot.commands.is_empty()) {
             return None;
         }
         let (left, leaving) = oneshot::channel();
-        slot.commands.push_back(Command::Leave(left));
-        if let Some(waker) = slot.waker.take() {
-            waker.wake();
-        }
+        slot.commands.push(Command::Leave(left), 0);
         Some(leaving)
     }
 
@@ -211,62 +223,82 @@ impl AgentRouter {
     /// Forgets a session; returns the calls that it will not answer any more.
     pub(crate) fn release(&mut self, session: &SessionId) -> Vec<Call> {
         let Some(slot) = self.sessions.remove(session) else { return Vec::new() };
-        let calls: Vec<Call> = slot.commands.iter().filter_map(Command::call).collect();
-        for call in &calls {
-            self.free(*call);
-        }
-        calls
+        slot.commands.iter().filter_map(Command::call).collect()
     }
 
     /// What a session has to do next; `Some(None)` when there will be nothing more. Whoever asks runs no turn any more.
-    pub(crate) fn next_command(&mut self, session: &SessionId, waker: &Waker) -> Option<Option<Command>> {
+    pub(crate) fn next_command(
+        &mut self,
+        session: &SessionId,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Option<Command>> {
         let is_closed = self.closed.is_some();
         let Some(slot) = self.sessions.get_mut(session) else { return Some(None) };
-        slot.running = None;
-        let Some(command) = slot.commands.pop_front() else {
+        slot.running.clear();
+        let Some(command) = slot.commands.pop() else {
             if is_closed {
                 return Some(None);
             }
-            slot.waker = Some(waker.clone());
+            slot.commands.waiters.join(waiter, waker);
             return None;
         };
-        if let Command::Prompt { call, cancelled, .. } = &command {
-            slot.running = Some((*call, cancelled.clone()));
-        }
-        if let Some(call) = command.call() {
-            self.free(call);
-        }
+        slot.commands.waiters.leave(waiter);
+        slot.running.extend(command.running());
         Some(Some(command))
     }
 
     /// An option change that waits, for a turn that wants to take it before it ends.
-    pub(crate) fn next_option_change(&mut self, session: &SessionId, waker: &Waker) -> Option<OptionChange> {
+    pub(crate) fn next_option_change(
+        &mut self,
+        session: &SessionId,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<OptionChange> {
         let slot = self.sessions.get_mut(session)?;
-        let position = slot.commands.iter().position(|command| matches!(command, Command::SetOption(_)));
-        let Some(Command::SetOption(change)) = position.and_then(|position| slot.commands.remove(position)) else {
-            slot.waker = Some(waker.clone());
-            return None;
-        };
-        self.free(change.call);
-        Some(change)
+        match slot.commands.take(|command| matches!(command, Command::SetOption(_))) {
+            Some(Command::SetOption(change)) => {
+                slot.commands.waiters.leave(waiter);
+                slot.running.push(Running { call: change.call, token: change.cancelled.clone(), is_turn: false });
+                Some(change)
+            }
+            _ => {
+                slot.commands.waiters.join(waiter, waker);
+                None
+            }
+        }
     }
 
-    fn charge(&mut self, call: Call, size: usize) {
-        let size = size + size_of::<Command>();
-        self.unread += size;
-        self.sizes.insert(call, size);
+    /// A prompt that waits, for a turn that wants to take it up before it ends.
+    pub(crate) fn next_prompt(
+        &mut self,
+        session: &SessionId,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<(Call, PromptRequest)> {
+        let slot = self.sessions.get_mut(session)?;
+        match slot.commands.take(|command| matches!(command, Command::Prompt { .. })) {
+            Some(Command::Prompt { call, request, cancelled }) => {
+                slot.commands.waiters.leave(waiter);
+                slot.running.push(Running { call, token: cancelled, is_turn: true });
+                Some((call, request))
+            }
+            _ => {
+                slot.commands.waiters.join(waiter, waker);
+                None
+            }
+        }
     }
 
-    fn free(&mut self, call: Call) {
-        self.unread -= self.sizes.remove(&call).unwrap_or(0);
+    /// Somebody waits for a session no longer.
+    pub(crate) fn leave_session(&mut self, session: &SessionId, waiter: &mut Option<u64>) {
+        if let Some(slot) = self.sessions.get_mut(session) {
+            slot.commands.waiters.leave(waiter);
+        }
     }
 
     fn push_job(&mut self, call: Call, work: Work, size: usize) {
-        self.charge(call, size);
-        self.jobs.push_back(Job { call, work, cancelled: Arc::default() });
-        if let Some(waker) = self.jobs_waker.take() {
-            waker.wake();
-        }
+        self.jobs.push(Job { call, work, cancelled: CancelToken::default() }, size);
     }
 
     fn push_command(
@@ -277,124 +309,55 @@ impl AgentRouter {
         command: Command,
         size: usize,
     ) {
-        let Some(slot) = self.sessions.get_mut(session) else {
-            port.violation(Violation::UnknownSession);
-            return port.refuse(call, &ErrorObject::session_not_found(session));
-        };
-        if slot.commands.capacity() == 0 {
-            // Few sessions ever have two to do.
-            slot.commands.reserve_exact(1);
+        match self.sessions.get_mut(session) {
+            Some(slot) => slot.commands.push(command, size),
+            None => {
+                port.violation(Violation::UnknownSession);
+                port.refuse(call, &ErrorObject::session_not_found(session));
+            }
         }
-        slot.commands.push_back(command);
-        if let Some(waker) = slot.waker.take() {
-            waker.wake();
-        }
-        self.charge(call, size);
     }
 
     /// Cancels the turns of a session that there are now, and none that comes later.
     fn cancel_session(&mut self, session: &SessionId) {
         let Some(slot) = self.sessions.get(session) else { return };
-        if let Some((_, flag)) = &slot.running {
-            flag.raise();
+        for running in slot.running.iter().filter(|running| running.is_turn) {
+            running.token.cancel();
         }
-        for command in &slot.commands {
+        for command in slot.commands.iter() {
             if let Command::Prompt { cancelled, .. } = command {
-                cancelled.raise();
+                cancelled.cancel();
             }
         }
     }
 
-    fn initialize(&mut self, port: &mut Port<'_, Self>, call: Call, params: Option<&str>) {
+    fn initialize(
+        &mut self,
+        port: &mut Port<'_, Self>,
+        call: Call,
+        (dialect, request, response): (Dialect, InitializeRequest, InitializeResponse),
+    ) {
         if !self.sessions.is_empty() || !self.running.is_empty() || !self.jobs.is_empty() {
             return port.refuse(call, &ErrorObject::invalid_request("the connection is in use"));
         }
-        let params = params.unwrap_or("{}");
-        let dialect = asked_dialect(params);
-        let mut reader = Reader::new(params, dialect);
-        let request: InitializeRequest = match reader.decode() {
-            Ok(request) => request,
-            Err(error) => return port.invalid_params(call, Method::Initialize, error),
-        };
         port.peer.set_dialect(dialect);
-        port.tolerated(Method::Initialize, reader.tolerated());
-        // A login in a terminal is only for clients that can show one.
-        let has_terminal = request.capabilities.auth.terminal.is_some();
-        let is_for_client = |method: &&AuthMethod| has_terminal || !matches!(method, AuthMethod::Terminal(_));
-        let response = InitializeResponse {
-            info: Some(self.features.info.clone()),
-            capabilities: self.features.capabilities.clone(),
-            auth_methods: self.features.auth_methods.iter().filter(is_for_client).cloned().collect(),
-            ..InitializeResponse::new(dialect.version())
-        };
         port.answer(call, &response);
         // What an older version has no words for is simply not offered there.
         port.peer.take_lost();
-        self.client = Some(Arc::new(ClientInfo { dialect, info: request.info, capabilities: request.capabilities }));
-    }
-
-    /// Whether a request is served at all, by what was offered in this dialect.
-    fn offers(&self, request: &ClientRequest, dialect: Dialect) -> bool {
-        let is_v2 = dialect == Dialect::V2;
-        match request {
-            ClientRequest::NewSession(_) | ClientRequest::Prompt(_) | ClientRequest::CloseSession(_) => true,
-            ClientRequest::SetConfigOption(_) => true,
-            ClientRequest::SetMode(_) | ClientRequest::SetModel(_) => dialect == Dialect::V1,
-            ClientRequest::LoadSession(_) => self.features.restores,
-            ClientRequest::ResumeSession(_) => self.features.restores || is_v2,
-            ClientRequest::ForkSession(_) => self.features.forks,
-            ClientRequest::ListSessions(_) => is_v2,
-            ClientRequest::CancelToolCall(_) | ClientRequest::CancelTerminal(_) => is_v2,
-            _ => false,
-        }
-    }
-
-    /// What version 2 has an agent refuse: content and servers of kinds that it did not offer to take.
-    fn unsupported(&self, request: &ClientRequest) -> Option<&'static str> {
-        let offered = self.features.capabilities.session.as_ref()?;
-        let servers = match request {
-            ClientRequest::Prompt(request) if request.prompt.is_empty() => {
-                return Some("prompt: there is nothing in it");
-            }
-            ClientRequest::Prompt(request) => {
-                let is_taken = |block: &ContentBlock| match block {
-                    ContentBlock::Text(_) | ContentBlock::ResourceLink(_) => true,
-                    ContentBlock::Image(_) => offered.prompt.image.is_some(),
-                    ContentBlock::Audio(_) => offered.prompt.audio.is_some(),
-                    ContentBlock::Resource(_) => offered.prompt.embedded_context.is_some(),
-                    _ => false,
-                };
-                let is_fine = request.prompt.iter().all(is_taken);
-                return (!is_fine).then_some("prompt: content of this kind is not offered");
-            }
-            ClientRequest::NewSession(request) => &request.mcp_servers,
-            ClientRequest::ResumeSession(request) => &request.mcp_servers,
-            _ => return None,
-        };
-        let is_taken = |server: &McpServer| match server {
-            McpServer::Stdio(_) => offered.mcp.stdio.is_some(),
-            McpServer::Http(_) => offered.mcp.http.is_some(),
-            McpServer::Acp(_) => offered.mcp.acp.is_some(),
-            _ => false,
-        };
-        (!servers.iter().all(is_taken)).then_some("mcpServers: servers of this kind are not offered")
+        let InitializeRequest { info, capabilities, meta, .. } = request;
+        self.client = Some(Arc::new(ClientInfo { dialect, info, capabilities, meta }));
     }
 
     fn route(&mut self, port: &mut Port<'_, Self>, call: Call, request: ClientRequest, size: usize) {
-        // Version 1 leaves this to the client, and its clients are not always strict.
-        if port.dialect() == Dialect::V2
-            && let Some(why) = self.unsupported(&request)
-        {
-            return port.refuse(call, &ErrorObject::wrong_params(why));
-        }
         match request {
             ClientRequest::Prompt(request) => {
                 let session = request.session_id.clone();
-                let command = Command::Prompt { call, request, cancelled: Arc::default() };
+                let command = Command::Prompt { call, request, cancelled: CancelToken::default() };
                 self.push_command(port, call, &session, command, size);
             }
             ClientRequest::SetConfigOption(request) => {
-                let change = OptionChange { call, id: request.config_id, value: request.value, is_old_style: false };
+                let (id, value) = (request.config_id, request.value);
+                let change = OptionChange { call, id, value, is_old_style: false, cancelled: CancelToken::default() };
                 self.push_command(port, call, &request.session_id, Command::SetOption(change), size);
             }
             ClientRequest::SetMode(request) => {
@@ -406,60 +369,26 @@ impl AgentRouter {
                 self.set_old_style(port, call, &request.session_id, ConfigCategory::Model, value, size);
             }
             ClientRequest::CloseSession(request) => {
-                if !self.sessions.contains_key(&request.session_id) {
-                    return port.refuse(call, &ErrorObject::session_not_found(&request.session_id));
-                }
                 self.cancel_session(&request.session_id);
-                self.push_command(port, call, &request.session_id, Command::Close(call), size);
+                let command = Command::Close(call, CancelToken::default());
+                self.push_command(port, call, &request.session_id, command, size);
             }
             ClientRequest::CancelToolCall(request) => {
-                self.cancel_part(port, call, &request.session_id, request.tool_call_id.as_str());
+                let slot = self.sessions.get(&request.session_id);
+                let token = slot.map(|slot| slot.tool_calls.get(&request.tool_call_id));
+                if cancel_part(port, call, &request.session_id, token) {
+                    port.answer(call, &CancelToolCallResponse::new());
+                }
             }
             ClientRequest::CancelTerminal(request) => {
-                self.cancel_part(port, call, &request.session_id, request.terminal_id.as_str());
-            }
-            // From here on a job, which keeps what it needs and not the whole of every request.
-            ClientRequest::NewSession(request) => {
-                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
-                self.push_job(call, Work::Open(Opening { kind: Kind::New, open }), size);
-            }
-            ClientRequest::LoadSession(request) => {
-                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
-                let kind = Kind::Restore { id: request.session_id, replay: true };
-                self.push_job(call, Work::Open(Opening { kind, open }), size);
-            }
-            ClientRequest::ForkSession(request) => {
-                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
-                let kind = Kind::Fork { from: request.session_id };
-                self.push_job(call, Work::Open(Opening { kind, open }), size);
-            }
-            ClientRequest::ResumeSession(request) => {
-                let replay = match &request.replay_from {
-                    None => false,
-                    Some(ReplayFrom::Start(_)) => true,
-                    Some(_) => return self.push_job(call, Work::Wrong("replayFrom: there is no such point"), size),
-                };
-                let open = open_request(request.cwd, request.additional_directories, request.mcp_servers, request.meta);
-                let kind = Kind::Restore { id: request.session_id, replay };
-                self.push_job(call, Work::Open(Opening { kind, open }), size);
+                let slot = self.sessions.get(&request.session_id);
+                let token = slot.map(|slot| slot.terminals.get(&request.terminal_id));
+                if cancel_part(port, call, &request.session_id, token) {
+                    port.answer(call, &CancelTerminalResponse::new());
+                }
             }
             ClientRequest::ListSessions(request) => self.push_job(call, Work::List(request.cwd), size),
-            _ => port.refuse(call, &ErrorObject::internal("Internal error")),
-        }
-    }
-
-    /// Cancels one tool call or terminal, if it said that it can be.
-    fn cancel_part(&mut self, port: &mut Port<'_, Self>, call: Call, session: &SessionId, part: &str) {
-        let Some(slot) = self.sessions.get(session) else {
-            port.violation(Violation::UnknownSession);
-            return port.refuse(call, &ErrorObject::session_not_found(session));
-        };
-        match slot.cancellable.get(part) {
-            Some(flag) => {
-                flag.raise();
-                port.answer(call, &CancelToolCallResponse::new());
-            }
-            None => port.refuse(call, &ErrorObject::wrong_params("this cannot be cancelled")),
+            _ => port.refuse(call, &ErrorObject::method_not_found(None)),
         }
     }
 
@@ -477,104 +406,178 @@ impl AgentRouter {
             port.violation(Violation::UnknownSession);
             return port.refuse(call, &ErrorObject::session_not_found(session));
         };
-        let Some(option) = slot.options.iter().find(|option| option.category.as_ref() == Some(&category)) else {
-            return port.refuse(call, &ErrorObject::method_not_found(None));
-        };
+        let id = slot.updates.lock().unwrap_or_else(PoisonError::into_inner).session.option_of(&category).cloned();
+        let Some(id) = id else { return port.refuse(call, &ErrorObject::method_not_found(None)) };
         let value = ConfigSetting::Id(value);
-        let change = OptionChange { call, id: option.id.clone(), value, is_old_style: true };
+        let change = OptionChange { call, id, value, is_old_style: true, cancelled: CancelToken::default() };
         self.push_command(port, call, session, Command::SetOption(change), size);
     }
+}
+
+/// Cancels one tool call or terminal, if it said that it can be. False when that is refused.
+fn cancel_part(
+    port: &mut Port<'_, AgentRouter>,
+    call: Call,
+    session: &SessionId,
+    token: Option<Option<&CancelToken>>,
+) -> bool {
+    match token {
+        Some(Some(token)) => {
+            token.cancel();
+            return true;
+        }
+        Some(None) => port.refuse(call, &ErrorObject::wrong_params("it cannot be cancelled")),
+        None => {
+            port.violation(Violation::UnknownSession);
+            port.refuse(call, &ErrorObject::session_not_found(session));
+        }
+    }
+    false
 }
 
 impl Command {
     /// The call that the command has to answer.
     pub(crate) fn call(&self) -> Option<Call> {
-        match self {
-            Command::Prompt { call, .. } | Command::Close(call) => Some(*call),
-            Command::SetOption(change) => Some(change.call),
-            Command::Leave(_) => None,
-        }
+        self.running().map(|running| running.call)
+    }
+
+    fn running(&self) -> Option<Running> {
+        let (call, token) = match self {
+            Command::Prompt { call, cancelled, .. } | Command::Close(call, cancelled) => (*call, cancelled),
+            Command::SetOption(change) => (change.call, &change.cancelled),
+            Command::Leave(_) => return None,
+        };
+        Some(Running { call, token: token.clone(), is_turn: matches!(self, Command::Prompt { .. }) })
     }
 }
 
 impl Router for AgentRouter {
     const SIDE: Side = Side::Agent;
+    type Decoder = Decoder;
+    type Message<'a> = Heard;
     type Ticket = ();
+    type Answer = ();
 
-    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, name: &str, params: Option<&str>, size: usize) {
-        if name == "initialize" {
-            return self.initialize(port, call, params);
+    fn decode(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, '_>) -> Heard {
+        let Arriving { method: name, params, is_request } = arriving;
+        if name.starts_with('_') {
+            return match decoder.extensions.contains(name) {
+                true => Heard::Extension(name.into(), params.and_then(|params| RawJson::new(params).ok())),
+                false if is_request => Heard::NotServed,
+                false => Heard::Ignored,
+            };
         }
-        if name.starts_with('_') && self.features.extensions.contains(name) {
-            let params = params.and_then(|params| RawJson::new(params).ok());
-            return self.push_job(call, Work::Extension(name.into(), params), size);
-        }
-        let dialect = port.dialect();
         let mut tolerated = Vec::new();
-        let decoded = Method::parse(name)
-            .and_then(|method| Some((method, ClientRequest::decode(method, params, dialect, &mut tolerated)?)));
-        let Some((method, decoded)) = decoded else {
-            port.violation(Violation::UnknownMethod);
-            return port.refuse(call, &ErrorObject::method_not_found(None));
+        let Some(method) = Method::parse(name) else {
+            return if !is_request && name.starts_with("$/") { Heard::Ignored } else { Heard::NotServed };
         };
-        port.tolerated(method, tolerated);
-        match decoded {
-            Ok(_) if self.features.methods.contains(&method) => {
-                let params = RawJson::new(params.unwrap_or("{}")).unwrap_or_else(|_| RawJson::empty_object());
-                self.push_job(call, Work::Registered(method, params), size);
+        let raw = || RawJson::new(params.unwrap_or("{}")).unwrap_or_else(|_| RawJson::empty_object());
+        if !is_request {
+            return match ClientNotification::decode(method, params, dialect, &mut tolerated) {
+                Some(Ok(ClientNotification::Cancel(cancel))) => Heard::Cancel(cancel.session_id),
+                Some(Ok(_)) if decoder.notifications.contains(&method) => Heard::Notification(method, raw()),
+                Some(Err(error)) => Heard::Invalid(method, error),
+                _ if name.starts_with("$/") => Heard::Ignored,
+                _ => Heard::NotServed,
+            };
+        }
+        if method == Method::Initialize {
+            return match decoder.offer.handle_initialize(params, &mut tolerated) {
+                Ok(initialize) => Heard::Initialize(Box::new(initialize), tolerated),
+                Err(error) => Heard::Invalid(method, error),
+            };
+        }
+        if !decoder.offer.serves(method, dialect) {
+            return Heard::NotServed;
+        }
+        let request = match ClientRequest::decode(method, params, dialect, &mut tolerated) {
+            None => return Heard::NotServed,
+            Some(Err(error)) => return Heard::Invalid(method, error),
+            Some(Ok(request)) => request,
+        };
+        if decoder.offer.methods.contains(&method) {
+            return Heard::Registered(method, request.session_id().cloned(), raw(), tolerated);
+        }
+        if let Err(error) = decoder.offer.check(&request, dialect) {
+            return Heard::Refused(error);
+        }
+        match method {
+            Method::NewSession | Method::LoadSession | Method::ResumeSession | Method::ForkSession => {
+                match Opening::from_request(request) {
+                    Some(Ok(opening)) => Heard::Open(method, Box::new(opening), tolerated),
+                    Some(Err(error)) => Heard::Refused(error),
+                    None => Heard::NotServed,
+                }
             }
-            Ok(request) if self.offers(&request, dialect) => self.route(port, call, request, size),
-            Ok(_) => {
-                port.violation(Violation::UnknownMethod);
-                port.refuse(call, &ErrorObject::method_not_found(None));
-            }
-            Err(error) => port.invalid_params(call, method, error),
+            _ => Heard::Request(method, Box::new(request), tolerated),
         }
     }
 
-    fn notification(&mut self, port: &mut Port<'_, Self>, name: &str, params: Option<&str>, size: usize) {
-        if name.starts_with('_') {
-            if self.features.extensions.contains(name) {
-                let params = params.and_then(|params| RawJson::new(params).ok());
-                let size = size + size_of::<Notice>();
-                self.unread += size;
-                self.notices.push_back(Notice { method: name.into(), params, size });
-                if let Some(waker) = self.notices_waker.take() {
-                    waker.wake();
-                }
+    fn decode_answer((): &(), _: Dialect, _: Outcome<'_>) {}
+
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Heard, size: usize) {
+        match message {
+            Heard::Initialize(initialize, tolerated) => {
+                self.initialize(port, call, *initialize);
+                port.tolerated(Method::Initialize, tolerated);
             }
-            return;
+            Heard::Request(method, request, tolerated) => {
+                port.tolerated(method, tolerated);
+                self.route(port, call, *request, size);
+            }
+            Heard::Open(method, opening, tolerated) => {
+                port.tolerated(method, tolerated);
+                self.push_job(call, Work::Open(method, *opening), size);
+            }
+            Heard::Registered(method, session, params, tolerated) => {
+                port.tolerated(method, tolerated);
+                self.push_job(call, Work::Registered(method, session, params), size);
+            }
+            Heard::Extension(name, params) => self.push_job(call, Work::Extension(name, params), size),
+            Heard::Invalid(method, error) => port.invalid_params(call, method, error),
+            Heard::Refused(error) => port.refuse(call, &error),
+            _ => {
+                port.violation(Violation::UnknownMethod);
+                port.refuse(call, &ErrorObject::method_not_found(None));
+            }
         }
-        let mut tolerated = Vec::new();
-        let decoded = Method::parse(name)
-            .and_then(|method| ClientNotification::decode(method, params, port.dialect(), &mut tolerated));
-        match decoded {
-            Some(Ok(ClientNotification::Cancel(cancel))) => self.cancel_session(&cancel.session_id),
-            Some(Err(error)) => port.violation(Violation::InvalidParams { method: "session/cancel", error }),
-            _ if name.starts_with("$/") => {}
+    }
+
+    fn notification(&mut self, port: &mut Port<'_, Self>, message: Heard, size: usize) {
+        match message {
+            Heard::Cancel(session) => self.cancel_session(&session),
+            Heard::Extension(name, params) => self.notices.push(Notice::Extension(name, params), size),
+            Heard::Notification(method, params) => self.notices.push(Notice::Registered(method, params), size),
+            Heard::Invalid(method, error) => {
+                let method = crate::link::method_name(method, port.dialect());
+                port.violation(Violation::InvalidParams { method, error });
+            }
+            Heard::Ignored => {}
             _ => port.violation(Violation::UnknownMethod),
         }
     }
 
-    fn answer(&mut self, _: &mut Port<'_, Self>, (): (), _: Result<&str, Error>, _: usize) {}
+    fn answer(&mut self, _: &mut Port<'_, Self>, (): (), (): (), _: usize) {}
 
-    fn cancel(&mut self, _: &mut Port<'_, Self>, call: Call) {
-        if let Some(flag) = self.running.get(&call) {
-            return flag.raise();
+    fn cancel(&mut self, port: &mut Port<'_, Self>, call: Call) {
+        if let Some(token) = self.running.get(&call) {
+            return token.cancel();
         }
-        if let Some(job) = self.jobs.iter().find(|job| job.call == call) {
-            return job.cancelled.raise();
+        if let Some(job) = self.jobs.take(|job| job.call == call) {
+            return port.refuse(job.call, &ErrorObject::cancelled());
         }
-        for slot in self.sessions.values() {
-            if let Some((_, flag)) = slot.running.as_ref().filter(|(running, _)| *running == call) {
-                return flag.raise();
+        for slot in self.sessions.values_mut() {
+            if let Some(running) = slot.running.iter().find(|running| running.call == call) {
+                return running.token.cancel();
             }
-            for command in &slot.commands {
-                if let Command::Prompt { call: queued, cancelled, .. } = command
-                    && *queued == call
-                {
-                    return cancelled.raise();
-                }
+            // A prompt that waits is answered when its turn comes, in order; the rest is not waited for.
+            let is_it = |command: &Command| matches!(command, Command::SetOption(change) if change.call == call);
+            if slot.commands.take(is_it).is_some() {
+                return port.refuse(call, &ErrorObject::cancelled());
+            }
+            let mut queued = slot.commands.iter().filter_map(Command::running);
+            if let Some(queued) = queued.find(|queued| queued.call == call) {
+                return queued.token.cancel();
             }
         }
     }
@@ -584,32 +587,30 @@ impl Router for AgentRouter {
         let sessions: Vec<SessionId> = self.sessions.keys().cloned().collect();
         for session in sessions {
             self.cancel_session(&session);
-            if let Some(waker) = self.sessions.get_mut(&session).and_then(|slot| slot.waker.take()) {
-                waker.wake();
-            }
         }
-        if let Some(waker) = self.jobs_waker.take() {
-            waker.wake();
-        }
+        self.room();
     }
 
-    fn unread(&self) -> usize {
-        self.unread
+    fn is_over(&self) -> bool {
+        self.notices.bytes() > self.limits.session
     }
 
     fn is_awaited(&self) -> bool {
-        // The server takes jobs at once, and a cancel must always get through to a session that is busy.
+        // A cancel must always get through to a session that is busy.
         !self.sessions.is_empty()
     }
-}
 
-/// The dialect that a client's `initialize` asks for, by `spec.md` 5.3: version 2 with `info` is the published one.
-fn asked_dialect(params: &str) -> Dialect {
-    let Ok(params) = RawJson::new(params) else { return Dialect::V1 };
-    let version = params.get("protocolVersion");
-    match version.and_then(|version| Reader::new(version.as_str(), Dialect::V1).decode::<u16>().ok()) {
-        Some(2..) if params.get("info").is_some() => Dialect::V2,
-        Some(2..) => Dialect::V2Draft,
-        _ => Dialect::V1,
+    fn shed(&mut self, port: &mut Port<'_, Self>) {
+        if self.notices.bytes() > self.limits.session.saturating_add(self.limits.overdraft) {
+            self.notices.drain().for_each(drop);
+            port.violation(Violation::TooManyRequests);
+        }
+    }
+
+    fn room(&mut self) {
+        self.jobs.waiters.wake();
+        if self.closed.is_some() {
+            self.sessions.values().for_each(|slot| slot.commands.waiters.wake());
+        }
     }
 }

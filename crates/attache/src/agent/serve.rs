@@ -1,11 +1,12 @@
 //! Serving: from an agent to a running conversation.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use attache_proto::conversation::Offer;
 use attache_proto::json::{RawJson, Reader};
-use attache_proto::method::{Method, Request};
+use attache_proto::method::{Method, Notification, Request};
 use attache_proto::model::{
     AgentCapabilities, AuthMethod, AuthenticateRequest, AuthenticateResponse, Capability, DeleteSessionRequest,
     DeleteSessionResponse, ErrorObject, Implementation, ListSessionsRequest, LogoutRequest, LogoutResponse,
@@ -18,20 +19,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::any::AnySession;
 use super::jobs::run;
-use super::router::Features;
-use super::{Agent, Authenticate, Delete, Fork, List, OpenRequest, Opened, Restore, Session, SessionHandle, Turn};
+use super::router::Decoder;
+use super::{
+    Agent, Authenticate, Context, Delete, Fork, HandlerError, List, OpenRequest, Opened, Restore, Session,
+    SessionHandle, Turn,
+};
 use crate::link::Options;
+use crate::transport::Transport;
 use crate::{Closed, Error, Prompt, Stop};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type OpenResult = Result<Opened<AnySession>, Error>;
+type OpenResult = Result<Opened<AnySession>, HandlerError>;
 type Opener = Box<dyn Fn(OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 type Restorer = Box<dyn Fn(SessionId, OpenRequest, bool, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 type Forker = Box<dyn Fn(SessionId, OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 /// A result on its way to the client, still to be said in its dialect.
 pub(super) type Answer = Box<dyn Encode + Send + Sync>;
-type Doer = Box<dyn Fn(&str, Dialect) -> Boxed<Result<Answer, Error>> + Send + Sync>;
-type Extension = Box<dyn Fn(Option<RawJson>) -> Boxed<Result<RawJson, ErrorObject>> + Send + Sync>;
+type Handler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<Answer, HandlerError>> + Send + Sync>;
+type NoticeHandler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<(), HandlerError>> + Send + Sync>;
+type Extension = Box<dyn Fn(Option<RawJson>, Context) -> Boxed<Result<RawJson, HandlerError>> + Send + Sync>;
 
 /// Prepares to serve an agent. What it offers follows from what is registered.
 ///
@@ -65,7 +71,8 @@ pub fn serve<A: Agent>(agent: A) -> Server<A> {
         opener,
         restorer: None,
         forker: None,
-        doers: HashMap::new(),
+        handlers: HashMap::new(),
+        notice_handlers: HashMap::new(),
         extensions: HashMap::new(),
     };
     Server { agent, serving, options: Options::default() }
@@ -75,7 +82,7 @@ pub fn serve<A: Agent>(agent: A) -> Server<A> {
 pub fn agent_fn<F, W>(name: &str, version: &str, prompt: F) -> impl Agent
 where
     F: Fn(Turn, Prompt) -> W + Clone + Send + Sync + 'static,
-    W: Future<Output = Result<Stop, Error>> + Send + 'static,
+    W: Future<Output = Result<Stop, HandlerError>> + Send + 'static,
 {
     FnAgent { info: Implementation::new(name, version), prompt }
 }
@@ -90,7 +97,7 @@ struct FnSession<F>(F);
 impl<F, W> Agent for FnAgent<F>
 where
     F: Fn(Turn, Prompt) -> W + Clone + Send + Sync + 'static,
-    W: Future<Output = Result<Stop, Error>> + Send + 'static,
+    W: Future<Output = Result<Stop, HandlerError>> + Send + 'static,
 {
     type Session = FnSession<F>;
 
@@ -98,7 +105,7 @@ where
         self.info.clone()
     }
 
-    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<FnSession<F>>, Error> {
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<FnSession<F>>, HandlerError> {
         Ok(FnSession(self.prompt.clone()).into())
     }
 }
@@ -106,9 +113,9 @@ where
 impl<F, W> Session for FnSession<F>
 where
     F: Fn(Turn, Prompt) -> W + Clone + Send + Sync + 'static,
-    W: Future<Output = Result<Stop, Error>> + Send + 'static,
+    W: Future<Output = Result<Stop, HandlerError>> + Send + 'static,
 {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         (self.0)(turn, prompt).await
     }
 }
@@ -129,8 +136,10 @@ pub(super) struct Serving {
     pub(super) opener: Opener,
     pub(super) restorer: Option<Restorer>,
     pub(super) forker: Option<Forker>,
-    /// What is done for requests that open no session, by method.
-    pub(super) doers: HashMap<Method, Doer>,
+    /// What serves requests that open no session, by method.
+    pub(super) handlers: HashMap<Method, Handler>,
+    /// What serves notifications, by method.
+    pub(super) notice_handlers: HashMap<Method, NoticeHandler>,
     pub(super) extensions: HashMap<String, Extension>,
 }
 
@@ -170,7 +179,7 @@ impl<A: Agent> Server<A> {
     where
         A: List,
     {
-        self.handles(async |agent: Arc<A>, request: ListSessionsRequest| agent.list(request).await)
+        self.handles(async |agent: Arc<A>, request: ListSessionsRequest, _| agent.list(request).await)
     }
 
     /// Offers to delete sessions.
@@ -178,7 +187,7 @@ impl<A: Agent> Server<A> {
     where
         A: Delete,
     {
-        self.handles(async |agent: Arc<A>, request: DeleteSessionRequest| {
+        self.handles(async |agent: Arc<A>, request: DeleteSessionRequest, _| {
             agent.delete(request.session_id).await.map(|()| DeleteSessionResponse::new())
         })
     }
@@ -189,16 +198,14 @@ impl<A: Agent> Server<A> {
         A: Authenticate,
     {
         self.serving.auth_methods = self.agent.methods();
-        self.handles(async |agent: Arc<A>, request: AuthenticateRequest| {
+        self.handles(async |agent: Arc<A>, request: AuthenticateRequest, context| {
             let known = agent.methods().iter().any(|method| method.id().as_ref() == Some(&request.method_id));
             if !known {
-                return Err(Error::Refused(ErrorObject::wrong_params(
-                    "methodId: there is no such way to authenticate",
-                )));
+                return Err(ErrorObject::wrong_params("methodId: no such authentication method").into());
             }
-            agent.authenticate(request.method_id).await.map(|()| AuthenticateResponse::new())
+            agent.authenticate(request.method_id, context).await.map(|()| AuthenticateResponse::new())
         })
-        .handles(async |agent: Arc<A>, _: LogoutRequest| agent.logout().await.map(|()| LogoutResponse::new()))
+        .handles(async |agent: Arc<A>, _: LogoutRequest, _| agent.logout().await.map(|()| LogoutResponse::new()))
     }
 
     /// Serves a request of the protocol that opens no session and has no word of its own here, such as the unstable
@@ -207,27 +214,48 @@ impl<A: Agent> Server<A> {
     /// ```no_run
     /// use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
     /// # fn example<A: attache::agent::Agent>(server: attache::agent::Server<A>) -> attache::agent::Server<A> {
-    /// server.handles(async |_agent, request: SetTitleRequest| Ok(SetTitleResponse::new(request.title)))
+    /// server.handles(async |_agent, request: SetTitleRequest, _context| Ok(SetTitleResponse::new(request.title)))
     /// # }
     /// ```
-    pub fn handles<Q, W>(mut self, serve: impl Fn(Arc<A>, Q) -> W + Send + Sync + 'static) -> Self
+    pub fn handles<Q, W>(mut self, serve: impl Fn(Arc<A>, Q, Context) -> W + Send + Sync + 'static) -> Self
     where
         Q: Request + Send + 'static,
         Q::Response: Send + Sync + 'static,
-        W: Future<Output = Result<Q::Response, Error>> + Send + 'static,
+        W: Future<Output = Result<Q::Response, HandlerError>> + Send + 'static,
     {
         self.serving.offer(Q::METHOD);
         let agent = self.agent.clone();
-        self.serving.doers.insert(
+        self.serving.handlers.insert(
             Q::METHOD,
-            Box::new(move |params, dialect| {
-                let work = Reader::new(params, dialect).decode::<Q>().map(|request| serve(agent.clone(), request));
+            Box::new(move |params, dialect, context| {
+                let request = Reader::new(params, dialect).decode::<Q>();
+                let work = request.map(|request| serve(agent.clone(), request, context));
                 Box::pin(async move {
                     match work {
                         Ok(work) => work.await.map(|response| Box::new(response) as Answer),
-                        Err(error) => Err(Error::Refused(ErrorObject::invalid_params(&error))),
+                        Err(error) => Err(ErrorObject::invalid_params(&error).into()),
                     }
                 })
+            }),
+        );
+        self
+    }
+
+    /// Serves a notification of the protocol that has no word of its own here: messages of an MCP server of the client's
+    /// (unstable), and of a proxy's neighbours. One is served after the other, in the order they come.
+    pub fn hears<N, W>(mut self, serve: impl Fn(Arc<A>, N, Context) -> W + Send + Sync + 'static) -> Self
+    where
+        N: Notification + Send + 'static,
+        W: Future<Output = Result<(), HandlerError>> + Send + 'static,
+    {
+        self.serving.offer(N::METHOD);
+        let agent = self.agent.clone();
+        self.serving.notice_handlers.insert(
+            N::METHOD,
+            Box::new(move |params, dialect, context| {
+                let notification = Reader::new(params, dialect).decode::<N>();
+                let work = notification.map(|notification| serve(agent.clone(), notification, context));
+                Box::pin(async move { work?.await })
             }),
         );
         self
@@ -246,20 +274,26 @@ impl<A: Agent> Server<A> {
     }
 
     /// Serves an extension method, whose name begins with `_`, with types of your own.
-    pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P) -> W + Send + Sync + 'static) -> Self
+    ///
+    /// ```no_run
+    /// # fn example<A: attache::agent::Agent>(server: attache::agent::Server<A>) -> attache::agent::Server<A> {
+    /// server.extension("_my/sum", async |numbers: Vec<i64>, _context| Ok(numbers.iter().sum::<i64>()))
+    /// # }
+    /// ```
+    pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P, Context) -> W + Send + Sync + 'static) -> Self
     where
         P: DeserializeOwned + Send,
         T: Serialize,
-        W: Future<Output = Result<T, ErrorObject>> + Send + 'static,
+        W: Future<Output = Result<T, HandlerError>> + Send + 'static,
     {
-        let serve: Extension = Box::new(move |params| {
+        let serve: Extension = Box::new(move |params, context| {
             let params = serde_json::from_str::<P>(params.as_ref().map_or("null", RawJson::as_str));
-            let work = params.map(&serve);
+            let work = params.map(|params| serve(params, context));
             Box::pin(async move {
                 let Ok(work) = work else {
-                    return Err(ErrorObject::wrong_params("the params are not as expected"));
+                    return Err(ErrorObject::wrong_params("the params are not as expected").into());
                 };
-                RawJson::from_value(&work.await?).map_err(|_| ErrorObject::internal("Internal error"))
+                Ok(RawJson::from_value(&work.await?)?)
             })
         });
         self.serving.extensions.insert(method.into(), serve);
@@ -273,7 +307,7 @@ impl<A: Agent> Server<A> {
     /// The real stdout is kept for the wire alone: whatever else this process prints goes to stderr.
     pub async fn stdio(self) -> Result<(), Error> {
         let (reader, writer) = crate::stdio::take().map_err(|error| Error::Closed(Closed::Io(error.kind())))?;
-        self.serving.run(self.options, reader, writer).await
+        self.serving.run(self.options, Wire::Bytes(reader, writer)).await
     }
 
     /// Serves on two streams until the client closes its end.
@@ -282,19 +316,25 @@ impl<A: Agent> Server<A> {
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<(), Error> {
-        self.serving.run(self.options, Box::new(reader), Box::new(writer)).await
+        self.serving.run(self.options, Wire::Bytes(Box::new(reader), Box::new(writer))).await
     }
+
+    /// Serves on a transport that carries whole messages until the client closes its end.
+    pub async fn over(self, transport: Transport) -> Result<(), Error> {
+        self.serving.run(self.options, Wire::Messages(transport)).await
+    }
+}
+
+/// What a conversation goes over.
+pub(super) enum Wire {
+    Bytes(Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>),
+    Messages(Transport),
 }
 
 impl Serving {
     /// Serves until the client closes its end. Boxed here, because a future is compiled where its type is known last.
-    fn run(
-        self,
-        options: Options,
-        reader: Box<dyn AsyncRead + Send + Unpin>,
-        writer: Box<dyn AsyncWrite + Send + Unpin>,
-    ) -> Boxed<Result<(), Error>> {
-        Box::pin(run(self, options, reader, writer))
+    fn run(self, options: Options, wire: Wire) -> Boxed<Result<(), Error>> {
+        Box::pin(run(self, options, wire))
     }
 
     /// Offers what a method stands for.
@@ -311,6 +351,7 @@ impl Serving {
             Method::ListProviders | Method::SetProvider | Method::DisableProvider => {
                 self.capabilities.providers = offered;
             }
+            Method::McpMessage => self.session().mcp.acp = offered,
             _ => {}
         }
     }
@@ -319,16 +360,17 @@ impl Serving {
         self.capabilities.session.get_or_insert_with(SessionCapabilities::new)
     }
 
-    /// What the router has to know.
-    pub(super) fn features(&self) -> Features {
-        Features {
+    /// What has to be known to decode what a client sends.
+    pub(super) fn decoder(&self) -> Decoder {
+        let offer = Offer {
             info: self.info.clone(),
             capabilities: self.capabilities.clone(),
             auth_methods: self.auth_methods.clone(),
             restores: self.restorer.is_some(),
             forks: self.forker.is_some(),
-            methods: self.doers.keys().copied().collect(),
-            extensions: self.extensions.keys().cloned().collect(),
-        }
+            methods: self.handlers.keys().copied().collect(),
+        };
+        let extensions: HashSet<String> = self.extensions.keys().cloned().collect();
+        Decoder { offer, extensions, notifications: self.notice_handlers.keys().copied().collect() }
     }
 }

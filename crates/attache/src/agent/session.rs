@@ -2,22 +2,19 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use attache_proto::Dialect;
 use attache_proto::model::{
-    CloseSessionResponse, ConfigOption, ErrorObject, MessageId, MessageUpdate, Patch, PromptRequest, PromptResponse,
-    SessionId, SessionUpdate, SetConfigOptionResponse, SetModeResponse, StateUpdate,
+    CloseSessionResponse, ConfigOption, ErrorObject, PromptRequest, SessionId, SetConfigOptionResponse, SetModeResponse,
 };
 use attache_proto::rpc::Call;
 
-use super::flag::Flag;
 use super::router::{AgentRouter, Command, OptionChange};
-use super::{Session, SessionHandle, Turn};
-use crate::link::Link;
-use crate::{Error, Prompt, Stop};
+use super::turn::TurnState;
+use super::{HandlerError, Session, SessionHandle, Turn};
+use crate::link::{Link, Port};
+use crate::{CancelToken, Error, Prompt, Stop};
 
 /// Runs a session until it is closed or the connection ends.
 pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
@@ -32,35 +29,85 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
             }
             Command::SetOption(change) => Box::pin(set_option(&mut session, &handle, change)).await,
             Command::Leave(left) => {
-                session.close().await;
+                catch_panic(pin!(session.close())).await;
                 drop(released);
                 let _ = left.send(());
                 return;
             }
-            Command::Close(call) => {
-                session.close().await;
-                let calls = handle.link().with(|router, _| router.release(handle.id()));
-                let _ = handle
-                    .link()
-                    .send(|_, port| {
-                        for call in calls {
-                            port.refuse(call, &ErrorObject::cancelled());
-                        }
-                        port.answer(call, &CloseSessionResponse::new());
-                    })
-                    .await;
-                return;
+            Command::Close(call, cancelled) => {
+                let closing = Closing { handle: &handle, call: Some(call) };
+                let closed = unless_cancelled(pin!(catch_panic(pin!(session.close()))), &cancelled).await;
+                return closing.end(closed.flatten().is_some(), cancelled.is_cancelled()).await;
             }
         }
     }
-    session.close().await;
+    catch_panic(pin!(session.close())).await;
     drop(released);
 }
 
+/// A `session/close` that is owed an answer, whatever becomes of the session.
+struct Closing<'a> {
+    handle: &'a SessionHandle,
+    call: Option<Call>,
+}
+
+impl Closing<'_> {
+    async fn end(mut self, is_closed: bool, is_cancelled: bool) {
+        let Some(call) = self.call.take() else { return };
+        let calls = self.handle.link().with(|router, _| router.release(self.handle.id()));
+        let _ = self
+            .handle
+            .link()
+            .send(|_, port| {
+                for call in calls {
+                    port.refuse(call, &ErrorObject::cancelled());
+                }
+                match (is_closed, is_cancelled) {
+                    (true, _) => port.answer(call, &CloseSessionResponse::new()),
+                    (false, true) => port.refuse(call, &ErrorObject::cancelled()),
+                    (false, false) => port.refuse(call, &ErrorObject::internal("Internal error")),
+                }
+            })
+            .await;
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.handle.link().with(|_, port| port.refuse(call, &ErrorObject::internal("Internal error")));
+        }
+    }
+}
+
 async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change: OptionChange) {
-    let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
-    let options = catch_panic(work).await.unwrap_or_else(|| Err(internal()));
+    let cancelled = change.cancelled.clone();
+    let options = {
+        let work = pin!(session.set_option(change.id.clone(), change.value.clone()));
+        let work = pin!(catch_panic(work));
+        unless_cancelled(work, &cancelled).await
+    };
+    let options = match options {
+        Some(Some(options)) => options.map_err(|error| error.to_peer()),
+        Some(None) => Err(ErrorObject::internal("Internal error")),
+        None => Err(ErrorObject::cancelled()),
+    };
     let _ = answer_option_change(handle, change, options).await;
+}
+
+/// Runs `work` to its end, unless it is cancelled before.
+pub(super) async fn unless_cancelled<T>(
+    mut work: Pin<&mut impl Future<Output = T>>,
+    cancelled: &CancelToken,
+) -> Option<T> {
+    let mut cancel = pin!(cancelled.cancelled());
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(value) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(value));
+        }
+        cancel.as_mut().poll(cx).map(|()| None)
+    })
+    .await
 }
 
 /// When the task ends, however it ends, its session is gone and nobody waits for it.
@@ -80,8 +127,9 @@ impl Drop for Released {
 }
 
 async fn next_command(handle: &SessionHandle) -> Option<Command> {
+    let mut waiter = None;
     std::future::poll_fn(|cx| {
-        let next = handle.link().with(|router, _| router.next_command(handle.id(), cx.waker()));
+        let next = handle.link().with(|router, _| router.next_command(handle.id(), &mut waiter, cx.waker()));
         next.map_or(Poll::Pending, Poll::Ready)
     })
     .await
@@ -92,33 +140,32 @@ async fn run_turn<S: Session>(
     handle: &SessionHandle,
     call: Call,
     request: PromptRequest,
-    cancelled: Arc<Flag>,
+    cancelled: CancelToken,
 ) {
-    let dialect = handle.client().dialect;
-    // A turn that was cancelled before it began does not begin. Version 2 calls a prompt that was not taken in an error.
-    if cancelled.is_raised() {
-        let _ = match dialect {
-            Dialect::V2 => handle.link().send(|_, port| port.refuse(call, &ErrorObject::cancelled())).await,
-            _ => handle.link().send(|_, port| port.answer(call, &PromptResponse::ended(Stop::Cancelled))).await,
-        };
+    // A turn that was cancelled before it began does not begin.
+    if cancelled.is_cancelled() {
+        let _ = handle
+            .link()
+            .send(|_, port| {
+                handle.updates().write_with(port, Some(call), None, |session, emit| session.cancel_prompt(emit));
+            })
+            .await;
         return;
     }
-    let answer = TurnAnswer { handle: handle.clone(), call, dialect, is_open: true };
-    let mut prompt_id = None;
-    if dialect == Dialect::V2 {
-        prompt_id = Some(answer.accept(&request).await);
-    }
-    let prompt = Prompt { blocks: request.prompt };
-    let turn = Turn::new(handle.clone(), cancelled.clone(), prompt_id);
+    let state = TurnState::new(cancelled.clone());
+    let answer = TurnAnswer { handle, state: &state, is_open: true };
+    let prompt_id = state.begin(handle, call, &request).await;
+    let prompt = Prompt::from(request.prompt).with_optional_meta(request.meta);
+    let turn = Turn::new(handle.clone(), state.clone(), prompt_id);
     let result = {
         let work = pin!(session.prompt(turn, prompt));
         let work = pin!(catch_panic(work));
         until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await
     };
     let result = match result {
-        _ if cancelled.is_raised() => Ok(Stop::Cancelled),
-        Some(Some(result)) => result,
-        Some(None) => Err(internal()),
+        _ if cancelled.is_cancelled() => Ok(Stop::Cancelled),
+        Some(Some(result)) => result.map_err(|error| error.to_peer()),
+        Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Ok(Stop::Cancelled),
     };
     answer.end(result).await;
@@ -127,11 +174,11 @@ async fn run_turn<S: Session>(
 /// Runs `work` to its end; once cancelled, for the grace at most. `None` when it was given up.
 async fn until_cancelled<T>(
     mut work: Pin<&mut impl Future<Output = T>>,
-    cancelled: &Flag,
+    cancelled: &CancelToken,
     grace: Duration,
 ) -> Option<T> {
     let mut deadline = pin!(async {
-        cancelled.raised().await;
+        cancelled.cancelled().await;
         tokio::time::sleep(grace).await;
     });
     std::future::poll_fn(|cx| {
@@ -154,61 +201,40 @@ pub(super) async fn catch_panic<T>(mut work: Pin<&mut impl Future<Output = T>>) 
     .await
 }
 
-pub(super) fn internal() -> Error {
-    Error::Refused(ErrorObject::internal("Internal error"))
+pub(super) fn internal() -> HandlerError {
+    HandlerError::from(ErrorObject::internal("Internal error"))
 }
 
 /// The answer that a prompt is owed. Dropped, it is an error, so that no client waits for ever.
-struct TurnAnswer {
-    handle: SessionHandle,
-    call: Call,
-    dialect: Dialect,
+struct TurnAnswer<'a> {
+    handle: &'a SessionHandle,
+    state: &'a TurnState,
     is_open: bool,
 }
 
-impl TurnAnswer {
-    /// Says that the prompt has been taken in, as version 2 wants it: answer, echo, state. Tells its id.
-    async fn accept(&self, request: &PromptRequest) -> MessageId {
-        let id = self.handle.next_message_id();
-        let answer = PromptResponse::inserted(id.clone());
-        let echo = MessageUpdate { content: Patch::Set(request.prompt.clone()), ..MessageUpdate::new(id.clone()) };
-        let _ = self
-            .handle
-            .link()
-            .send(|_, port| {
-                port.answer(self.call, &answer);
-                self.handle.write_update(port, &SessionUpdate::UserMessage(echo));
-                self.handle.write_update(port, &SessionUpdate::State(StateUpdate::running()));
-            })
-            .await;
-        id
-    }
-
-    async fn end(mut self, result: Result<Stop, Error>) {
-        let _ = self.handle.link().send(|_, port| self.write_end(port, result)).await;
+impl TurnAnswer<'_> {
+    async fn end(mut self, result: Result<Stop, ErrorObject>) {
+        let _ = self.handle.link().send(|_, port| self.write_end(port, &result)).await;
         self.is_open = false;
     }
 
-    fn write_end(&self, port: &mut crate::link::Port<'_, AgentRouter>, result: Result<Stop, Error>) {
-        self.handle.rest();
-        match (self.dialect, result) {
-            (Dialect::V2, Ok(stop)) => {
-                self.handle.write_update(port, &SessionUpdate::State(StateUpdate::idle(stop)));
-            }
-            (Dialect::V2, Err(error)) => {
-                let state = StateUpdate::failed(error.to_peer());
-                self.handle.write_update(port, &SessionUpdate::State(state));
-            }
-            (_, Ok(stop)) => port.answer(self.call, &PromptResponse::ended(stop)),
-            (_, Err(error)) => port.refuse(self.call, &error.to_peer()),
+    fn write_end(&self, port: &mut Port<'_, AgentRouter>, result: &Result<Stop, ErrorObject>) {
+        let mut updates = self.handle.updates();
+        updates.rest();
+        let (calls, usage, meta) = self.state.take_end();
+        for call in calls {
+            updates.write_with(port, Some(call), None, |session, emit| {
+                session.end_turn(result.clone(), usage.clone(), meta.clone(), emit);
+            });
         }
     }
 }
 
-impl Drop for TurnAnswer {
+impl Drop for TurnAnswer<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.handle.link().with(|_, port| self.write_end(port, Err(internal())));
+            let failed = Err(ErrorObject::internal("Internal error"));
+            self.handle.link().with(|_, port| self.write_end(port, &failed));
         }
     }
 }
@@ -217,21 +243,18 @@ impl Drop for TurnAnswer {
 pub(super) async fn answer_option_change(
     handle: &SessionHandle,
     change: OptionChange,
-    options: Result<Vec<ConfigOption>, Error>,
+    options: Result<Vec<ConfigOption>, ErrorObject>,
 ) -> Result<(), Error> {
     handle
         .link()
-        .send(|router, port| match options {
-            Err(error) => port.refuse(change.call, &error.to_peer()),
+        .send(|_, port| match options {
+            Err(error) => port.refuse(change.call, &error),
             Ok(options) => {
-                if let Some(slot) = router.slot(handle.id()) {
-                    slot.options.clone_from(&options);
-                }
+                let shown = handle.updates().session.set_options(options);
                 if change.is_old_style {
                     port.answer(change.call, &SetModeResponse::new());
                 } else {
-                    let options = super::jobs::offered_options(options, handle.client());
-                    port.answer(change.call, &SetConfigOptionResponse::new(options));
+                    port.answer(change.call, &SetConfigOptionResponse::new(shown));
                 }
             }
         })

@@ -1,40 +1,158 @@
 //! A tool call that cannot be forgotten: it is ended by whoever holds it, or when it is dropped.
 
-use std::sync::Arc;
+use std::future::IntoFuture;
+use std::pin::Pin;
 
-use attache_proto::Dialect;
 use attache_proto::json::RawJson;
 use attache_proto::model::{
-    Capability, ContentBlock, Location, Patch, SessionUpdate, ToolCallCapabilities, ToolCallContent,
+    Capability, ContentBlock, Location, Meta, Patch, SessionUpdate, ToolCallCapabilities, ToolCallContent,
     ToolCallContentChunk, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
 use super::SessionHandle;
-use super::flag::Flag;
-use crate::Error;
+use crate::{CancelToken, Error};
 
-/// A tool call that is shown to the person. Dropped before it is completed, it is shown as failed.
+/// A tool call that is about to be shown: all that is known of it is sent at once. Awaiting it starts it.
+///
+/// ```
+/// # use attache::{Turn, agent::HandlerError, model::{Location, RawJson, ToolKind}};
+/// # async fn example(turn: Turn) -> Result<(), HandlerError> {
+/// let call = turn
+///     .tool("Read src/main.rs")
+///     .name("read_file")
+///     .kind(ToolKind::Read)
+///     .location(Location::new("/project/src/main.rs"))
+///     .input(RawJson::new(r#"{"path":"src/main.rs"}"#)?)
+///     .await?;
+/// call.push_text("fn main() {}").await?;
+/// call.complete().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a tool call is shown when it is awaited"]
+pub struct ToolCallBuilder {
+    handle: SessionHandle,
+    title: String,
+    update: ToolCallUpdate,
+    has_id: bool,
+    locations: Vec<Location>,
+    content: Vec<ToolCallContent>,
+    cancelled: Option<CancelToken>,
+}
+
+impl ToolCallBuilder {
+    pub(super) fn new(handle: SessionHandle, title: String) -> Self {
+        let update = ToolCallUpdate {
+            title: Patch::Set(title.clone()),
+            status: Patch::Set(ToolCallStatus::Pending),
+            ..ToolCallUpdate::new("")
+        };
+        let (locations, content) = (Vec::new(), Vec::new());
+        ToolCallBuilder { handle, title, update, has_id: false, locations, content, cancelled: None }
+    }
+
+    pub(super) fn of_turn(mut self, cancelled: CancelToken) -> Self {
+        self.cancelled = Some(cancelled);
+        self
+    }
+
+    /// Gives the call an id of your own, which no other call of the session may have.
+    pub fn id(mut self, id: impl Into<ToolCallId>) -> Self {
+        self.update.tool_call_id = id.into();
+        self.has_id = true;
+        self
+    }
+
+    /// Says what the tool is called, for programs.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.update.name = Patch::Set(name.into());
+        self
+    }
+
+    /// Says what kind of tool it is.
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.update.kind = Patch::Set(kind);
+        self
+    }
+
+    /// Says which status it starts with, instead of pending.
+    pub fn status(mut self, status: ToolCallStatus) -> Self {
+        self.update.status = Patch::Set(status);
+        self
+    }
+
+    /// Adds a file that it works on.
+    pub fn location(mut self, location: Location) -> Self {
+        self.locations.push(location);
+        self
+    }
+
+    /// Adds content.
+    pub fn content(mut self, content: impl Into<ToolCallContent>) -> Self {
+        self.content.push(content.into());
+        self
+    }
+
+    /// Says what the tool was called with.
+    pub fn input(mut self, input: RawJson) -> Self {
+        self.update.raw_input = Patch::Set(input);
+        self
+    }
+
+    /// Says what the tool has returned.
+    pub fn output(mut self, output: RawJson) -> Self {
+        self.update.raw_output = Patch::Set(output);
+        self
+    }
+
+    /// Adds data of your own.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.update.meta = Patch::Set(meta);
+        self
+    }
+
+    /// Shows the call. The guard that comes back ends it.
+    pub async fn start(self) -> Result<ToolCall, Error> {
+        let ToolCallBuilder { handle, title, mut update, has_id, locations, content, cancelled } = self;
+        if !has_id {
+            update.tool_call_id = handle.updates().session.next_tool_call_id().into();
+        }
+        if !locations.is_empty() {
+            update.locations = Patch::Set(locations);
+        }
+        if !content.is_empty() {
+            update.content = Patch::Set(content);
+        }
+        let id = update.tool_call_id.clone();
+        handle.update(SessionUpdate::ToolCallUpdate(update.into())).await?;
+        Ok(ToolCall { handle, id, title, cancelled, is_open: true })
+    }
+}
+
+impl IntoFuture for ToolCallBuilder {
+    type Output = Result<ToolCall, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start())
+    }
+}
+
+/// A tool call that is shown to the person. Dropped before it is completed, it is shown as failed, or as cancelled when
+/// its turn was.
 #[derive(Debug)]
 #[must_use = "a tool call that is dropped is shown as failed"]
 pub struct ToolCall {
     handle: SessionHandle,
     id: ToolCallId,
     title: String,
+    /// Whether its turn is cancelled, when it is of one.
+    cancelled: Option<CancelToken>,
     is_open: bool,
 }
 
 impl ToolCall {
-    pub(super) async fn start(handle: SessionHandle, title: String, id: Option<ToolCallId>) -> Result<Self, Error> {
-        let id = id.unwrap_or_else(|| ToolCallId::from(handle.next_tool_id()));
-        let update = ToolCallUpdate {
-            title: Patch::Set(title.clone()),
-            status: Patch::Set(ToolCallStatus::Pending),
-            ..ToolCallUpdate::new(id.clone())
-        };
-        handle.update(SessionUpdate::ToolCallUpdate(update.into())).await?;
-        Ok(ToolCall { handle, id, title, is_open: true })
-    }
-
     /// The id of the call.
     pub fn id(&self) -> &ToolCallId {
         &self.id
@@ -60,6 +178,11 @@ impl ToolCall {
         self.update(ToolCallUpdate { raw_input: Patch::Set(input), ..self.blank() }).await
     }
 
+    /// Says what the tool has returned.
+    pub async fn output(&self, output: RawJson) -> Result<(), Error> {
+        self.update(ToolCallUpdate { raw_output: Patch::Set(output), ..self.blank() }).await
+    }
+
     /// Adds a piece to what the tool has produced.
     pub async fn push(&self, content: impl Into<ToolCallContent>) -> Result<(), Error> {
         let chunk = ToolCallContentChunk::new(self.id.clone(), content);
@@ -71,21 +194,21 @@ impl ToolCall {
         self.push(ToolCallContent::from(ContentBlock::text(text))).await
     }
 
-    /// Says that the person may cancel this call alone; the future that comes back is done when they do. Only version 2
-    /// has that: elsewhere it is never done.
-    pub async fn cancellable(&mut self) -> Result<impl Future<Output = ()> + Send + 'static, Error> {
-        let flag: Arc<Flag> = Arc::default();
-        let watched = flag.clone();
+    /// Says that the person may cancel this call alone; the token that comes back tells when they do. Only version 2 has
+    /// that: elsewhere it never tells.
+    pub async fn cancellable(&self) -> Result<CancelToken, Error> {
+        let token = CancelToken::default();
         self.handle.link().with(|router, _| {
             if let Some(slot) = router.slot(self.handle.id()) {
-                slot.cancellable.insert(self.id.as_str().into(), flag);
+                slot.tool_calls.insert(self.id.clone(), token.clone());
             }
         });
-        if self.handle.client().dialect == Dialect::V2 {
+        // Other versions have no words for it, which is no loss to report.
+        if self.handle.client().can_cancel_parts() {
             let capabilities = ToolCallCapabilities { cancel: Some(Capability::new()), ..ToolCallCapabilities::new() };
             self.update(ToolCallUpdate { capabilities: Patch::Set(capabilities), ..self.blank() }).await?;
         }
-        Ok(async move { watched.raised().await })
+        Ok(token)
     }
 
     /// Changes anything about the call.
@@ -103,30 +226,34 @@ impl ToolCall {
         ToolCallUpdate { title: Patch::Set(self.title.clone()), ..self.blank() }
     }
 
-    /// The tool has done its work.
-    pub async fn complete(mut self) -> Result<(), Error> {
+    /// Ends the call: the tool has done its work.
+    pub async fn complete(self) -> Result<(), Error> {
         self.end(ToolCallStatus::Completed).await
     }
 
-    /// The tool has failed.
-    pub async fn fail(mut self) -> Result<(), Error> {
+    /// Ends the call: the tool has failed.
+    pub async fn fail(self) -> Result<(), Error> {
         self.end(ToolCallStatus::Failed).await
     }
 
-    async fn end(&mut self, status: ToolCallStatus) -> Result<(), Error> {
+    /// Ends the call: it was cancelled.
+    pub async fn cancel(self) -> Result<(), Error> {
+        self.end(ToolCallStatus::Cancelled).await
+    }
+
+    async fn end(mut self, status: ToolCallStatus) -> Result<(), Error> {
         self.update(self.ended(status)).await?;
         self.is_open = false;
         Ok(())
     }
-}
 
-impl ToolCall {
     /// The last update: what could be cancelled cannot be any more.
     fn ended(&self, status: ToolCallStatus) -> ToolCallUpdate {
         let was_cancellable = self.handle.link().with(|router, _| {
-            router.slot(self.handle.id()).is_some_and(|slot| slot.cancellable.remove(self.id.as_str()).is_some())
+            router.slot(self.handle.id()).is_some_and(|slot| slot.tool_calls.remove(&self.id).is_some())
         });
-        let capabilities = if was_cancellable { Patch::Clear } else { Patch::Keep };
+        let tells = was_cancellable && self.handle.client().can_cancel_parts();
+        let capabilities = if tells { Patch::Clear } else { Patch::Keep };
         ToolCallUpdate { status: Patch::Set(status), capabilities, ..self.blank() }
     }
 }
@@ -134,7 +261,9 @@ impl ToolCall {
 impl Drop for ToolCall {
     fn drop(&mut self) {
         if self.is_open {
-            let update = self.ended(ToolCallStatus::Failed);
+            let is_cancelled = self.cancelled.as_ref().is_some_and(CancelToken::is_cancelled);
+            let status = if is_cancelled { ToolCallStatus::Cancelled } else { ToolCallStatus::Failed };
+            let update = self.ended(status);
             self.handle.update_now(&SessionUpdate::ToolCallUpdate(update.into()));
         }
     }

@@ -1,45 +1,35 @@
 //! How a client meets an agent.
 
 use std::collections::HashSet;
-use std::future::poll_fn;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use attache_proto::Dialect;
-use attache_proto::json::{RawJson, Reader, Writer};
+use attache_proto::conversation::{self, ClientOffer, Greeted, GreetingError, Protocol};
+use attache_proto::json::Writer;
+use attache_proto::method::Method;
 use attache_proto::model::{
-    AgentCapabilities, AuthMethod, AuthMethodId, AuthenticateRequest, Capability, ClientCapabilities,
-    DeleteSessionRequest, ElicitationCapabilities, Implementation, InitializeRequest, InitializeResponse,
-    ListSessionsRequest, ListSessionsResponse, LogoutRequest, SessionCapabilities, SessionId,
+    AgentCapabilities, ArchiveSessionRequest, AuthMethod, AuthMethodId, AuthStatusRequest, AuthStatusResponse,
+    AuthenticateRequest, Capability, ClientCapabilities, DeleteSessionRequest, DisableProviderRequest,
+    ElicitationCapabilities, Implementation, InitializeRequest, InitializeResponse, ListProvidersRequest,
+    ListProvidersResponse, ListSessionsRequest, ListSessionsResponse, LogoutRequest, McpMessageNotification,
+    ProxyInitializeRequest, ProxySuccessorNotification, ProxySuccessorRequest, RawJson, SessionCapabilities, SessionId,
+    SessionStatusRequest, SessionStatusResponse, SetProviderRequest, SetTitleRequest, UnarchiveSessionRequest,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 
 use super::event::Event;
-use super::router::ClientRouter;
-use super::session::SessionBuilder;
+use super::router::{ClientRouter, Decoder};
+use super::session::{Next, SessionBuilder, next};
 use crate::link::{Link, Options};
 use crate::process::{Command, ExitStatus, Process};
+use crate::transport::Transport;
 use crate::{Closed, Error, LaunchFailure};
 
 /// How long an agent gets to end by itself when its input is closed, and again after it was asked to.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
-
-/// Which version of the protocol a client asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Protocol {
-    /// The newest that both speak.
-    #[default]
-    Auto,
-    /// Version 1 only.
-    V1,
-    /// Version 2 as its draft of June 2026 had it.
-    V2Draft,
-    /// Version 2 only.
-    V2,
-}
 
 /// A client: what it is called, and what it offers to agents.
 ///
@@ -66,6 +56,8 @@ pub struct Client {
     info: Implementation,
     capabilities: ClientCapabilities,
     extensions: HashSet<String>,
+    /// Methods that are served beside those that a capability stands for.
+    methods: HashSet<Method>,
     protocol: Protocol,
     options: Options,
 }
@@ -77,6 +69,7 @@ impl Client {
             info: Implementation::new(name, version),
             capabilities: ClientCapabilities::default(),
             extensions: HashSet::new(),
+            methods: HashSet::new(),
             protocol: Protocol::Auto,
             options: Options::default(),
         }
@@ -122,6 +115,20 @@ impl Client {
         self
     }
 
+    /// Serves MCP servers of your own to agents that connect to them through the client (unstable):
+    /// [`Event::McpMessage`] will come for each server that was given as [`McpServer::Acp`](crate::model::McpServer::Acp).
+    pub fn mcp(mut self) -> Self {
+        self.methods.insert(Method::McpMessage);
+        self
+    }
+
+    /// Is the conductor of a chain of proxies (unstable): [`Event::ProxySuccessor`] will come from a proxy for the agent
+    /// behind it.
+    pub fn proxies(mut self) -> Self {
+        self.methods.insert(Method::ProxySuccessor);
+        self
+    }
+
     /// Changes what is offered in ways that have no shorter word here.
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.capabilities);
@@ -156,7 +163,7 @@ impl Client {
             Greeting::Failed(Error::Launch(Arc::new(LaunchFailure::not_started(shown.clone(), error))))
         })?;
         let link = self.open(Box::new(stdout), Box::new(stdin));
-        match self.greet(&link.0).await {
+        match self.greet(&link.0, true).await {
             Ok(answer) => Ok(Connection::new(link, Some(process), answer)),
             // It ended, or said nothing that can be understood: whoever started it needs to see what it did say.
             Err(Greeting::Failed(Error::Closed(Closed::ByPeer | Closed::Io(_) | Closed::Junk))) => {
@@ -177,7 +184,15 @@ impl Client {
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Connection, Error> {
         let link = self.open(Box::new(reader), Box::new(writer));
-        let answer = self.greet(&link.0).await.map_err(Greeting::into_error)?;
+        let answer = self.greet(&link.0, false).await.map_err(Greeting::into_error)?;
+        Ok(Connection::new(link, None, answer))
+    }
+
+    /// Greets an agent at the other end of a transport that carries whole messages.
+    pub async fn over(self, transport: Transport) -> Result<Connection, Error> {
+        let (link, driver) = Link::over(self.router(), self.decoder(), self.options.clone(), transport);
+        let link = (link, Driver(Some(tokio::spawn(driver))));
+        let answer = self.greet(&link.0, false).await.map_err(Greeting::into_error)?;
         Ok(Connection::new(link, None, answer))
     }
 
@@ -186,52 +201,50 @@ impl Client {
         reader: Box<dyn AsyncRead + Send + Unpin>,
         writer: Box<dyn AsyncWrite + Send + Unpin>,
     ) -> (Link<ClientRouter>, Driver) {
-        let router = ClientRouter::new(self.capabilities.clone(), self.extensions.clone());
-        let (link, driver) = Link::new(router, self.options.clone(), reader, writer);
+        let (link, driver) = Link::new(self.router(), self.decoder(), self.options.clone(), reader, writer);
         (link, Driver(Some(tokio::spawn(driver))))
     }
 
-    /// Agrees on a version. See `spec.md` 5.3: the shape of the answer tells the published version 2 from its draft.
-    async fn greet(&self, link: &Link<ClientRouter>) -> Result<InitializeResponse, Greeting> {
-        let first = match self.protocol {
-            Protocol::V1 => Dialect::V1,
-            Protocol::V2Draft => Dialect::V2Draft,
-            Protocol::V2 | Protocol::Auto => Dialect::V2,
-        };
-        match self.initialize(link, first).await {
-            Ok((dialect, answer)) if dialect.version() == first.version() => Ok(answer),
-            Ok((Dialect::V1, answer)) if self.protocol == Protocol::Auto => {
-                if !self.needs_version_1_words() {
-                    return Ok(answer);
+    fn router(&self) -> ClientRouter {
+        ClientRouter::new(self.options.limits.clone())
+    }
+
+    fn decoder(&self) -> Decoder {
+        let offer = ClientOffer { capabilities: self.capabilities.clone(), methods: self.methods.clone() };
+        Decoder { offer, extensions: self.extensions.clone() }
+    }
+
+    /// Agrees on a version.
+    async fn greet(&self, link: &Link<ClientRouter>, can_restart: bool) -> Result<InitializeResponse, Greeting> {
+        let mut greeting = conversation::Greeting::new(self.protocol, &self.capabilities);
+        if can_restart {
+            greeting = greeting.can_restart();
+        }
+        loop {
+            let answer = match self.initialize(link, greeting.dialect()).await {
+                Ok(answer) => Ok(answer),
+                Err(Error::Refused(error)) => Err(error),
+                Err(error) => return Err(Greeting::Failed(error)),
+            };
+            match greeting.handle_answer(answer.as_ref().map(|answer| answer.as_str()).map_err(Clone::clone)) {
+                Greeted::Agreed(dialect, answer) => {
+                    link.with(|_, port| port.peer.set_dialect(dialect));
+                    return Ok(*answer);
                 }
-                match self.initialize(link, Dialect::V1).await {
-                    Ok((_, answer)) => Ok(answer),
-                    Err(Error::Refused(_)) => Err(Greeting::NeedsFreshStart),
-                    Err(error) => Err(Greeting::Failed(error)),
+                Greeted::Again(_) => {}
+                Greeted::Restart => return Err(Greeting::NeedsFreshStart),
+                Greeted::Failed(error) => {
+                    return Err(Greeting::Failed(match error {
+                        GreetingError::Refused(error) => Error::Refused(error),
+                        GreetingError::BadAnswer(error) => Error::BadAnswer { method: "initialize", error },
+                        GreetingError::Version(peer) => Error::Version { peer },
+                    }));
                 }
             }
-            Ok((dialect, _)) => Err(Greeting::Failed(Error::Version { peer: dialect.version() })),
-            // Some agents of version 1 refuse what they do not know instead of naming their own version.
-            Err(Error::Refused(_)) if self.protocol == Protocol::Auto => match self.initialize(link, Dialect::V1).await
-            {
-                Ok((Dialect::V1, answer)) => Ok(answer),
-                Ok((dialect, _)) => Err(Greeting::Failed(Error::Version { peer: dialect.version() })),
-                Err(error) => Err(Greeting::Failed(error)),
-            },
-            Err(error) => Err(Greeting::Failed(error)),
         }
     }
 
-    /// Whether the first greeting, in the words of version 2, kept something from an agent of version 1.
-    fn needs_version_1_words(&self) -> bool {
-        self.capabilities != ClientCapabilities::default()
-    }
-
-    async fn initialize(
-        &self,
-        link: &Link<ClientRouter>,
-        dialect: Dialect,
-    ) -> Result<(Dialect, InitializeResponse), Error> {
+    async fn initialize(&self, link: &Link<ClientRouter>, dialect: Dialect) -> Result<RawJson, Error> {
         link.with(|_, port| port.peer.set_dialect(dialect));
         let request = InitializeRequest {
             info: Some(self.info.clone()),
@@ -242,33 +255,7 @@ impl Client {
         let mut params = Vec::new();
         Writer::new(&mut params, dialect).value(&request);
         let params = String::from_utf8(params).expect("the writer takes strings and adds ASCII");
-        let answer = link.call_raw("initialize", |writer| writer.raw(&params)).await?;
-        let agreed = answered_dialect(&answer, dialect)?;
-        link.with(|_, port| port.peer.set_dialect(agreed));
-        Ok((agreed, link.read_answer("initialize", &answer)?))
-    }
-}
-
-/// The dialect that an agent's answer to `initialize` shows.
-fn answered_dialect(answer: &RawJson, asked: Dialect) -> Result<Dialect, Error> {
-    let version = answer.get("protocolVersion");
-    let version = version.and_then(|version| Reader::new(version.as_str(), asked).decode::<u16>().ok());
-    match version {
-        Some(1) => Ok(Dialect::V1),
-        Some(2) if answer.get("info").is_some() => Ok(Dialect::V2),
-        Some(2) if answer.get("agentInfo").is_some() || asked == Dialect::V2Draft => Ok(Dialect::V2Draft),
-        Some(2) => {
-            let session = answer.get("capabilities").and_then(|capabilities| capabilities.get("session"));
-            let is_draft = session.is_some_and(|session| {
-                ["load", "list", "resume", "close"].iter().any(|key| session.get(key).is_some())
-            });
-            Ok(if is_draft { Dialect::V2Draft } else { Dialect::V2 })
-        }
-        Some(peer) => Err(Error::Version { peer }),
-        None => {
-            let error = attache_proto::json::DecodeError::new(attache_proto::json::Reason::Missing);
-            Err(Error::BadAnswer { method: "initialize", error: error.in_field("protocolVersion") })
-        }
+        link.call_raw("initialize", |writer| writer.raw(&params)).await
     }
 }
 
@@ -368,40 +355,106 @@ impl Connection {
 
     /// Forgets the authentication.
     pub async fn logout(&self) -> Result<(), Error> {
-        let offered = match self.dialect() {
-            Dialect::V2 => !self.auth_methods().is_empty(),
-            _ => self.capabilities().auth.logout.is_some(),
-        };
-        if !offered {
-            return Err(Error::NotOffered("logging out"));
-        }
+        self.offered("logging out", self.capabilities().auth.logout.as_ref())?;
         self.call(&LogoutRequest::new()).await.map(|_| ())
+    }
+
+    /// Tells who is logged in (unstable).
+    pub async fn auth_status(&self) -> Result<AuthStatusResponse, Error> {
+        self.offered("telling who is logged in", self.capabilities().auth.status.as_ref())?;
+        self.call(&AuthStatusRequest::new()).await
+    }
+
+    /// Lists the providers of language models that the agent knows (unstable).
+    pub async fn providers(&self) -> Result<ListProvidersResponse, Error> {
+        self.offered("providers", self.capabilities().providers.as_ref())?;
+        self.call(&ListProvidersRequest::new()).await
+    }
+
+    /// Sets where a provider of language models is (unstable).
+    pub async fn set_provider(&self, request: &SetProviderRequest) -> Result<(), Error> {
+        self.offered("providers", self.capabilities().providers.as_ref())?;
+        self.call(request).await.map(|_| ())
+    }
+
+    /// Disables a provider of language models (unstable).
+    pub async fn disable_provider(&self, request: &DisableProviderRequest) -> Result<(), Error> {
+        self.offered("providers", self.capabilities().providers.as_ref())?;
+        self.call(request).await.map(|_| ())
     }
 
     /// One page of the sessions that the agent keeps.
     pub async fn list_sessions(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
-        if self.dialect() != Dialect::V2 && self.0.session_capabilities().list.is_none() {
-            return Err(Error::NotOffered("listing sessions"));
-        }
+        self.offered("listing sessions", self.0.session_capabilities().list.as_ref())?;
         self.call(request).await
     }
 
     /// Deletes a session that the agent keeps.
     pub async fn delete_session(&self, session: impl Into<SessionId>) -> Result<(), Error> {
-        if self.0.session_capabilities().delete.is_none() {
-            return Err(Error::NotOffered("deleting sessions"));
-        }
+        self.offered("deleting sessions", self.0.session_capabilities().delete.as_ref())?;
         self.call(&DeleteSessionRequest::new(session)).await.map(|_| ())
+    }
+
+    /// Puts a session that the agent keeps into the archive (unstable).
+    pub async fn archive_session(&self, session: impl Into<SessionId>) -> Result<(), Error> {
+        self.offered("archiving sessions", self.0.session_capabilities().archive.as_ref())?;
+        self.call(&ArchiveSessionRequest::new(session)).await.map(|_| ())
+    }
+
+    /// Takes a session out of the archive (unstable).
+    pub async fn unarchive_session(&self, session: impl Into<SessionId>) -> Result<(), Error> {
+        self.offered("archiving sessions", self.0.session_capabilities().archive.as_ref())?;
+        self.call(&UnarchiveSessionRequest::new(session)).await.map(|_| ())
+    }
+
+    /// Tells whether a session is open, and what it is doing (unstable).
+    pub async fn session_status(&self, session: impl Into<SessionId>) -> Result<SessionStatusResponse, Error> {
+        self.offered("the status of sessions", self.0.session_capabilities().status.as_ref())?;
+        self.call(&SessionStatusRequest::new(session)).await
+    }
+
+    /// Gives a session that the agent keeps a title (unstable). Returns the title that it has now.
+    pub async fn set_session_title(
+        &self,
+        session: impl Into<SessionId>,
+        title: impl Into<String>,
+    ) -> Result<String, Error> {
+        self.offered("titles of sessions", self.0.session_capabilities().title.as_ref())?;
+        Ok(self.call(&SetTitleRequest::new(session, title)).await?.title)
+    }
+
+    /// Sends a message of an MCP server that is served through the client (unstable).
+    pub async fn send_mcp(&self, message: &McpMessageNotification) -> Result<(), Error> {
+        self.offered("MCP servers through the client", self.0.session_capabilities().mcp.acp.as_ref())?;
+        self.notify(message).await
+    }
+
+    /// Opens the connection to a proxy, as the conductor of a chain (unstable).
+    pub async fn initialize_proxy(&self, request: &ProxyInitializeRequest) -> Result<InitializeResponse, Error> {
+        self.call(request).await
+    }
+
+    /// Sends a proxy a request of the neighbour behind it (unstable).
+    pub async fn call_proxy(&self, request: &ProxySuccessorRequest) -> Result<RawJson, Error> {
+        self.call(request).await
+    }
+
+    /// Tells a proxy something of the neighbour behind it (unstable).
+    pub async fn notify_proxy(&self, notification: &ProxySuccessorNotification) -> Result<(), Error> {
+        self.notify(notification).await
+    }
+
+    fn offered<T>(&self, what: &'static str, capability: Option<&T>) -> Result<(), Error> {
+        capability.map(|_| ()).ok_or(Error::NotOffered(what))
     }
 
     /// The next event that belongs to no session. Waits until there is one.
     pub async fn next(&self) -> Result<Event, Error> {
-        let item = poll_fn(|cx| {
-            let taken = self.0.link.with(|router, _| router.take(None, cx.waker()));
-            taken.map_or(Poll::Pending, Poll::Ready)
-        })
-        .await?;
-        Ok(super::session::event(&self.0, item))
+        loop {
+            if let Next::Event(event, _) = next(&self.0, None, None).await? {
+                return Ok(event);
+            }
+        }
     }
 
     crate::link::free_speech!();

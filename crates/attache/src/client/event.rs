@@ -6,17 +6,18 @@ use attache_proto::Encode;
 use attache_proto::json::RawJson;
 use attache_proto::method::{AgentNotification, Request};
 use attache_proto::model::{
-    CreateElicitationRequest, CreateTerminalRequest, ErrorObject, KillTerminalRequest, PermissionOptionId,
-    PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionResponse, ReadTextFileRequest,
-    ReleaseTerminalRequest, SessionUpdate, TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+    CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest, ErrorObject, KillTerminalRequest,
+    McpMessageRequest, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
+    PermissionResponse, ProxySuccessorRequest, ReadTextFileRequest, ReleaseTerminalRequest, SessionUpdate,
+    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use attache_proto::rpc::Call;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::router::{ClientRouter, cancelled_permission};
-use crate::Error;
 use crate::link::Link;
+use crate::{CancelToken, Error};
 
 /// What an agent sends. What it asks is answered through the value itself; dropping that answers "no".
 #[derive(Debug)]
@@ -42,6 +43,10 @@ pub enum Event {
     ReleaseTerminal(Pending<ReleaseTerminalRequest>),
     /// The agent has a question for the person.
     Elicitation(Pending<CreateElicitationRequest>),
+    /// A message to an MCP server of the client's (unstable). Comes with [`Client::mcp`](super::Client::mcp).
+    McpMessage(Pending<McpMessageRequest>),
+    /// A request of a proxy to the agent behind it (unstable). Comes with [`Client::proxies`](super::Client::proxies).
+    ProxySuccessor(Pending<ProxySuccessorRequest>),
     /// A request of a method that you registered with [`Client::extension`](super::Client::extension).
     Extension(ExtensionCall),
     /// A notification of such a method.
@@ -62,7 +67,9 @@ impl Event {
             Event::WaitForTerminalExit(call) => call.decline().await,
             Event::KillTerminal(call) => call.decline().await,
             Event::ReleaseTerminal(call) => call.decline().await,
-            Event::Elicitation(call) => call.decline().await,
+            Event::Elicitation(call) => call.reply(Ok(CreateElicitationResponse::decline())).await,
+            Event::McpMessage(call) => call.decline().await,
+            Event::ProxySuccessor(call) => call.decline().await,
             Event::Extension(call) => call.refuse(ErrorObject::method_not_found(None)).await,
             Event::Update(_) | Event::ExtensionNotice(_) | Event::Notification(_) => Ok(()),
         }
@@ -76,11 +83,16 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
+    fn new(link: Link<ClientRouter>, call: Call) -> Self {
+        Responder { link, call: Some(call) }
+    }
+
     async fn reply(mut self, result: Result<&impl Encode, ErrorObject>) -> Result<(), Error> {
         let Some(call) = self.call else { return Ok(()) };
         let sent = self
             .link
-            .send(|_, port| {
+            .send(|router, port| {
+                router.answered(None, call);
                 if !port.peer.is_owed(call) {
                     return Err(Error::Cancelled);
                 }
@@ -94,12 +106,22 @@ impl Responder {
         self.call = None;
         sent?
     }
+
+    fn token(&self) -> CancelToken {
+        match self.call {
+            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_owed(call))),
+            None => CancelToken::default(),
+        }
+    }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.link.with(|_, port| port.refuse(call, &ErrorObject::internal("nobody answered")));
+            self.link.with(|router, port| {
+                router.answered(None, call);
+                port.refuse(call, &ErrorObject::internal("nobody answered"));
+            });
         }
     }
 }
@@ -112,7 +134,7 @@ pub struct Pending<Q: Request> {
 
 impl<Q: Request> Pending<Q> {
     pub(crate) fn new(request: Q, link: Link<ClientRouter>, call: Call) -> Self {
-        Pending { request, responder: Responder { link, call: Some(call) } }
+        Pending { request, responder: Responder::new(link, call) }
     }
 
     /// Answers with a result, or with an error for the agent.
@@ -128,6 +150,12 @@ impl<Q: Request> Pending<Q> {
     /// The request itself.
     pub fn request(&self) -> &Q {
         &self.request
+    }
+
+    /// Tells when the agent needs the answer no longer, so that a form can be taken off the screen or a read be stopped.
+    /// It is owed one all the same.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.responder.token()
     }
 }
 
@@ -188,6 +216,14 @@ impl PermissionAsk {
         self.settle(PermissionOutcome::cancelled()).await
     }
 
+    /// Tells when the question needs no answer any more: the turn was cancelled, or the agent no longer asks.
+    pub fn cancel_token(&self) -> CancelToken {
+        match self.call {
+            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_owed(call))),
+            None => CancelToken::default(),
+        }
+    }
+
     async fn choose(self, kinds: &[PermissionOptionKind]) -> Result<(), Error> {
         match self.choice(kinds) {
             Some(option) => self.select(option).await,
@@ -209,7 +245,7 @@ impl PermissionAsk {
         let sent = self
             .link
             .send(|router, port| {
-                router.asked(&session, call);
+                router.answered(Some(&session), call);
                 // The turn was cancelled meanwhile, and this with it.
                 if !port.peer.is_owed(call) {
                     return Err(Error::Cancelled);
@@ -241,7 +277,7 @@ impl Drop for PermissionAsk {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.link.with(|router, port| {
-                router.asked(&self.request.session_id, call);
+                router.answered(Some(&self.request.session_id), call);
                 port.answer(call, &cancelled_permission());
             });
         }
@@ -257,7 +293,7 @@ pub struct ExtensionCall {
 
 impl ExtensionCall {
     pub(crate) fn new(method: Box<str>, params: Option<RawJson>, link: Link<ClientRouter>, call: Call) -> Self {
-        ExtensionCall { method, params, responder: Responder { link, call: Some(call) } }
+        ExtensionCall { method, params, responder: Responder::new(link, call) }
     }
 
     /// The method, with its underscore.

@@ -6,7 +6,7 @@ mod router;
 mod session;
 mod turn;
 
-pub use connect::{Client, Connection, Protocol};
+pub use connect::{Client, Connection};
 pub use event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
 pub use session::{Session, SessionBuilder};
 pub use turn::Turn;

@@ -1,20 +1,24 @@
-//! Where what an agent sends is put: one ordered inbox a session.
+//! Where what an agent sends is put: one ordered inbox a session, each with room of its own.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 use std::task::Waker;
 
 use attache_proto::Dialect;
-use attache_proto::json::{RawJson, Reader};
+use attache_proto::conversation::{ClientOffer, ClientSession, Question, TurnEnd, TurnId};
+use attache_proto::json::{DecodeError, RawJson, Reader};
 use attache_proto::method::{AgentNotification, AgentRequest, Method};
 use attache_proto::model::{
-    ClientCapabilities, ElicitationMode, ErrorObject, Patch, PermissionOutcome, PermissionResponse, PromptResponse,
-    SessionId, SessionNotification, SessionUpdate, StateUpdate, StopReason, Usage,
+    CancelNotification, ErrorObject, Meta, PermissionOutcome, PermissionResponse, PromptResponse, SessionId,
+    SessionNotification, SessionUpdate,
 };
-use attache_proto::rpc::{Call, IntHasher, Side, Violation};
+use attache_proto::rpc::{Call, IntHasher, Outcome, Side, Violation};
 
-use crate::link::{Port, Router};
-use crate::{Closed, Error};
+use crate::link::{Arriving, Port, Router, method_name};
+use crate::queue::Queue;
+use crate::{CancelToken, Closed, Error};
 
 /// Sessions whose updates are kept before anybody has claimed them, at most. Only kept while a session is being opened.
 const UNCLAIMED: usize = 64;
@@ -22,64 +26,99 @@ const UNCLAIMED: usize = 64;
 /// Sessions that we have let go of and still know, at most: an agent has little more to say about older ones.
 const RELEASED: usize = 64;
 
-/// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
-const CANCELLABLE: usize = 4096;
-
 /// What comes back when a prompt is answered.
 pub(crate) struct PromptTicket {
     pub(crate) session: SessionId,
-    pub(crate) turn: u64,
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone)]
-pub(crate) struct End {
-    pub(crate) stop: StopReason,
-    pub(crate) usage: Option<Usage>,
+    pub(crate) turn: TurnId,
 }
 
 /// One thing that waits to be taken.
 pub(crate) enum Item {
-    Update(SessionUpdate),
+    Update(SessionUpdate, Option<Box<Meta>>),
     Call(Call, Box<AgentRequest>),
     Extension(Option<Call>, Box<str>, Option<RawJson>),
     Notification(Box<AgentNotification>),
-    End(u64, Result<End, Error>),
+    End(TurnId, Result<TurnEnd, Error>),
+}
+
+impl Item {
+    /// The call that has to be answered.
+    fn call(&self) -> Option<Call> {
+        match self {
+            Item::Call(call, _) | Item::Extension(Some(call), ..) => Some(*call),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a call whose answer may be long.
+    fn is_answered_with_content(&self) -> bool {
+        match self {
+            Item::Call(_, request) => {
+                matches!(**request, AgentRequest::ReadTextFile(_) | AgentRequest::TerminalOutput(_))
+            }
+            Item::Extension(call, ..) => call.is_some(),
+            _ => false,
+        }
+    }
 }
 
 /// What waits to be taken, in wire order.
 #[derive(Default)]
-pub(crate) struct Inbox {
-    items: VecDeque<(usize, Item)>,
-    waker: Option<Waker>,
-    prompts: Vec<PromptState>,
+struct Inbox {
+    session: ClientSession,
+    items: Queue<Item>,
     /// How many handles there are to the session: the same one may be opened again while an older handle lives.
     claims: usize,
-    /// How many prompts were sent, by all handles.
-    turns: u64,
-    /// Permission requests that are not answered yet.
-    asks: HashSet<Call>,
-    /// Tool calls and terminals that the agent says can be cancelled by themselves.
-    cancellable: HashSet<String>,
-    /// Turns up to this one were cancelled: their permission requests are answered `cancelled`.
-    cancelled: Option<u64>,
+    /// Turns that somebody holds and that have not been told their end.
+    readers: Vec<TurnId>,
+    /// Ends of turns that a reader of something else has come across.
+    ends: Vec<(TurnId, Result<TurnEnd, Error>)>,
+    /// Whether the history that is told was not asked for.
+    is_muted: bool,
+    /// How many items were discarded, once the inbox has overflowed.
+    overflow: Option<u64>,
 }
 
-/// A prompt that was sent and whose turn has not ended.
-struct PromptState {
-    turn: u64,
-    /// The agent has taken it in (version 2).
-    accepted: bool,
-    /// The agent was seen working since the prompt was sent.
-    worked: bool,
-    /// The agent was seen idle after it had worked, before it accepted.
-    idled: Option<Result<End, Error>>,
+impl Inbox {
+    /// Discards what is there; returns the calls that nobody will answer. Ends of turns are kept: somebody waits for them.
+    fn discard(&mut self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for item in self.items.drain() {
+            calls.extend(item.call());
+            match item {
+                Item::End(turn, end) if self.readers.contains(&turn) => self.ends.push((turn, end)),
+                Item::End(..) => {}
+                _ => self.overflow = self.overflow.map(|count| count + 1),
+            }
+        }
+        calls
+    }
+}
+
+/// What a client's messages are decoded by.
+pub(crate) struct Decoder {
+    pub(crate) offer: ClientOffer,
+    pub(crate) extensions: HashSet<String>,
+}
+
+/// What an agent sent, decoded.
+pub(crate) enum Heard<'a> {
+    Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>),
+    Request(Method, Box<AgentRequest>, Vec<DecodeError>),
+    Notification(Method, Box<AgentNotification>, Vec<DecodeError>),
+    Extension(Box<str>, Option<SessionId>, Option<RawJson>),
+    /// A method that is not served.
+    NotServed,
+    /// A notification that may be ignored.
+    Ignored,
+    /// Params that are wrong.
+    Invalid(Method, DecodeError),
+    /// A request that can be read but is refused.
+    Refused(ErrorObject),
 }
 
 /// The client's router.
 pub(crate) struct ClientRouter {
-    pub(crate) capabilities: ClientCapabilities,
-    pub(crate) extensions: HashSet<String>,
     /// We open them ourselves: an agent that chose their ids to collide would slow its own client only, and little.
     sessions: HashMap<SessionId, Inbox, BuildHasherDefault<IntHasher>>,
     connection: Inbox,
@@ -87,22 +126,32 @@ pub(crate) struct ClientRouter {
     released: VecDeque<SessionId>,
     opening: usize,
     unclaimed: HashMap<SessionId, Inbox>,
+    /// Bytes that wait to be taken, in all inboxes.
     unread: usize,
+    /// Inboxes that hold more than the limit for one.
+    over: usize,
+    /// Calls that are answered with content and in somebody's hands.
+    in_hand: HashSet<Call>,
+    /// What tells whoever has a call in hand that it is cancelled.
+    tokens: HashMap<Call, CancelToken>,
     closed: Option<Closed>,
+    limits: Arc<crate::Limits>,
 }
 
 impl ClientRouter {
-    pub(crate) fn new(capabilities: ClientCapabilities, extensions: HashSet<String>) -> Self {
+    pub(crate) fn new(limits: crate::Limits) -> Self {
         ClientRouter {
-            capabilities,
-            extensions,
             sessions: HashMap::default(),
             connection: Inbox::default(),
             released: VecDeque::new(),
             opening: 0,
             unclaimed: HashMap::new(),
             unread: 0,
+            over: 0,
+            in_hand: HashSet::new(),
+            tokens: HashMap::new(),
             closed: None,
+            limits: Arc::new(limits),
         }
     }
 
@@ -118,13 +167,27 @@ impl ClientRouter {
             return Vec::new();
         }
         let dropped = std::mem::take(&mut self.unclaimed);
-        dropped.into_values().flat_map(|inbox| self.discard(inbox)).collect()
+        dropped.into_values().flat_map(|inbox| self.drop_inbox(inbox)).collect()
     }
 
     /// Makes an inbox for a session, with what has arrived for it already. Every claim is released once.
-    pub(crate) fn claim(&mut self, session: SessionId) {
+    pub(crate) fn claim(&mut self, session: SessionId) -> &mut ClientSession {
         let early = self.unclaimed.remove(&session).unwrap_or_default();
-        self.sessions.entry(session).or_insert(early).claims += 1;
+        let inbox = self.sessions.entry(session).or_insert(early);
+        inbox.claims += 1;
+        &mut inbox.session
+    }
+
+    /// Says whether the history that the agent tells of a session is wanted.
+    pub(crate) fn mute(&mut self, session: &SessionId, is_muted: bool) {
+        if let Some(inbox) = self.sessions.get_mut(session) {
+            inbox.is_muted = is_muted;
+        }
+    }
+
+    /// What has to be remembered of a session.
+    pub(crate) fn session(&mut self, session: &SessionId) -> Option<&mut ClientSession> {
+        self.sessions.get_mut(session).map(|inbox| &mut inbox.session)
     }
 
     /// Forgets a session with its last claim; returns the calls that nobody will answer any more.
@@ -138,254 +201,336 @@ impl ClientRouter {
             self.released.pop_front();
         }
         self.released.push_back(session.clone());
-        self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.discard(inbox))
+        self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.drop_inbox(inbox))
     }
 
-    fn discard(&mut self, inbox: Inbox) -> Vec<Call> {
-        let mut calls = Vec::new();
-        for (size, item) in inbox.items {
-            self.unread -= size;
-            match item {
-                Item::Call(call, _) | Item::Extension(Some(call), ..) => calls.push(call),
-                _ => {}
-            }
+    fn drop_inbox(&mut self, mut inbox: Inbox) -> Vec<Call> {
+        self.unread -= inbox.items.bytes();
+        self.over -= usize::from(inbox.items.bytes() > self.limits.session);
+        inbox.discard()
+    }
+
+    /// Changes an inbox, and keeps count of its bytes.
+    fn change<T>(&mut self, session: Option<&str>, change: impl FnOnce(&mut Inbox) -> T) -> Option<T> {
+        let inbox = match session {
+            None => &mut self.connection,
+            Some(session) => self.sessions.get_mut(session).or_else(|| self.unclaimed.get_mut(session))?,
+        };
+        let before = inbox.items.bytes();
+        let result = change(inbox);
+        let after = inbox.items.bytes();
+        self.unread = self.unread + after - before;
+        let limit = self.limits.session;
+        self.over = self.over + usize::from(after > limit) - usize::from(before > limit);
+        Some(result)
+    }
+
+    /// A prompt is about to be sent; returns its turn, or why none can be.
+    pub(crate) fn begin_turn(&mut self, session: &SessionId) -> Result<TurnId, Error> {
+        let Some(inbox) = self.sessions.get_mut(session) else { return Err(self.gone()) };
+        if let Some(discarded) = inbox.overflow {
+            return Err(Error::SessionOverflow { session: Some(session.clone()), discarded });
         }
-        calls
+        let turn = inbox.session.begin_turn();
+        inbox.readers.push(turn);
+        Ok(turn)
     }
 
-    /// A prompt is about to be sent; returns the number of its turn.
-    pub(crate) fn begin_turn(&mut self, session: &SessionId) -> u64 {
-        let Some(inbox) = self.sessions.get_mut(session) else { return 0 };
-        inbox.turns += 1;
-        let turn = inbox.turns;
-        inbox.prompts.push(PromptState { turn, accepted: false, worked: false, idled: None });
-        turn
+    /// Nobody will read a turn any more.
+    pub(crate) fn drop_turn(&mut self, session: &SessionId, turn: TurnId) {
+        if let Some(inbox) = self.sessions.get_mut(session) {
+            inbox.readers.retain(|reader| *reader != turn);
+            inbox.ends.retain(|(ended, _)| *ended != turn);
+        }
     }
 
     /// Marks the turns up to `turn`, or all there are, as cancelled; returns the permission requests that this answers.
-    pub(crate) fn cancel_turns(&mut self, session: &SessionId, turn: Option<u64>) -> Vec<Call> {
-        let Some(inbox) = self.sessions.get_mut(session) else { return Vec::new() };
-        inbox.cancelled = inbox.cancelled.max(turn.or(Some(inbox.turns)));
-        let mut calls: Vec<Call> = inbox.asks.drain().collect();
-        calls.sort_unstable();
-        let mut freed = 0;
-        inbox.items.retain(|(size, item)| {
-            let asked = matches!(item, Item::Call(call, _) if calls.contains(call));
-            freed += if asked { *size } else { 0 };
-            !asked
+    pub(crate) fn cancel_turns(&mut self, session: &SessionId, turn: Option<TurnId>) -> Vec<Call> {
+        let cancelled = self.change(Some(session.as_str()), |inbox| {
+            let calls = inbox.session.cancel(turn);
+            inbox.items.retain(|item| !item.call().is_some_and(|call| calls.contains(&call)));
+            calls
         });
-        self.unread -= freed;
-        calls
+        let cancelled = cancelled.unwrap_or_default();
+        for token in cancelled.iter().filter_map(|call| self.tokens.remove(call)) {
+            token.cancel();
+        }
+        cancelled
     }
 
     /// Whether a turn has been begun and not ended.
-    pub(crate) fn is_open(&self, session: &SessionId, turn: u64) -> bool {
-        self.sessions.get(session).is_some_and(|inbox| inbox.prompts.iter().any(|prompt| prompt.turn == turn))
+    pub(crate) fn is_open(&self, session: &SessionId, turn: TurnId) -> bool {
+        self.sessions.get(session).is_some_and(|inbox| inbox.session.is_open(turn))
     }
 
-    /// A permission request was answered.
-    pub(crate) fn asked(&mut self, session: &SessionId, call: Call) {
-        if let Some(inbox) = self.sessions.get_mut(session) {
-            inbox.asks.remove(&call);
+    /// A call that was in somebody's hands is answered.
+    pub(crate) fn answered(&mut self, session: Option<&SessionId>, call: Call) {
+        if let Some(inbox) = session.and_then(|session| self.sessions.get_mut(session)) {
+            inbox.session.question_answered(call);
+        }
+        self.tokens.remove(&call);
+        if self.in_hand.remove(&call) {
+            self.room();
         }
     }
 
-    /// The next thing in an inbox. Without a session, the connection's own.
-    pub(crate) fn take(&mut self, session: Option<&SessionId>, waker: &Waker) -> Option<Result<Item, Error>> {
-        let inbox = match session {
-            Some(session) => match self.sessions.get_mut(session) {
-                Some(inbox) => inbox,
-                None => return Some(Err(Error::Closed(self.closed.clone().unwrap_or(Closed::ByUs)))),
-            },
-            None => &mut self.connection,
-        };
-        if let Some((size, item)) = inbox.items.pop_front() {
-            self.unread -= size;
-            inbox.waker = None;
-            return Some(Ok(item));
+    /// What tells whoever has a call in hand that it is cancelled. One that is answered already is.
+    pub(crate) fn cancel_token(&mut self, call: Call, is_owed: bool) -> CancelToken {
+        if is_owed {
+            return self.tokens.entry(call).or_default().clone();
         }
-        if let Some(closed) = &self.closed {
-            return Some(Err(Error::Closed(closed.clone())));
-        }
-        inbox.waker = Some(waker.clone());
-        None
+        let token = CancelToken::default();
+        token.cancel();
+        token
     }
 
-    /// Puts back what somebody else has to take first.
-    pub(crate) fn put_back(&mut self, session: &SessionId, item: Item) {
-        if let Some(inbox) = self.sessions.get_mut(session) {
-            inbox.items.push_front((0, item));
+    /// The next thing in an inbox: of a session, or of the connection. A reader of a turn gets its end, and nobody else.
+    pub(crate) fn take(
+        &mut self,
+        port: &Port<'_, Self>,
+        session: Option<&SessionId>,
+        turn: Option<TurnId>,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Result<Item, Error>> {
+        let is_full = port.is_full();
+        let is_busy = is_full || self.in_hand.len() >= self.limits.in_hand;
+        let closed = self.closed.clone();
+        let taken = self.change(session.map(SessionId::as_str), |inbox| {
+            let taken = inbox.take(session, turn, is_full, is_busy);
+            let taken = taken.or_else(|| closed.map(|closed| Err(Error::Closed(closed))));
+            match &taken {
+                Some(_) => inbox.items.waiters.leave(waiter),
+                None => inbox.items.waiters.join(waiter, waker),
+            }
+            taken
+        });
+        let Some(taken) = taken else { return Some(Err(self.gone())) };
+        if let Some(Ok(item)) = &taken
+            && item.is_answered_with_content()
+        {
+            self.in_hand.extend(item.call());
         }
+        taken
+    }
+
+    /// Somebody waits no longer.
+    pub(crate) fn leave(&mut self, session: Option<&SessionId>, waiter: &mut Option<u64>) {
+        self.change(session.map(SessionId::as_str), |inbox| inbox.items.waiters.leave(waiter));
+    }
+
+    fn gone(&self) -> Error {
+        Error::Closed(self.closed.clone().unwrap_or(Closed::ByUs))
     }
 
     /// Puts something into the inbox of a session, or of the connection. False when nobody knows the session.
     fn push(&mut self, session: Option<&str>, item: Item, size: usize) -> bool {
-        // What an item costs in memory is close to what it cost on the wire, plus its place in the queue.
-        let size = size + size_of::<(usize, Item)>();
-        let inbox = match session {
-            None => &mut self.connection,
-            Some(session) => match self.sessions.get_mut(session) {
-                Some(inbox) => inbox,
-                None if self.opening > 0
-                    && (self.unclaimed.len() < UNCLAIMED || self.unclaimed.contains_key(session)) =>
-                {
-                    self.unclaimed.entry(session.into()).or_default()
-                }
-                None => return false,
-            },
-        };
-        self.unread += size;
-        inbox.items.push_back((size, item));
-        if let Some(waker) = inbox.waker.take() {
-            waker.wake();
+        let is_known = |session| self.sessions.contains_key(session);
+        if session.is_some_and(|session| !is_known(session)) && !session.is_some_and(|id| self.is_kept_early(id)) {
+            return false;
         }
-        true
+        self.change(session, |inbox| inbox.push(item, size)).is_some()
     }
 
-    /// Whether the agent says that this tool call or terminal can be cancelled.
-    pub(crate) fn is_cancellable(&self, session: &SessionId, part: &str) -> bool {
-        self.sessions.get(session).is_some_and(|inbox| inbox.cancellable.contains(part))
+    /// Whether what comes for a session that nobody knows is kept, because it may be one that is being opened.
+    fn is_kept_early(&mut self, session: &str) -> bool {
+        if self.unclaimed.contains_key(session) {
+            return true;
+        }
+        let is_kept = self.opening > 0 && self.unclaimed.len() < UNCLAIMED;
+        if is_kept {
+            self.unclaimed.insert(session.into(), Inbox::default());
+        }
+        is_kept
     }
 
-    fn set_cancellable(&mut self, session: &str, part: &str, change: &Patch<bool>) {
-        let Some(inbox) = self.sessions.get_mut(session) else { return };
-        match change {
-            Patch::Keep => {}
-            Patch::Set(true) if inbox.cancellable.len() < CANCELLABLE => {
-                inbox.cancellable.insert(part.into());
-            }
-            Patch::Set(true) => {}
-            Patch::Set(false) | Patch::Clear => {
-                inbox.cancellable.remove(part);
-            }
-        }
-    }
-
-    fn update(&mut self, port: &mut Port<'_, Self>, session_id: &str, update: SessionUpdate, size: usize) {
-        let mut end = None;
-        match &update {
-            SessionUpdate::State(state) => end = self.state_changed(session_id, state),
-            SessionUpdate::ToolCallUpdate(update) => {
-                let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
-                self.set_cancellable(session_id, update.tool_call_id.as_str(), &change);
-            }
-            SessionUpdate::TerminalUpdate(update) => {
-                let change = update.capabilities.map(|capabilities| capabilities.cancel.is_some());
-                self.set_cancellable(session_id, update.terminal_id.as_str(), &change);
-            }
-            _ => {}
-        }
-        if !self.push(Some(session_id), Item::Update(update), size) {
+    fn update(
+        &mut self,
+        port: &mut Port<'_, Self>,
+        session_id: &str,
+        mut update: SessionUpdate,
+        meta: Option<Meta>,
+        size: usize,
+    ) {
+        if !self.sessions.contains_key(session_id) && !self.is_kept_early(session_id) {
             // What an agent still says about a session that we have let go of is no fault of its.
             if !self.released.iter().any(|released| released.as_str() == session_id) {
                 port.violation(Violation::UnknownSession);
             }
             return;
         }
-        if let Some((turn, end)) = end {
-            self.push(Some(session_id), Item::End(turn, end), 0);
+        self.change(Some(session_id), |inbox| {
+            let ends = inbox.session.handle_update(&mut update);
+            if inbox.is_muted {
+                return;
+            }
+            inbox.push(Item::Update(update, meta.map(Box::new)), size);
+            for end in ends {
+                inbox.push(Item::End(end.turn, Ok(end)), 0);
+            }
+        });
+    }
+
+    /// Fails an inbox by name: what it holds is discarded, and the agent is asked to stop.
+    fn overflow(&mut self, port: &mut Port<'_, Self>, session: Option<&SessionId>) {
+        let calls = self.change(session.map(SessionId::as_str), |inbox| {
+            inbox.overflow.get_or_insert(0);
+            let mut calls = inbox.session.cancel(None);
+            calls.extend(inbox.discard());
+            inbox.items.waiters.wake();
+            calls
+        });
+        if let Some(session) = session.filter(|session| self.sessions.contains_key(*session)) {
+            let cancel = CancelNotification::new(session.clone());
+            port.peer.notify("session/cancel", |writer| writer.value(&cancel), port.out);
+        }
+        for call in calls.into_iter().flatten() {
+            port.refuse(call, &ErrorObject::internal("nobody reads this session"));
+        }
+    }
+}
+
+impl Inbox {
+    fn push(&mut self, item: Item, size: usize) {
+        match (&mut self.overflow, item) {
+            // Somebody waits for the end all the same.
+            (_, Item::End(turn, end)) => self.items.push(Item::End(turn, end), size),
+            (Some(discarded), _) => *discarded += 1,
+            (None, item) => self.items.push(item, size),
         }
     }
 
-    /// What a `state_update` means for the oldest open turn: whether it ended, and how.
-    fn state_changed(&mut self, session: &str, state: &StateUpdate) -> Option<(u64, Result<End, Error>)> {
-        let inbox = self.sessions.get_mut(session)?;
-        let prompt = inbox.prompts.first_mut()?;
-        let idle = match state {
-            StateUpdate::Running(_) | StateUpdate::RequiresAction(_) => {
-                prompt.worked = true;
+    fn take(
+        &mut self,
+        session: Option<&SessionId>,
+        turn: Option<TurnId>,
+        is_full: bool,
+        is_busy: bool,
+    ) -> Option<Result<Item, Error>> {
+        if let Some(turn) = turn
+            && let Some(index) = self.ends.iter().position(|(ended, _)| *ended == turn)
+        {
+            self.readers.retain(|reader| *reader != turn);
+            let (turn, end) = self.ends.remove(index);
+            return Some(Ok(Item::End(turn, end)));
+        }
+        if let Some(discarded) = self.overflow {
+            let overflow = Error::SessionOverflow { session: session.cloned(), discarded };
+            // The connection's own inbox has nothing that ends: it goes on once that is told.
+            if session.is_none() {
+                self.overflow = None;
+            }
+            return Some(Err(overflow));
+        }
+        loop {
+            let front = self.items.front()?;
+            // A call is handed out when there is room for its answer: what our own code answers with is in memory too.
+            if front.call().is_some() && (is_full || is_busy && front.is_answered_with_content()) {
                 return None;
             }
-            StateUpdate::Idle(idle) => idle,
-            // An unknown state is busy, not idle.
-            _ => return None,
-        };
-        // An idle snapshot from before the prompt says nothing about it.
-        if !prompt.worked && (!prompt.accepted || idle.stop_reason.is_none()) {
-            return None;
-        }
-        let stop = idle.stop_reason.clone().unwrap_or(StopReason::EndTurn);
-        let end = match (&stop, &idle.error) {
-            (StopReason::Error, Some(error)) => Err(Error::Refused(error.clone())),
-            (StopReason::Error, None) => Err(Error::Refused(ErrorObject::internal("the agent failed"))),
-            _ => Ok(End { stop, usage: idle.usage.clone() }),
-        };
-        if !prompt.accepted {
-            prompt.idled = Some(end);
-            return None;
-        }
-        let turn = inbox.prompts.remove(0).turn;
-        Some((turn, end))
-    }
-
-    fn offers(&self, request: &AgentRequest) -> Result<(), ErrorObject> {
-        let capabilities = &self.capabilities;
-        let offered = match request {
-            AgentRequest::RequestPermission(_) => true,
-            AgentRequest::ReadTextFile(_) => capabilities.fs.read_text_file,
-            AgentRequest::WriteTextFile(_) => capabilities.fs.write_text_file,
-            AgentRequest::CreateTerminal(_)
-            | AgentRequest::TerminalOutput(_)
-            | AgentRequest::WaitForTerminalExit(_)
-            | AgentRequest::KillTerminal(_)
-            | AgentRequest::ReleaseTerminal(_) => capabilities.terminal,
-            AgentRequest::CreateElicitation(request) => {
-                let Some(elicitation) = &capabilities.elicitation else {
-                    return Err(ErrorObject::method_not_found(None));
-                };
-                let offered = match &request.mode {
-                    ElicitationMode::Form(_) => elicitation.form.is_some(),
-                    ElicitationMode::Url(_) => elicitation.url.is_some(),
-                    _ => false,
-                };
-                return if offered { Ok(()) } else { Err(ErrorObject::wrong_params("mode was not offered")) };
+            match self.items.pop()? {
+                Item::End(ended, end) if Some(ended) == turn => {
+                    self.readers.retain(|reader| *reader != ended);
+                    return Some(Ok(Item::End(ended, end)));
+                }
+                Item::End(ended, end) if self.readers.contains(&ended) => {
+                    self.ends.push((ended, end));
+                    self.items.waiters.wake();
+                }
+                // The end of a turn that nobody reads.
+                Item::End(..) => {}
+                item => return Some(Ok(item)),
             }
-            _ => false,
-        };
-        if offered { Ok(()) } else { Err(ErrorObject::method_not_found(None)) }
+        }
     }
 }
 
 impl Router for ClientRouter {
     const SIDE: Side = Side::Client;
+    type Decoder = Decoder;
+    type Message<'a> = Heard<'a>;
     type Ticket = PromptTicket;
+    type Answer = Result<PromptResponse, Error>;
 
-    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, name: &str, params: Option<&str>, size: usize) {
-        if name.starts_with('_') && self.extensions.contains(name) {
-            let (session, params) = match extension_params(params, |id| self.sessions.contains_key(id)) {
-                Ok(parts) => parts,
-                Err(error) => return port.refuse(call, &error),
+    fn decode<'a>(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Heard<'a> {
+        let Arriving { method: name, params, is_request } = arriving;
+        if !is_request && name == "session/update" {
+            // The hot path: no detour through the table of methods.
+            let mut reader = Reader::new(params.unwrap_or("{}"), dialect);
+            return match SessionNotification::decode_parts(&mut reader) {
+                Ok((session, update, meta)) => Heard::Update(session, update, meta, reader.tolerated()),
+                Err(error) => Heard::Invalid(Method::SessionUpdate, error),
             };
-            self.push(session.as_ref().map(SessionId::as_str), Item::Extension(Some(call), name.into(), params), size);
-            return;
+        }
+        if name.starts_with('_') {
+            return match decoder.extensions.contains(name) {
+                true => extension(name, params),
+                false if is_request => Heard::NotServed,
+                false => Heard::Ignored,
+            };
         }
         let mut tolerated = Vec::new();
+        if is_request {
+            let Some(method) = Method::parse(name).filter(|method| decoder.offer.serves(*method, dialect)) else {
+                return Heard::NotServed;
+            };
+            return match AgentRequest::decode(method, params, dialect, &mut tolerated) {
+                None => Heard::NotServed,
+                Some(Err(error)) => Heard::Invalid(method, error),
+                Some(Ok(request)) => match decoder.offer.check(&request) {
+                    Ok(()) => Heard::Request(method, Box::new(request), tolerated),
+                    Err(error) => Heard::Refused(error),
+                },
+            };
+        }
         let decoded = Method::parse(name)
-            .and_then(|method| Some((method, AgentRequest::decode(method, params, port.dialect(), &mut tolerated)?)));
-        let Some((method, decoded)) = decoded else {
-            port.violation(Violation::UnknownMethod);
-            return port.refuse(call, &ErrorObject::method_not_found(None));
-        };
-        port.tolerated(method, tolerated);
-        let request = match decoded {
-            Ok(request) => request,
-            Err(error) => return port.invalid_params(call, method, error),
-        };
-        if let Err(error) = self.offers(&request) {
-            port.violation(Violation::UnknownMethod);
-            return port.refuse(call, &error);
+            .and_then(|method| Some((method, AgentNotification::decode(method, params, dialect, &mut tolerated)?)));
+        match decoded {
+            None if name.starts_with("$/") => Heard::Ignored,
+            None => Heard::NotServed,
+            Some((method, Ok(notification))) => Heard::Notification(method, Box::new(notification), tolerated),
+            Some((method, Err(error))) => Heard::Invalid(method, error),
         }
-        let session = request.session_id().cloned();
-        if matches!(request, AgentRequest::RequestPermission(_))
-            && let Some(inbox) = session.as_ref().and_then(|session| self.sessions.get_mut(session))
-        {
-            let turn = inbox.prompts.first().map(|prompt| prompt.turn);
-            if turn.is_some() && turn <= inbox.cancelled {
-                return port.answer(call, &cancelled_permission());
+    }
+
+    fn decode_answer(_: &PromptTicket, dialect: Dialect, outcome: Outcome<'_>) -> Result<PromptResponse, Error> {
+        Reader::new(outcome.map_err(Error::Refused)?, dialect)
+            .decode()
+            .map_err(|error| Error::BadAnswer { method: "session/prompt", error })
+    }
+
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Heard<'_>, size: usize) {
+        let (item, session) = match message {
+            Heard::Request(method, request, tolerated) => {
+                port.tolerated(method, tolerated);
+                let session = request.session_id().cloned();
+                if let (Method::RequestPermission, Some(session)) = (method, &session)
+                    && let Some(inbox) = self.sessions.get_mut(session)
+                    && inbox.session.handle_question(call) == Question::Cancelled
+                {
+                    return port.answer(call, &cancelled_permission());
+                }
+                (Item::Call(call, request), session)
             }
-            inbox.asks.insert(call);
+            Heard::Extension(name, session, params) => {
+                let session = session.filter(|session| self.sessions.contains_key(session));
+                (Item::Extension(Some(call), name, params), session)
+            }
+            Heard::Invalid(method, error) => return port.invalid_params(call, method, error),
+            Heard::Refused(error) => {
+                port.violation(Violation::UnknownMethod);
+                return port.refuse(call, &error);
+            }
+            _ => {
+                port.violation(Violation::UnknownMethod);
+                return port.refuse(call, &ErrorObject::method_not_found(None));
+            }
+        };
+        let overflow = session.as_ref().and_then(|session| self.sessions.get(session)?.overflow);
+        if overflow.is_some() {
+            return port.refuse(call, &ErrorObject::internal("nobody reads this session"));
         }
-        if !self.push(session.as_ref().map(SessionId::as_str), Item::Call(call, Box::new(request)), size) {
+        if !self.push(session.as_ref().map(SessionId::as_str), item, size) {
             port.violation(Violation::UnknownSession);
             let error = match session {
                 Some(session) => ErrorObject::session_not_found(&session),
@@ -395,110 +540,117 @@ impl Router for ClientRouter {
         }
     }
 
-    fn notification(&mut self, port: &mut Port<'_, Self>, name: &str, params: Option<&str>, size: usize) {
-        if name == "session/update" {
-            // The hot path: no detour through the table of methods.
-            let mut reader = Reader::new(params.unwrap_or("{}"), port.dialect());
-            match SessionNotification::decode_parts(&mut reader) {
-                Ok((session, update)) => {
-                    port.tolerated(Method::SessionUpdate, reader.tolerated());
-                    self.update(port, &session, update, size);
-                }
-                Err(error) => port.violation(Violation::InvalidParams { method: "session/update", error }),
+    fn notification(&mut self, port: &mut Port<'_, Self>, message: Heard<'_>, size: usize) {
+        match message {
+            Heard::Update(session, update, meta, tolerated) => {
+                port.tolerated(Method::SessionUpdate, tolerated);
+                self.update(port, &session, update, meta, size);
             }
-            return;
-        }
-        if name.starts_with('_') {
-            if self.extensions.contains(name)
-                && let Ok((session, params)) = extension_params(params, |id| self.sessions.contains_key(id))
-            {
-                self.push(session.as_ref().map(SessionId::as_str), Item::Extension(None, name.into(), params), size);
+            Heard::Notification(method, notification, tolerated) => {
+                port.tolerated(method, tolerated);
+                self.push(None, Item::Notification(notification), size);
             }
-            return;
-        }
-        let mut tolerated = Vec::new();
-        let decoded = Method::parse(name)
-            .and_then(|method| AgentNotification::decode(method, params, port.dialect(), &mut tolerated));
-        match decoded {
-            None if name.starts_with("$/") => {}
-            None => port.violation(Violation::UnknownMethod),
-            Some(Ok(notification)) => {
-                self.push(None, Item::Notification(Box::new(notification)), size);
+            Heard::Extension(name, session, params) => {
+                let session = session.filter(|session| self.sessions.contains_key(session));
+                let item = Item::Extension(None, name, params);
+                self.push(session.as_ref().map(SessionId::as_str), item, size);
             }
-            Some(Err(error)) => {
-                let method = Method::parse(name)
-                    .map_or("a notification", |method| crate::link::method_name(method, port.dialect()));
+            Heard::Invalid(method, error) => {
+                let method = method_name(method, port.dialect());
                 port.violation(Violation::InvalidParams { method, error });
             }
+            Heard::Ignored => {}
+            Heard::NotServed | Heard::Request(..) | Heard::Refused(_) => port.violation(Violation::UnknownMethod),
         }
     }
 
-    fn answer(&mut self, port: &mut Port<'_, Self>, ticket: PromptTicket, outcome: Result<&str, Error>, size: usize) {
-        let end = match outcome {
-            Err(error) => Some(Err(error)),
-            Ok(text) => match Reader::new(text, port.dialect()).decode::<PromptResponse>() {
-                Err(error) => Some(Err(Error::BadAnswer { method: "session/prompt", error })),
-                Ok(PromptResponse { stop_reason: Some(stop), usage, .. }) => Some(Ok(End { stop, usage })),
-                Ok(_) => None,
-            },
-        };
+    fn answer(
+        &mut self,
+        _: &mut Port<'_, Self>,
+        ticket: PromptTicket,
+        answer: Result<PromptResponse, Error>,
+        size: usize,
+    ) {
         let Some(inbox) = self.sessions.get_mut(&ticket.session) else { return };
-        let Some(index) = inbox.prompts.iter().position(|prompt| prompt.turn == ticket.turn) else { return };
-        let end = match end {
-            // A prompt that was cancelled before the agent took it in is an error in version 2; here it is what was asked.
-            Some(Err(Error::Refused(error)))
-                if error.code == ErrorObject::CANCELLED && Some(ticket.turn) <= inbox.cancelled =>
-            {
-                Some(Ok(End { stop: StopReason::Cancelled, usage: None }))
-            }
-            Some(end) => Some(end),
-            None => {
-                inbox.prompts[index].accepted = true;
-                inbox.prompts[index].idled.take()
-            }
+        let (answer, failed) = match answer {
+            Ok(answer) => (Ok(answer), None),
+            Err(Error::Refused(error)) => (Err(error), None),
+            Err(error) => (Err(ErrorObject::internal("not understood")), Some(error)),
         };
-        if let Some(end) = end {
-            inbox.prompts.remove(index);
-            self.push(Some(ticket.session.as_str()), Item::End(ticket.turn, end), size);
-        }
+        let Some(end) = inbox.session.prompt_answered(ticket.turn, answer) else { return };
+        let end = failed.map_or(Ok(end), Err);
+        self.push(Some(ticket.session.as_str()), Item::End(ticket.turn, end), size);
     }
 
     fn cancel(&mut self, port: &mut Port<'_, Self>, call: Call) {
         // The agent no longer needs the answer. A permission is settled at once; whoever has it in hand finds it answered.
-        for inbox in self.sessions.values_mut() {
-            if inbox.asks.remove(&call) {
-                port.answer(call, &cancelled_permission());
-                let mut freed = 0;
-                inbox.items.retain(|(size, item)| {
-                    let asked = matches!(item, Item::Call(waiting, _) if *waiting == call);
-                    freed += if asked { *size } else { 0 };
-                    !asked
-                });
-                self.unread -= freed;
-                return;
+        let is_unread = |item: &Item| item.call() == Some(call);
+        let mut is_question = false;
+        let mut unread_in = None;
+        for (id, inbox) in &mut self.sessions {
+            is_question |= inbox.session.question_answered(call);
+            if inbox.items.iter().any(is_unread) {
+                unread_in = Some(Some(id.clone()));
             }
+        }
+        if self.connection.items.iter().any(is_unread) {
+            unread_in = Some(None);
+        }
+        if is_question {
+            port.answer(call, &cancelled_permission());
+        }
+        match unread_in {
+            Some(session) => {
+                port.refuse(call, &ErrorObject::cancelled());
+                let session = session.as_ref().map(SessionId::as_str);
+                self.change(session, |inbox| inbox.items.retain(|item| !is_unread(item)));
+            }
+            // Whoever has it in hand, such as a form on the screen, hears of it there.
+            None if is_question || port.peer.is_owed(call) => self.tokens.entry(call).or_default().cancel(),
+            None => {}
         }
     }
 
     fn closed(&mut self, reason: &Closed) {
         self.closed = Some(reason.clone());
         for inbox in self.sessions.values_mut().chain([&mut self.connection]) {
-            let prompts = std::mem::take(&mut inbox.prompts);
-            for prompt in prompts {
-                inbox.items.push_back((0, Item::End(prompt.turn, Err(Error::Closed(reason.clone())))));
+            for turn in inbox.session.close() {
+                if inbox.readers.contains(&turn) {
+                    // Without a size: it is ours, and the connection is at its end.
+                    inbox.ends.push((turn, Err(Error::Closed(reason.clone()))));
+                }
             }
-            if let Some(waker) = inbox.waker.take() {
-                waker.wake();
-            }
+            inbox.items.waiters.wake();
         }
     }
 
-    fn unread(&self) -> usize {
-        self.unread
+    fn is_over(&self) -> bool {
+        self.over > 0 || self.unread > self.limits.unread
     }
 
     fn is_awaited(&self) -> bool {
-        self.sessions.values().chain([&self.connection]).any(|inbox| inbox.waker.is_some())
+        self.sessions.values().chain([&self.connection]).any(|inbox| inbox.items.is_awaited())
+    }
+
+    fn shed(&mut self, port: &mut Port<'_, Self>) {
+        let most = self.limits.session.saturating_add(self.limits.overdraft);
+        loop {
+            let sessions = self.sessions.iter().chain(&self.unclaimed).map(|(id, inbox)| (Some(id), inbox));
+            let inboxes = sessions.chain([(None, &self.connection)]);
+            let Some((session, inbox)) = inboxes.max_by_key(|(_, inbox)| inbox.items.bytes()) else { return };
+            let bytes = inbox.items.bytes();
+            if bytes == 0 || bytes <= most && self.unread <= self.limits.unread {
+                return;
+            }
+            let session = session.cloned();
+            self.overflow(port, session.as_ref());
+        }
+    }
+
+    fn room(&mut self) {
+        for inbox in self.sessions.values().chain([&self.connection]) {
+            inbox.items.waiters.wake();
+        }
     }
 }
 
@@ -507,16 +659,14 @@ pub(crate) fn cancelled_permission() -> PermissionResponse {
     PermissionResponse::new(PermissionOutcome::cancelled())
 }
 
-/// The params of an extension, and the session they name if it is one of ours.
-fn extension_params(
-    params: Option<&str>,
-    is_open: impl Fn(&SessionId) -> bool,
-) -> Result<(Option<SessionId>, Option<RawJson>), ErrorObject> {
-    let Some(params) = params else { return Ok((None, None)) };
-    let params = RawJson::new(params).map_err(|error| ErrorObject::invalid_params(&error))?;
-    let session = params
-        .get("sessionId")
-        .and_then(|id| Reader::new(id.as_str(), Dialect::V1).decode::<SessionId>().ok())
-        .filter(is_open);
-    Ok((session, Some(params)))
+/// An extension's params, and the session they name.
+fn extension<'a>(name: &str, params: Option<&str>) -> Heard<'a> {
+    let Some(params) = params else { return Heard::Extension(name.into(), None, None) };
+    let params = match RawJson::new(params) {
+        Ok(params) => params,
+        Err(error) => return Heard::Refused(ErrorObject::invalid_params(&error)),
+    };
+    let session = params.get("sessionId");
+    let session = session.and_then(|id| Reader::new(id.as_str(), Dialect::V1).decode::<SessionId>().ok());
+    Heard::Extension(name.into(), session, Some(params))
 }

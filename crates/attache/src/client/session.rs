@@ -1,57 +1,41 @@
-//! Sessions and turns as a client sees them.
+//! Sessions as a client sees them.
 
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
-use attache_proto::Dialect;
-use attache_proto::method::AgentRequest;
+use attache_proto::conversation::{OpenKind, OpenedSession, Opening, SetRequest, TurnEnd, TurnId};
+use attache_proto::method::{AgentRequest, ClientRequest};
 use attache_proto::model::{
-    AvailableCommand, CancelNotification, CancelTerminalRequest, CancelToolCallRequest, CloseSessionRequest,
-    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValues,
-    ContentBlock, LoadSessionRequest, McpServer, Meta, ModeState, ModelState, NewSessionRequest, PromptRequest,
-    ReplayFrom, ResumeSessionRequest, SessionCapabilities, SessionId, SetConfigOptionRequest, SetModeRequest,
-    SetModelRequest, TerminalId, ToolCallId,
+    AvailableCommand, CancelNotification, CancelTerminalRequest, CancelToolCallRequest, CloseSessionRequest, ConfigId,
+    ConfigOption, ConfigSetting, ContentBlock, ErrorObject, McpServer, Meta, PromptRequest, SessionId, SetTitleRequest,
+    SystemPrompt, TerminalId, ToolCallId,
 };
 
 use super::connect::Shared;
 use super::event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
 use super::router::{ClientRouter, Item, PromptTicket, cancelled_permission};
 use super::turn::Turn;
-use crate::link::{Link, Waiter};
+use crate::link::{Link, Port, Waiter};
 use crate::{Error, Prompt};
 
 /// A session that is about to be opened. Made by [`Connection::session`](super::Connection::session).
 #[derive(Debug)]
-#[must_use = "nothing is opened until `open`, `load` or `resume`"]
+#[must_use = "nothing is opened until `open`, `load`, `resume` or `fork`"]
 pub struct SessionBuilder {
     shared: Arc<Shared>,
     cwd: PathBuf,
     directories: Vec<PathBuf>,
     servers: Vec<McpServer>,
+    system_prompt: Option<SystemPrompt>,
     meta: Option<Meta>,
-}
-
-/// What the agent said of a session when it was opened.
-struct Opened {
-    id: SessionId,
-    options: Options,
-    commands: Vec<AvailableCommand>,
-}
-
-/// The options of a session, with those that stand for something older.
-struct Options {
-    all: Vec<ConfigOption>,
-    /// Modes of version 1 that the agent does not also list as an option.
-    has_old_modes: bool,
-    /// Models of early version 1 that the agent does not also list as an option.
-    has_old_models: bool,
 }
 
 impl SessionBuilder {
     pub(super) fn new(shared: Arc<Shared>, cwd: &Path) -> Self {
-        SessionBuilder { shared, cwd: cwd.into(), directories: Vec::new(), servers: Vec::new(), meta: None }
+        let (directories, servers) = (Vec::new(), Vec::new());
+        SessionBuilder { shared, cwd: cwd.into(), directories, servers, system_prompt: None, meta: None }
     }
 
     /// Lets the agent work in one more directory. The agent must offer that.
@@ -66,6 +50,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Says what the model is told besides or instead of the agent's own words (unstable). The agent must offer that.
+    pub fn system_prompt(mut self, prompt: SystemPrompt) -> Self {
+        self.system_prompt = Some(prompt);
+        self
+    }
+
     /// Adds data of your own.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
@@ -74,79 +64,56 @@ impl SessionBuilder {
 
     /// Opens a new session.
     pub async fn open(self) -> Result<Session, Error> {
-        let (cwd, directories) = self.check()?;
-        let request = NewSessionRequest {
-            additional_directories: directories,
-            mcp_servers: self.servers,
-            meta: self.meta,
-            ..NewSessionRequest::new(cwd)
-        };
-        let opening = Opening::new(&self.shared, None);
-        let response = opening.shared.link.call(&request).await?;
-        let options = fold_options(response.config_options, response.modes.as_ref(), response.models.as_ref());
-        Ok(opening.finish(Opened {
-            id: response.session_id,
-            options,
-            commands: response.available_commands.unwrap_or_default(),
-        }))
+        self.open_as(OpenKind::New).await
     }
 
     /// Opens an old session and has its whole history told again, as updates that come first.
     pub async fn load(self, session: impl Into<SessionId>) -> Result<Session, Error> {
-        let offered = self.offers();
-        let dialect = self.shared.link.dialect();
-        if dialect == Dialect::V2 {
-            return self.resume_with(session.into(), Some(ReplayFrom::start())).await;
-        }
-        if offered.load.is_none() {
-            return Err(Error::NotOffered("loading sessions"));
-        }
-        let (cwd, directories) = self.check()?;
-        let id = session.into();
-        let request = LoadSessionRequest {
-            additional_directories: directories,
-            mcp_servers: self.servers,
-            meta: self.meta,
-            ..LoadSessionRequest::new(id.clone(), cwd)
-        };
-        let opening = Opening::new(&self.shared, Some(id.clone()));
-        let response = opening.shared.link.call(&request).await?;
-        let options = fold_options(response.config_options, response.modes.as_ref(), response.models.as_ref());
-        Ok(opening.finish(Opened { id, options, commands: Vec::new() }))
+        self.open_as(OpenKind::Restore { session: session.into(), replay: true }).await
     }
 
-    /// Opens an old session and goes on where it ended, without its history.
+    /// Opens an old session and goes on where it ended, without its history. From an agent that can only tell it, it is
+    /// not heard.
     pub async fn resume(self, session: impl Into<SessionId>) -> Result<Session, Error> {
-        if self.shared.link.dialect() != Dialect::V2 && self.offers().resume.is_none() {
-            return Err(Error::NotOffered("resuming sessions"));
-        }
-        self.resume_with(session.into(), None).await
+        self.open_as(OpenKind::Restore { session: session.into(), replay: false }).await
     }
 
-    async fn resume_with(self, id: SessionId, replay: Option<ReplayFrom>) -> Result<Session, Error> {
-        let (cwd, directories) = self.check()?;
-        let request = ResumeSessionRequest {
-            additional_directories: directories,
-            mcp_servers: self.servers,
-            replay_from: replay,
-            meta: self.meta,
-            ..ResumeSessionRequest::new(id.clone(), cwd)
+    /// Opens a new session that begins with the history of another (unstable).
+    pub async fn fork(self, session: impl Into<SessionId>) -> Result<Session, Error> {
+        self.open_as(OpenKind::Fork { from: session.into() }).await
+    }
+
+    async fn open_as(self, kind: OpenKind) -> Result<Session, Error> {
+        let (cwd, additional_directories) = self.check()?;
+        let SessionBuilder { shared, servers: mcp_servers, system_prompt, meta, .. } = self;
+        let known = match &kind {
+            OpenKind::Restore { session, .. } => Some(session.clone()),
+            _ => None,
         };
-        let opening = Opening::new(&self.shared, Some(id.clone()));
-        let response = opening.shared.link.call(&request).await?;
-        let options = fold_options(response.config_options, response.modes.as_ref(), response.models.as_ref());
-        Ok(opening.finish(Opened { id, options, commands: response.available_commands.unwrap_or_default() }))
-    }
-
-    fn offers(&self) -> SessionCapabilities {
-        self.shared.session_capabilities()
+        let opening = Opening { kind, cwd, additional_directories, mcp_servers, system_prompt, meta };
+        let offered = shared.session_capabilities();
+        let link = &shared.link;
+        let (request, is_muted) = opening.into_request(link.dialect(), &offered).map_err(Error::NotOffered)?;
+        let early = EarlyClaim::new(&shared, known.clone(), is_muted);
+        let mut opened: OpenedSession = match &request {
+            ClientRequest::NewSession(request) => link.call(request).await?.into(),
+            ClientRequest::LoadSession(request) => link.call(request).await?.into(),
+            ClientRequest::ResumeSession(request) => link.call(request).await?.into(),
+            ClientRequest::ForkSession(request) => link.call(request).await?.into(),
+            _ => return Err(Error::NotOffered("opening sessions this way")),
+        };
+        let Some(id) = known.or(opened.session_id.take()) else { return Err(Error::NotOffered("sessions")) };
+        Ok(early.finish(id, opened))
     }
 
     /// Checks what can be checked before anything is sent.
     fn check(&self) -> Result<(String, Vec<String>), Error> {
-        let offered = self.offers();
+        let offered = self.shared.session_capabilities();
         if !self.directories.is_empty() && offered.additional_directories.is_none() {
             return Err(Error::NotOffered("additional directories"));
+        }
+        if self.system_prompt.is_some() && offered.system_prompt.is_none() {
+            return Err(Error::NotOffered("system prompts"));
         }
         for server in &self.servers {
             let missing = match server {
@@ -171,84 +138,53 @@ fn absolute(path: &Path) -> Result<String, Error> {
 }
 
 /// While this lives, updates of the session that is being opened are kept.
-struct Opening {
+struct EarlyClaim {
     shared: Arc<Shared>,
     /// The session, when its id is known before it is open.
-    early: Option<SessionId>,
+    session: Option<SessionId>,
 }
 
-impl Opening {
-    fn new(shared: &Arc<Shared>, early: Option<SessionId>) -> Self {
+impl EarlyClaim {
+    fn new(shared: &Arc<Shared>, session: Option<SessionId>, is_muted: bool) -> Self {
         shared.link.with(|router, _| {
             router.begin_opening();
-            if let Some(id) = &early {
+            if let Some(id) = &session {
                 router.claim(id.clone());
+                router.mute(id, is_muted);
             }
         });
-        Opening { shared: shared.clone(), early }
+        EarlyClaim { shared: shared.clone(), session }
     }
 
-    fn finish(mut self, opened: Opened) -> Session {
+    fn finish(mut self, id: SessionId, mut opened: OpenedSession) -> Session {
         // The session takes over a claim that was made early.
-        if self.early.take().is_none() {
-            self.shared.link.with(|router, _| router.claim(opened.id.clone()));
-        }
-        Session(Arc::new(Inner { shared: self.shared.clone(), opened }))
+        let is_claimed = self.session.take().is_some();
+        self.shared.link.with(|router, _| {
+            if !is_claimed {
+                router.claim(id.clone());
+            }
+            router.mute(&id, false);
+            if let Some(session) = router.session(&id) {
+                session.options = opened.options();
+            }
+        });
+        let commands = opened.available_commands.unwrap_or_default();
+        Session(Arc::new(Inner { shared: self.shared.clone(), id, commands, meta: opened.meta }))
     }
 }
 
-impl Drop for Opening {
+impl Drop for EarlyClaim {
     fn drop(&mut self) {
         self.shared.link.with(|router, port| {
             let mut calls = router.end_opening();
-            if let Some(id) = &self.early {
+            if let Some(id) = &self.session {
                 calls.extend(router.release(id));
             }
             for call in calls {
-                port.refuse(call, &attache_proto::model::ErrorObject::internal("nobody answered"));
+                port.refuse(call, &ErrorObject::internal("nobody answered"));
             }
         });
     }
-}
-
-/// The id of the option that stands for the modes of version 1.
-const MODE_OPTION: &str = "mode";
-/// The id of the option that stands for the models of early version 1.
-const MODEL_OPTION: &str = "model";
-
-/// Modes and models are configuration options by another name. One that the agent does not also list as such is added.
-fn fold_options(options: Option<Vec<ConfigOption>>, modes: Option<&ModeState>, models: Option<&ModelState>) -> Options {
-    let mut options = options.unwrap_or_default();
-    let has = |category| options.iter().any(|option| option.category.as_ref() == Some(&category));
-    let modes = modes.filter(|_| !has(ConfigCategory::Mode));
-    let models = models.filter(|_| !has(ConfigCategory::Model));
-    if let Some(modes) = modes {
-        let values = modes.available_modes.iter().map(|mode| ConfigValue {
-            description: mode.description.clone(),
-            ..ConfigValue::new(mode.id.as_str(), mode.name.as_str())
-        });
-        options.push(select(
-            MODE_OPTION,
-            "Mode",
-            ConfigCategory::Mode,
-            modes.current_mode_id.as_str(),
-            values.collect(),
-        ));
-    }
-    if let Some(models) = models {
-        let values = models.available_models.iter().map(|model| ConfigValue {
-            description: model.description.clone(),
-            ..ConfigValue::new(model.model_id.as_str(), model.name.as_str())
-        });
-        let current = models.current_model_id.as_str();
-        options.push(select(MODEL_OPTION, "Model", ConfigCategory::Model, current, values.collect()));
-    }
-    Options { all: options, has_old_modes: modes.is_some(), has_old_models: models.is_some() }
-}
-
-fn select(id: &str, name: &str, category: ConfigCategory, current: &str, values: Vec<ConfigValue>) -> ConfigOption {
-    let kind = ConfigKind::Select(ConfigSelect::new(current, ConfigValues::Flat(values)));
-    ConfigOption { category: Some(category), ..ConfigOption::new(id, name, kind) }
 }
 
 /// An open session. Cheap to clone; when the last clone is gone, what still arrives for it is let pass.
@@ -257,20 +193,22 @@ pub struct Session(Arc<Inner>);
 
 struct Inner {
     shared: Arc<Shared>,
-    opened: Opened,
+    id: SessionId,
+    commands: Vec<AvailableCommand>,
+    meta: Option<Meta>,
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.opened.id).finish_non_exhaustive()
+        f.debug_struct("Session").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.link.with(|router, port| {
-            for call in router.release(&self.opened.id) {
-                port.refuse(call, &attache_proto::model::ErrorObject::internal("nobody answered"));
+            for call in router.release(&self.id) {
+                port.refuse(call, &ErrorObject::internal("nobody answered"));
             }
         });
     }
@@ -279,75 +217,89 @@ impl Drop for Inner {
 impl Session {
     /// The agent's name for the session.
     pub fn id(&self) -> &SessionId {
-        &self.0.opened.id
+        &self.0.id
     }
 
-    /// The configuration options at the time of opening, modes and models of version 1 among them.
-    pub fn options(&self) -> &[ConfigOption] {
-        &self.0.opened.options.all
+    /// The configuration options as they are now, modes and models of version 1 among them.
+    pub fn options(&self) -> Vec<ConfigOption> {
+        let options = self.link().with(|router, _| Some(router.session(self.id())?.options.all().to_vec()));
+        options.unwrap_or_default()
     }
 
     /// The commands that the agent listed when the session was opened. Version 1 sends them as an update instead.
     pub fn commands(&self) -> &[AvailableCommand] {
-        &self.0.opened.commands
+        &self.0.commands
+    }
+
+    /// The `_meta` that the agent opened the session with.
+    pub fn meta(&self) -> Option<&Meta> {
+        self.0.meta.as_ref()
     }
 
     /// Sends a prompt. The turn is a stream of events that has to be read.
+    ///
+    /// A prompt may be sent while a turn runs. What an agent makes of it is its own affair: it may take it up at once, or
+    /// when the turn has ended.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn, Error> {
         let prompt = prompt.into();
         self.check_prompt(&prompt)?;
-        let request = PromptRequest::new(self.id().clone(), prompt.blocks);
-        let number = self
-            .0
-            .shared
-            .link
+        let request = PromptRequest { meta: prompt.meta, ..PromptRequest::new(self.id().clone(), prompt.blocks) };
+        let turn = self
+            .link()
             .send(|router, port| {
-                let turn = router.begin_turn(self.id());
+                let turn = router.begin_turn(self.id())?;
                 let ticket = PromptTicket { session: self.id().clone(), turn };
                 let params = |writer: &mut attache_proto::json::Writer<'_>| writer.value(&request);
                 port.peer.request("session/prompt", params, Waiter::Ticket(ticket), port.out);
-                turn
+                Ok::<_, Error>(turn)
             })
-            .await?;
-        Ok(Turn::new(self.clone(), number))
+            .await??;
+        Ok(Turn::new(self.clone(), turn))
     }
 
     /// The next event between turns. Waits until there is one.
     pub async fn next(&self) -> Result<Event, Error> {
+        Ok(self.next_with_meta().await?.0)
+    }
+
+    /// The next event between turns, with the `_meta` of the message that it came in, if it is an update that has one.
+    pub async fn next_with_meta(&self) -> Result<(Event, Option<Meta>), Error> {
         loop {
-            match self.take().await? {
-                // A turn that nobody reads any more.
-                Item::End(..) => {}
-                item => return Ok(self.event(item)),
+            if let Next::Event(event, meta) = next(&self.0.shared, Some(self.id()), None).await? {
+                return Ok((event, meta));
             }
         }
     }
 
     /// Cancels what the agent is doing in this session. Permission requests that wait are answered `cancelled`.
     pub async fn cancel(&self) -> Result<(), Error> {
-        let cancel = CancelNotification::new(self.id().clone());
-        self.0.shared.link.send(|router, port| self.send_cancel(router, port, None, &cancel)).await
+        self.cancel_with(CancelNotification::new(self.id().clone())).await
+    }
+
+    /// Cancels what the agent is doing in this session, with data of your own. The session is filled in.
+    pub async fn cancel_with(&self, cancel: CancelNotification) -> Result<(), Error> {
+        let cancel = CancelNotification { session_id: self.id().clone(), ..cancel };
+        self.link().send(|router, port| self.send_cancel(router, port, None, &cancel)).await
     }
 
     /// Cancels one tool call and nothing else. The agent must have said that it can be.
     pub async fn cancel_tool_call(&self, tool_call: impl Into<ToolCallId>) -> Result<(), Error> {
         let id = tool_call.into();
-        self.check_cancellable(id.as_str())?;
-        let request = CancelToolCallRequest::new(self.id().clone(), id);
-        self.0.shared.link.call(&request).await.map(|_| ())
+        let can = self.link().with(|router, _| router.session(self.id()).is_some_and(|s| s.can_cancel_tool_call(&id)));
+        if !can {
+            return Err(Error::NotOffered("cancelling this tool call"));
+        }
+        self.link().call(&CancelToolCallRequest::new(self.id().clone(), id)).await.map(|_| ())
     }
 
     /// Cancels one command of the agent's and nothing else. The agent must have said that it can be.
     pub async fn cancel_terminal(&self, terminal: impl Into<TerminalId>) -> Result<(), Error> {
         let id = terminal.into();
-        self.check_cancellable(id.as_str())?;
-        let request = CancelTerminalRequest::new(self.id().clone(), id);
-        self.0.shared.link.call(&request).await.map(|_| ())
-    }
-
-    fn check_cancellable(&self, part: &str) -> Result<(), Error> {
-        let is_cancellable = self.0.shared.link.with(|router, _| router.is_cancellable(self.id(), part));
-        if is_cancellable { Ok(()) } else { Err(Error::NotOffered("cancelling this")) }
+        let can = self.link().with(|router, _| router.session(self.id()).is_some_and(|s| s.can_cancel_terminal(&id)));
+        if !can {
+            return Err(Error::NotOffered("cancelling this terminal"));
+        }
+        self.link().call(&CancelTerminalRequest::new(self.id().clone(), id)).await.map(|_| ())
     }
 
     /// Sets a configuration option; returns all options as they are now. Modes and models are options too.
@@ -357,48 +309,55 @@ impl Session {
         value: impl Into<ConfigSetting>,
     ) -> Result<Vec<ConfigOption>, Error> {
         let (id, value) = (option.into(), value.into());
-        let link = &self.0.shared.link;
-        if let ConfigSetting::Id(value) = &value {
-            // An option that stands for something older is set the older way.
-            let options = &self.0.opened.options;
-            if options.has_old_modes && id.as_str() == MODE_OPTION {
-                link.call(&SetModeRequest::new(self.id().clone(), value.as_str())).await?;
-                return Ok(self.with_current(&id, value.as_str()));
+        let link = self.link();
+        let request = link.with(|router, _| {
+            let session = router.session(self.id())?;
+            Some(session.options.set_request(self.id(), id.clone(), value.clone()))
+        });
+        let named = match request {
+            None => return Err(Error::NotOffered("options")),
+            Some(SetRequest::Option(request)) => Some(link.call(&request).await?.config_options),
+            Some(SetRequest::Mode(request)) => link.call(&request).await.map(|_| None)?,
+            Some(SetRequest::Model(request)) => link.call(&request).await.map(|_| None)?,
+        };
+        link.with(|router, _| {
+            if let Some(session) = router.session(self.id()) {
+                match (named, &value) {
+                    (Some(options), _) => session.options.replace(options),
+                    (None, ConfigSetting::Id(value)) => session.options.was_set(&id, value),
+                    _ => {}
+                }
             }
-            if options.has_old_models && id.as_str() == MODEL_OPTION {
-                link.call(&SetModelRequest::new(self.id().clone(), value.clone())).await?;
-                return Ok(self.with_current(&id, value.as_str()));
-            }
+        });
+        Ok(self.options())
+    }
+
+    /// Gives the session a title (unstable). Returns the title that it has now.
+    pub async fn set_title(&self, title: impl Into<String>) -> Result<String, Error> {
+        if self.0.shared.session_capabilities().title.is_none() {
+            return Err(Error::NotOffered("titles of sessions"));
         }
-        let request = SetConfigOptionRequest::new(self.id().clone(), id, value);
-        Ok(link.call(&request).await?.config_options)
+        Ok(self.link().call(&SetTitleRequest::new(self.id().clone(), title)).await?.title)
     }
 
     pub(super) fn link(&self) -> &Link<ClientRouter> {
         &self.0.shared.link
     }
 
-    /// Closes the session: the agent stops what it does and frees what it holds.
-    pub async fn close(&self) -> Result<(), Error> {
-        let shared = &self.0.shared;
-        if shared.link.dialect() != Dialect::V2 && shared.session_capabilities().close.is_none() {
-            return Err(Error::NotOffered("closing sessions"));
-        }
-        match shared.link.call(&CloseSessionRequest::new(self.id().clone())).await {
-            // A session that the agent does not know is closed already.
-            Err(Error::Refused(error)) if error.code == attache_proto::model::ErrorObject::NOT_FOUND => Ok(()),
-            other => other.map(|_| ()),
-        }
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
     }
 
-    fn with_current(&self, id: &ConfigId, value: &str) -> Vec<ConfigOption> {
-        let mut options = self.options().to_vec();
-        for option in options.iter_mut().filter(|option| option.id == *id) {
-            if let ConfigKind::Select(select) = &mut option.kind {
-                select.current = value.into();
-            }
+    /// Closes the session: the agent stops what it does and frees what it holds.
+    pub async fn close(&self) -> Result<(), Error> {
+        if self.0.shared.session_capabilities().close.is_none() {
+            return Err(Error::NotOffered("closing sessions"));
         }
-        options
+        match self.link().call(&CloseSessionRequest::new(self.id().clone())).await {
+            // A session that the agent does not know is closed already.
+            Err(Error::Refused(error)) if error.code == ErrorObject::NOT_FOUND => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     fn check_prompt(&self, prompt: &Prompt) -> Result<(), Error> {
@@ -420,9 +379,9 @@ impl Session {
 
     pub(super) fn send_cancel(
         &self,
-        router: &mut super::router::ClientRouter,
-        port: &mut crate::link::Port<'_, super::router::ClientRouter>,
-        turn: Option<u64>,
+        router: &mut ClientRouter,
+        port: &mut Port<'_, ClientRouter>,
+        turn: Option<TurnId>,
         cancel: &CancelNotification,
     ) {
         port.peer.notify("session/cancel", |writer| writer.value(cancel), port.out);
@@ -430,25 +389,50 @@ impl Session {
             port.answer(call, &cancelled_permission());
         }
     }
+}
 
-    pub(super) async fn take(&self) -> Result<Item, Error> {
-        poll_fn(|cx| {
-            let taken = self.0.shared.link.with(|router, _| router.take(Some(self.id()), cx.waker()));
-            taken.map_or(Poll::Pending, Poll::Ready)
-        })
-        .await
-    }
+/// What comes next in an inbox.
+pub(super) enum Next {
+    Event(Event, Option<Meta>),
+    End(Result<TurnEnd, Error>),
+}
 
-    pub(super) fn event(&self, item: Item) -> Event {
-        event(&self.0.shared, item)
+/// Waits for what comes next in the inbox of a session, or of the connection.
+pub(super) async fn next(
+    shared: &Arc<Shared>,
+    session: Option<&SessionId>,
+    turn: Option<TurnId>,
+) -> Result<Next, Error> {
+    let mut place = Place { shared, session, waiter: None };
+    let item = poll_fn(|cx| {
+        let taken = shared.link.with(|router, port| router.take(port, session, turn, &mut place.waiter, cx.waker()));
+        taken.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await?;
+    Ok(event(shared, item))
+}
+
+/// A place among those who wait for an inbox; given up when it is dropped.
+struct Place<'a> {
+    shared: &'a Arc<Shared>,
+    session: Option<&'a SessionId>,
+    waiter: Option<u64>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.waiter.is_some() {
+            self.shared.link.with(|router, _| router.leave(self.session, &mut self.waiter));
+        }
     }
 }
 
 /// What the user sees of an inbox item.
-pub(super) fn event(shared: &Arc<Shared>, item: Item) -> Event {
+fn event(shared: &Arc<Shared>, item: Item) -> Next {
     let link = shared.link.clone();
-    match item {
-        Item::Update(update) => Event::Update(update),
+    let event = match item {
+        Item::End(_, end) => return Next::End(end),
+        Item::Update(update, meta) => return Next::Event(Event::Update(update), meta.map(|meta| *meta)),
         Item::Notification(notification) => Event::Notification(*notification),
         Item::Extension(Some(call), method, params) => Event::Extension(ExtensionCall::new(method, params, link, call)),
         Item::Extension(None, method, params) => Event::ExtensionNotice(ExtensionNotice { method, params }),
@@ -462,8 +446,10 @@ pub(super) fn event(shared: &Arc<Shared>, item: Item) -> Event {
             AgentRequest::KillTerminal(request) => Event::KillTerminal(Pending::new(request, link, call)),
             AgentRequest::ReleaseTerminal(request) => Event::ReleaseTerminal(Pending::new(request, link, call)),
             AgentRequest::CreateElicitation(request) => Event::Elicitation(Pending::new(request, link, call)),
+            AgentRequest::McpMessage(request) => Event::McpMessage(Pending::new(request, link, call)),
+            AgentRequest::ProxySuccessor(request) => Event::ProxySuccessor(Pending::new(request, link, call)),
             other => unreachable!("the router lets only offered requests through, not {:?}", other.method()),
         },
-        Item::End(..) => unreachable!("the end of a turn is taken before events are made"),
-    }
+    };
+    Next::Event(event, None)
 }

@@ -1,54 +1,60 @@
 //! A turn as a client sees it: a stream of events with an end.
 
-use attache_proto::model::{CancelNotification, ContentBlock, SessionUpdate, StopReason, Usage};
+use attache_proto::conversation::{TurnEnd, TurnId};
+use attache_proto::model::{CancelNotification, ContentBlock, MessageId, Meta, SessionUpdate, StopReason, Usage};
 
 use super::event::Event;
-use super::router::{End, Item};
-use super::session::Session;
+use super::session::{Next, Session, next};
 use crate::Error;
 
 /// A turn of the agent: what happens between a prompt and its end.
 ///
-/// Read it to the end. Dropped before that, it cancels.
+/// Read it to the end. Dropped before that, it cancels. Several turns of one session may be read at the same time: each
+/// event goes to one of them, and each gets its own end.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
     session: Session,
-    number: u64,
+    id: TurnId,
     end: Option<End>,
-    /// Ends of other turns that were met on the way.
-    held: Vec<(u64, Result<End, Error>)>,
+}
+
+/// How a turn ended, as far as it is kept.
+#[derive(Debug)]
+struct End {
+    stop: StopReason,
+    usage: Option<Usage>,
+    meta: Option<Meta>,
 }
 
 impl Turn {
-    pub(super) fn new(session: Session, number: u64) -> Self {
-        Turn { session, number, end: None, held: Vec::new() }
+    pub(super) fn new(session: Session, id: TurnId) -> Self {
+        Turn { session, id, end: None }
     }
 
     /// The next event; `None` once the turn has ended. An error when the prompt failed or the connection ended.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
+        Ok(self.next_with_meta().await?.map(|(event, _)| event))
+    }
+
+    /// The next event, with the `_meta` of the message that it came in, if it is an update that has one.
+    pub async fn next_with_meta(&mut self) -> Result<Option<(Event, Option<Meta>)>, Error> {
         if self.end.is_some() {
             return Ok(None);
         }
-        loop {
-            match self.session.take().await? {
-                Item::End(turn, end) if turn == self.number => {
-                    let failed = End { stop: StopReason::Error, usage: None };
-                    match end {
-                        Ok(end) => {
-                            self.end = Some(end);
-                            return Ok(None);
-                        }
-                        Err(error) => {
-                            self.end = Some(failed);
-                            return Err(error);
-                        }
-                    }
-                }
-                Item::End(turn, end) => self.held.push((turn, end)),
-                item => return Ok(Some(self.session.event(item))),
+        let end = match next(self.session.shared(), Some(self.session.id()), Some(self.id)).await? {
+            Next::Event(event, meta) => return Ok(Some((event, meta))),
+            Next::End(end) => end,
+        };
+        let (stop, usage, meta, result) = match end {
+            Ok(TurnEnd { result: Ok(stop), usage, meta, .. }) => (stop, usage, meta, Ok(None)),
+            Ok(TurnEnd { result: Err(error), usage, meta, .. }) => {
+                (StopReason::Error, usage, meta, Err(Error::Refused(error)))
             }
-        }
+            Err(error) => (StopReason::Error, None, None, Err(error)),
+        };
+        self.end = Some(End { stop, usage, meta });
+        result
     }
 
     /// Why the turn ended, once it has.
@@ -61,30 +67,44 @@ impl Turn {
         self.end.as_ref().and_then(|end| end.usage.as_ref())
     }
 
+    /// The `_meta` that the agent ended the turn with.
+    pub fn meta(&self) -> Option<&Meta> {
+        self.end.as_ref().and_then(|end| end.meta.as_ref())
+    }
+
     /// Asks the agent to stop. The turn goes on until the agent has, usually with the stop reason `cancelled`.
     pub async fn cancel(&self) -> Result<(), Error> {
         let cancel = CancelNotification::new(self.session.id().clone());
         let link = &self.session.link();
-        link.send(|router, port| self.session.send_cancel(router, port, Some(self.number), &cancel)).await
+        link.send(|router, port| self.session.send_cancel(router, port, Some(self.id), &cancel)).await
     }
 
     /// Reads the turn to its end and returns the text of the agent's messages. Everything the agent asks is declined.
     pub async fn text(mut self) -> Result<String, Error> {
-        let mut text = String::new();
+        let mut messages: Vec<(Option<MessageId>, String)> = Vec::new();
         while let Some(event) = self.next().await? {
             match event {
                 Event::Update(SessionUpdate::AgentMessageChunk(chunk)) => {
-                    text.push_str(chunk.content.as_text().unwrap_or_default());
+                    let text = chunk.content.as_text().unwrap_or_default();
+                    match messages.iter_mut().rev().find(|(id, _)| *id == chunk.message_id) {
+                        Some((_, message)) => message.push_str(text),
+                        None => messages.push((chunk.message_id, text.to_owned())),
+                    }
                 }
-                Event::Update(SessionUpdate::AgentMessage(message)) => {
-                    if let Some(blocks) = message.content.set() {
-                        text.extend(blocks.iter().filter_map(ContentBlock::as_text));
+                // A whole message takes the place of the pieces that came before.
+                Event::Update(SessionUpdate::AgentMessage(message)) if !message.content.is_keep() => {
+                    let blocks = message.content.set().map_or(&[][..], Vec::as_slice);
+                    let text: String = blocks.iter().filter_map(ContentBlock::as_text).collect();
+                    let id = Some(message.message_id);
+                    match messages.iter_mut().find(|(known, _)| *known == id) {
+                        Some((_, message)) => *message = text,
+                        None => messages.push((id, text)),
                     }
                 }
                 other => other.decline().await?,
             }
         }
-        Ok(text)
+        Ok(messages.into_iter().map(|(_, text)| text).collect())
     }
 }
 
@@ -92,12 +112,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let link = &self.session.link();
         link.with(|router, port| {
-            for (turn, end) in self.held.drain(..).rev() {
-                router.put_back(self.session.id(), Item::End(turn, end));
-            }
-            if self.end.is_none() && router.is_open(self.session.id(), self.number) {
+            router.drop_turn(self.session.id(), self.id);
+            if self.end.is_none() && router.is_open(self.session.id(), self.id) {
                 let cancel = CancelNotification::new(self.session.id().clone());
-                self.session.send_cancel(router, port, Some(self.number), &cancel);
+                self.session.send_cancel(router, port, Some(self.id), &cancel);
             }
         });
     }

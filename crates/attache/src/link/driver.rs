@@ -1,25 +1,37 @@
-//! The task of a connection: moves bytes, and nothing else.
+//! The task of a connection: reads, decodes, routes and writes.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use attache_proto::frame::{Frame, Splitter};
+use attache_proto::frame::{Frame, Junk, Splitter};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Event, Side, Violation};
+use attache_proto::rpc::{Envelope, Event, Incoming, Side, Violation, parse};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::outlet::Stays;
-use super::{Link, PRINTED, Router, State, Waiter};
-use crate::{Closed, Error, Limits, Report};
+use super::{Arriving, Link, PRINTED, Router, State, Waiter};
+use crate::transport::MessageReader;
+use crate::{Closed, Error, Report};
 
-/// The task: moves bytes, and nothing else.
+/// Where messages come from.
+pub(super) enum Source {
+    /// A stream of bytes, to be cut into messages.
+    Bytes {
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        splitter: Splitter,
+        /// Whether it is settled how messages are framed to the peer.
+        knows_framing: bool,
+    },
+    /// Something that carries whole messages.
+    Messages(Box<dyn MessageReader>),
+}
+
+/// The task of a connection. It never runs user code and never waits for it.
 pub(super) struct Driver<R: Router> {
     pub(super) link: Link<R>,
-    pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) splitter: Splitter,
+    pub(super) source: Source,
     pub(super) read_done: bool,
-    pub(super) knows_framing: bool,
 }
 
 impl<R: Router> Driver<R> {
@@ -61,72 +73,39 @@ impl<R: Router> Driver<R> {
         loop {
             {
                 let mut state = self.link.lock();
+                let before = state.out.len();
                 state.paused = self.link.must_pause(&mut state);
-                if state.paused || self.read_done {
+                let is_paused = state.paused;
+                self.link.after_change(state, before);
+                if is_paused || self.read_done {
                     return Ok(());
                 }
             }
-            match poll_append(Pin::new(&mut self.reader), cx, self.splitter.buffer()) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
-                Poll::Ready(Ok(count)) => {
-                    if count == 0 {
-                        self.read_done = true;
+            let link = &self.link;
+            match &mut self.source {
+                Source::Bytes { reader, splitter, knows_framing } => {
+                    match poll_append(Pin::new(reader), cx, splitter.buffer()) {
+                        Poll::Pending => return Ok(()),
+                        Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
+                        Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
+                        Poll::Ready(Ok(count)) => self.read_done = count == 0,
                     }
-                    self.handle_frames()?;
-                    if count == 0 {
-                        return Err(Closed::ByPeer);
-                    }
+                    handle_frames(link, splitter, knows_framing, self.read_done)?;
                 }
+                Source::Messages(reader) => match reader.poll_read(cx) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
+                    Poll::Ready(Ok(None)) => self.read_done = true,
+                    Poll::Ready(Ok(Some(message))) if message.len() > link.limits().message => {
+                        link.handle_junk(Junk::TooLong)?;
+                    }
+                    Poll::Ready(Ok(Some(message))) => link.handle_message(&message)?,
+                },
+            }
+            if self.read_done {
+                return Err(Closed::ByPeer);
             }
         }
-    }
-
-    /// Hands every whole frame to the state, with one lock for all of them.
-    fn handle_frames(&mut self) -> Result<(), Closed> {
-        let mut state = self.link.lock();
-        let before = state.out.len();
-        let options = &self.link.0.options;
-        loop {
-            let frame = match self.splitter.next_frame() {
-                None if self.read_done => self.splitter.last_frame(),
-                frame => frame,
-            };
-            let Some(frame) = frame else { break };
-            match frame {
-                Frame::Message(text) => {
-                    if let Some(tap) = &options.tap {
-                        tap.received(text);
-                    }
-                    if self.knows_framing {
-                        state.handle_message(text, &options.limits);
-                    } else {
-                        // The first message shows how the peer frames, and wants to be framed to.
-                        let text = text.to_owned();
-                        if let Some(framing) = self.splitter.framing() {
-                            self.knows_framing = true;
-                            state.peer.set_framing(framing);
-                        }
-                        state.handle_message(&text, &options.limits);
-                    }
-                }
-                Frame::Junk(junk) => {
-                    let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
-                    reports.push(Report::Violation(peer.handle_junk(junk, out)));
-                    *in_a_row += 1;
-                }
-            }
-            if state.junk > options.limits.junk {
-                return Err(Closed::Junk);
-            }
-            // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
-            if state.unwritten() > options.limits.outbox + options.limits.overdraft {
-                return Err(Closed::NotReading);
-            }
-        }
-        self.link.after_change(state, before);
-        Ok(())
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Stays>> {
@@ -169,6 +148,7 @@ impl<R: Router> Driver<R> {
             return;
         }
         state.closed = Some(reason);
+        state.router.room();
         drop(state);
         self.link.0.room.notify_waiters();
         self.link.0.flushed.notify_waiters();
@@ -185,42 +165,171 @@ impl<R: Router> Drop for Driver<R> {
     }
 }
 
-impl<R: Router> State<R> {
-    fn handle_message(&mut self, text: &str, limits: &Limits) {
-        let events = self.peer.handle_frame(text, &mut self.out);
+/// Handles every whole frame that was read.
+fn handle_frames<R: Router>(
+    link: &Link<R>,
+    splitter: &mut Splitter,
+    knows_framing: &mut bool,
+    read_done: bool,
+) -> Result<(), Closed> {
+    loop {
+        let frame = match splitter.next_frame() {
+            None if read_done => splitter.last_frame(),
+            frame => frame,
+        };
+        match frame {
+            None => return Ok(()),
+            Some(Frame::Message(text)) if *knows_framing => link.handle_message(text)?,
+            Some(Frame::Message(text)) => {
+                // The first message shows how the peer frames, and wants to be framed to.
+                let text = text.to_owned();
+                if let Some(framing) = splitter.framing() {
+                    *knows_framing = true;
+                    link.lock().peer.set_framing(framing);
+                }
+                link.handle_message(&text)?;
+            }
+            Some(Frame::Junk(junk)) => link.handle_junk(junk)?,
+        }
+    }
+}
+
+impl<R: Router> Link<R> {
+    /// Takes in a message. It is parsed and decoded before the state is locked; only what depends on the state, such as
+    /// which answer it is, is looked up first.
+    fn handle_message(&self, text: &str) -> Result<(), Closed> {
+        if let Some(tap) = &self.0.options.tap {
+            tap.received(text);
+        }
+        let envelope = parse(text);
+        let mut decoded = match &envelope {
+            Envelope::One(Ok(Incoming::Request { method, params, .. })) => Some(self.decode(method, *params, true)),
+            Envelope::One(Ok(Incoming::Notification { method, params })) => Some(self.decode(method, *params, false)),
+            _ => None,
+        };
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let before = state.out.len();
+        let events = state.peer.handle(envelope, &mut state.out);
         let mut is_junk = false;
+        // What has to be decoded once it is known what it is: answers, and the entries of a batch.
+        let (mut late, mut later) = (None, Vec::new());
         for event in events {
-            let (router, mut port) = self.split();
-            match event {
-                Event::Call { call, method, params } => {
-                    if port.peer.owed() > limits.requests {
-                        port.violation(Violation::TooManyRequests);
-                        port.refuse(call, &ErrorObject::rate_limited(1));
-                        continue;
-                    }
-                    router.call(&mut port, call, &method, params, text.len());
+            match (event, decoded.take()) {
+                (Event::Call { call, .. }, Some(message)) => state.route_call(call, message, text.len()),
+                (Event::Notification { .. }, Some(message)) => {
+                    let (router, mut port) = state.split();
+                    router.notification(&mut port, message, text.len());
                 }
-                Event::Notification { method, params } => {
-                    router.notification(&mut port, &method, params, text.len());
+                (Event::Cancel(call), _) => {
+                    let (router, mut port) = state.split();
+                    router.cancel(&mut port, call);
                 }
-                Event::Answer { waiter: Waiter::Call(asked), outcome } => {
-                    let (method, tolerated) = asked.answer(outcome, port.dialect());
-                    for error in tolerated {
-                        port.violation(Violation::Tolerated { method, error });
-                    }
-                }
-                Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
-                    router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
-                }
-                Event::Cancel(call) => router.cancel(&mut port, call),
-                Event::Violation(violation) => {
+                (Event::Violation(violation), message) => {
+                    // A deviation that is let pass comes before the message itself.
+                    decoded = message;
                     is_junk |= matches!(violation, Violation::NotJson | Violation::NotAnObject);
-                    port.violation(violation);
+                    state.reports.push(Report::Violation(violation));
                 }
+                (event, _) if late.is_none() => late = Some(event),
+                (event, _) => later.push(event),
             }
         }
-        self.junk = if is_junk { self.junk + 1 } else { 0 };
-        if is_junk && self.printed.len() < PRINTED {
+        state.note_message(text, is_junk);
+        let verdict = self.check(state);
+        self.after_change(guard, before);
+        verdict?;
+        for event in late.into_iter().chain(later) {
+            self.handle_late(event, text.len());
+        }
+        Ok(())
+    }
+
+    /// Handles what could not be decoded before.
+    fn handle_late(&self, event: Event<'_, Waiter<R::Ticket>>, size: usize) {
+        match event {
+            Event::Call { call, method, params } => {
+                let message = self.decode(&method, params, true);
+                let mut state = self.lock();
+                let before = state.out.len();
+                state.route_call(call, message, size);
+                self.after_change(state, before);
+            }
+            Event::Notification { method, params } => {
+                let message = self.decode(&method, params, false);
+                self.with(|router, port| router.notification(port, message, size));
+            }
+            Event::Answer { waiter: Waiter::Call(asked), outcome } => {
+                let (method, tolerated) = asked.answer(outcome, self.dialect());
+                if !tolerated.is_empty() {
+                    let report = |error| Report::Violation(Violation::Tolerated { method, error });
+                    let mut state = self.lock();
+                    let before = state.out.len();
+                    state.reports.extend(tolerated.into_iter().map(report));
+                    self.after_change(state, before);
+                }
+            }
+            Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
+                let answer = R::decode_answer(&ticket, self.dialect(), outcome);
+                self.with(|router, port| router.answer(port, ticket, answer, size));
+            }
+            Event::Cancel(call) => self.with(|router, port| router.cancel(port, call)),
+            Event::Violation(violation) => self.with(|_, port| port.violation(violation)),
+        }
+    }
+
+    /// Takes note of bytes that are no message.
+    fn handle_junk(&self, junk: Junk) -> Result<(), Closed> {
+        let mut state = self.lock();
+        let before = state.out.len();
+        let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
+        reports.push(Report::Violation(peer.handle_junk(junk, out)));
+        *in_a_row += 1;
+        let verdict = self.check(&state);
+        self.after_change(state, before);
+        verdict
+    }
+
+    /// Whether the peer is still worth listening to.
+    fn check(&self, state: &State<R>) -> Result<(), Closed> {
+        let limits = self.limits();
+        // Once it has spoken, a peer that prints something else in between is still a peer.
+        if state.junk > limits.junk && !state.is_met {
+            return Err(Closed::Junk);
+        }
+        // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
+        if state.unwritten() > limits.outbox.saturating_add(limits.overdraft) {
+            return Err(Closed::NotReading);
+        }
+        Ok(())
+    }
+
+    fn decode<'a>(&self, method: &str, params: Option<&'a str>, is_request: bool) -> R::Message<'a> {
+        R::decode(&self.0.decoder, self.dialect(), Arriving { method, params, is_request })
+    }
+}
+
+impl<R: Router> State<R> {
+    fn route_call(&mut self, call: attache_proto::rpc::Call, message: R::Message<'_>, size: usize) {
+        let (router, mut port) = self.split();
+        let owed = port.peer.owed();
+        let is_too_much = owed > 1 && port.peer.owed_bytes() > port.limits.open_requests;
+        if owed > port.limits.requests || is_too_much {
+            port.violation(Violation::TooManyRequests);
+            return port.refuse(call, &ErrorObject::rate_limited(1));
+        }
+        router.call(&mut port, call, message, size);
+    }
+
+    /// Counts what is no message, and keeps the first of it for whoever started a wrong program.
+    fn note_message(&mut self, text: &str, is_junk: bool) {
+        if !is_junk {
+            self.junk = 0;
+            self.is_met = true;
+            return;
+        }
+        self.junk += 1;
+        if self.printed.len() < PRINTED {
             let clean = text.chars().filter(|char| !char.is_control() || *char == '\t').take(PRINTED);
             self.printed.extend(clean);
             self.printed.push('\n');
@@ -235,9 +344,15 @@ fn poll_append(
     buffer: &mut Vec<u8>,
 ) -> Poll<io::Result<usize>> {
     let mut room = ReadBuf::uninit(buffer.spare_capacity_mut());
+    let start = room.filled().as_ptr();
     ready!(reader.poll_read(cx, &mut room))?;
     let count = room.filled().len();
-    // SAFETY: `ReadBuf` counts as filled only bytes that were written, and these lie behind the buffer's own.
+    // A reader is handed the buffer and could put another in its place.
+    if room.filled().as_ptr() != start || count > buffer.capacity() - buffer.len() {
+        return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+    }
+    // SAFETY: `ReadBuf` counts as filled only bytes that were written, they lie in the buffer that it was made of, and
+    // that one begins behind the buffer's own bytes.
     unsafe { buffer.set_len(buffer.len() + count) };
     Poll::Ready(Ok(count))
 }

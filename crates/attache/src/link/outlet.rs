@@ -7,10 +7,48 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
 use super::{Link, Router};
+use crate::transport::MessageWriter;
+
+/// Where messages go.
+pub(super) enum Sink {
+    /// A stream of bytes, as they are framed.
+    Bytes(Box<dyn AsyncWrite + Send + Unpin>),
+    /// Something that carries whole messages. In the outbox each ends with a line end, which stands nowhere within one.
+    Messages(Box<dyn MessageWriter>),
+}
+
+impl Sink {
+    /// Writes some of the bytes; returns how many.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Sink::Bytes(writer) => Pin::new(writer).poll_write(cx, bytes),
+            Sink::Messages(writer) => {
+                let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+                let message = std::str::from_utf8(&bytes[..end]).map_err(|_| io::ErrorKind::InvalidData)?;
+                ready!(writer.poll_write(cx, message))?;
+                Poll::Ready(Ok((end + 1).min(bytes.len())))
+            }
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Sink::Bytes(writer) => Pin::new(writer).poll_flush(cx),
+            Sink::Messages(writer) => writer.poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Sink::Bytes(writer) => Pin::new(writer).poll_shutdown(cx),
+            Sink::Messages(writer) => writer.poll_shutdown(cx),
+        }
+    }
+}
 
 /// What is on its way out. It outlives whoever began to write it, so that the wire stays whole when that is dropped.
 pub(super) struct Outlet {
-    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    sink: Sink,
     /// What was taken from the outbox.
     bytes: Vec<u8>,
     /// How much of that is written.
@@ -27,8 +65,8 @@ pub(super) enum Stays {
 }
 
 impl Outlet {
-    pub(super) fn new(writer: Box<dyn AsyncWrite + Send + Unpin>) -> Self {
-        Outlet { writer, bytes: Vec::new(), written: 0, needs_flush: false, failed: None }
+    pub(super) fn new(sink: Sink) -> Self {
+        Outlet { sink, bytes: Vec::new(), written: 0, needs_flush: false, failed: None }
     }
 
     /// Writes all there is; then tells whether there may be more.
@@ -43,7 +81,7 @@ impl Outlet {
                 let mut state = link.lock();
                 std::mem::swap(&mut self.bytes, &mut state.out);
                 state.writing = self.bytes.len();
-                if state.out.capacity() > 4 * link.limits().outbox {
+                if state.out.capacity() > link.limits().outbox.saturating_mul(4) {
                     // A large message is through: its space is given back.
                     state.out = Vec::new();
                 }
@@ -52,9 +90,13 @@ impl Outlet {
                 if self.bytes.is_empty() {
                     break stays;
                 }
+                // Written down here, in the order of the wire, and with the state free for others.
+                if let Some(tap) = &link.0.options.tap {
+                    tap.sent(&self.bytes);
+                }
             }
-            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.bytes[self.written..]))?;
-            if count == 0 {
+            let count = ready!(self.sink.poll_write(cx, &self.bytes[self.written..]))?;
+            if count == 0 || count > self.bytes.len() - self.written {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.needs_flush = true;
@@ -66,7 +108,7 @@ impl Outlet {
             }
         };
         if self.needs_flush {
-            ready!(Pin::new(&mut self.writer).poll_flush(cx))?;
+            ready!(self.sink.poll_flush(cx))?;
             self.needs_flush = false;
         }
         link.0.flushed.notify_waiters();
@@ -84,6 +126,6 @@ impl Outlet {
     }
 
     pub(super) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.writer).poll_shutdown(cx)
+        self.sink.poll_shutdown(cx)
     }
 }

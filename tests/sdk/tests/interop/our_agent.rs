@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use attache::agent::{Agent, Ask, Authenticate, Decision, Delete, List, OpenRequest, Opened, Restore, Session};
+use attache::agent::{
+    Agent, Ask, Authenticate, Context, Decision, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session,
+};
 use attache::agent::{Server, SessionHandle};
 use attache::model::*;
 use attache::{Error, Prompt, Stop, Turn};
@@ -24,10 +26,10 @@ pub(crate) fn server() -> Server<OurAgent> {
         .lists()
         .deletes()
         .authenticates()
-        .extension("_test/double", async |Number { n }| Ok::<_, ErrorObject>(Number { n: n * 2 }))
-        .extension("_test/note", move |Number { n }| {
+        .extension("_test/double", async |Number { n }, _| Ok(Number { n: n * 2 }))
+        .extension("_test/note", move |Number { n }, _| {
             notes.fetch_add(n, Ordering::Relaxed);
-            async { Ok::<_, ErrorObject>(()) }
+            async { Ok(()) }
         })
 }
 
@@ -48,7 +50,7 @@ impl OurAgent {
         let chat = Chat { mode: "ask".into(), notes: self.notes.clone() };
         let input = CommandInput::from(TextInput::new("query"));
         let command = Command { input: Some(input), ..Command::new("web", "Search") };
-        Opened { options: options("ask"), session: chat, commands: vec![command.into()] }
+        Opened::from(chat).with_options(options("ask")).with_commands(vec![command.into()])
     }
 }
 
@@ -65,7 +67,7 @@ impl Agent for OurAgent {
         Implementation::new("ours", "1")
     }
 
-    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Chat>, Error> {
+    async fn open(&self, request: OpenRequest, _: SessionHandle) -> Result<Opened<Chat>, HandlerError> {
         if request.cwd == "/locked" && !self.is_logged_in.load(Ordering::Relaxed) {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
@@ -80,7 +82,7 @@ impl Restore for OurAgent {
         _: OpenRequest,
         replay: bool,
         handle: SessionHandle,
-    ) -> Result<Opened<Chat>, Error> {
+    ) -> Result<Opened<Chat>, HandlerError> {
         if session.as_str() != "old" || self.old_is_gone.load(Ordering::Relaxed) {
             return Err(ErrorObject::session_not_found(&session).into());
         }
@@ -97,7 +99,7 @@ impl Restore for OurAgent {
 }
 
 impl List for OurAgent {
-    async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let old = SessionInfo { title: Some("Old".into()), ..SessionInfo::new("old", "/work") };
         let is_gone = self.old_is_gone.load(Ordering::Relaxed);
         Ok(ListSessionsResponse::new(if is_gone { Vec::new() } else { vec![old] }))
@@ -105,7 +107,7 @@ impl List for OurAgent {
 }
 
 impl Delete for OurAgent {
-    async fn delete(&self, _: SessionId) -> Result<(), Error> {
+    async fn delete(&self, _: SessionId) -> Result<(), HandlerError> {
         self.old_is_gone.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -116,19 +118,19 @@ impl Authenticate for OurAgent {
         vec![AgentAuthMethod::new("key", "Key").into()]
     }
 
-    async fn authenticate(&self, _: AuthMethodId) -> Result<(), Error> {
+    async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
         self.is_logged_in.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn logout(&self) -> Result<(), Error> {
+    async fn logout(&self) -> Result<(), HandlerError> {
         self.is_logged_in.store(false, Ordering::Relaxed);
         Ok(())
     }
 }
 
 impl Session for Chat {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         match prompt.text().as_str() {
             "hello" => {
                 turn.thought("hm").await?;
@@ -149,7 +151,7 @@ impl Session for Chat {
                 turn.usage(UsageUpdate::new(7u64, 100u64)).await?;
                 turn.title("Planning").await?;
             }
-            "tool" => return tool(&turn).await,
+            "tool" => return Ok(tool(&turn).await?),
             "files" => {
                 let content = turn.read_lines("/project/in", Some(2), Some(3)).await?;
                 turn.write_text_file("/project/out", content.to_uppercase()).await?;
@@ -189,7 +191,7 @@ impl Session for Chat {
         Ok(Stop::EndTurn)
     }
 
-    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+    async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         match value {
             ConfigSetting::Id(value) if option.as_str() == "mode" && ["ask", "code"].contains(&value.as_str()) => {
                 self.mode = value.as_str().into();

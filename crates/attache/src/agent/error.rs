@@ -1,0 +1,85 @@
+//! What handlers fail with: any error, of which a client hears no more than is meant for it.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use attache_proto::model::ErrorObject;
+
+use crate::Error;
+
+/// Why a handler failed. Made by `?` from any error.
+///
+/// A client is told "Internal error" and nothing of the text, unless that is asked for with
+/// [`shown`](Self::shown). An [`ErrorObject`] is meant for the client and reaches it as it is; so does the cancelling of a
+/// turn.
+///
+/// ```
+/// use attache::agent::HandlerError;
+///
+/// fn read(path: &str) -> Result<String, HandlerError> {
+///     Ok(std::fs::read_to_string(path)?)
+/// }
+/// let error = read("/no/such/file").unwrap_err();
+/// assert_eq!(error.to_peer().message, "Internal error");
+/// assert!(error.shown().to_peer().message.contains("No such file"));
+/// ```
+pub struct HandlerError {
+    source: Box<dyn StdError + Send + Sync>,
+    is_shown: bool,
+}
+
+impl HandlerError {
+    /// A failure with a text of its own.
+    pub fn new(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        HandlerError { source: source.into(), is_shown: false }
+    }
+
+    /// Lets the client have the text of the error and of its sources.
+    #[must_use]
+    pub fn shown(mut self) -> Self {
+        self.is_shown = true;
+        self
+    }
+
+    /// The error itself.
+    pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.source
+    }
+
+    /// What the client is told.
+    pub fn to_peer(&self) -> ErrorObject {
+        if let Some(error) = self.source.downcast_ref::<ErrorObject>() {
+            return error.clone();
+        }
+        if let Some(error) = self.source.downcast_ref::<Error>()
+            && (!self.is_shown || matches!(error, Error::Refused(_) | Error::Cancelled))
+        {
+            return error.to_peer();
+        }
+        ErrorObject::internal(if self.is_shown { self.to_string() } else { "Internal error".to_owned() })
+    }
+}
+
+impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        HandlerError::new(error)
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        let mut source = self.source.source();
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}

@@ -1,0 +1,218 @@
+//! One turn of an agent: what depends on the prompt that it answers.
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use attache_proto::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, MessageId, Meta, PromptRequest, Usage};
+use attache_proto::rpc::Call;
+
+use super::router::{AgentRouter, OptionChange};
+use super::session::{answer_option_change, unless_cancelled};
+use super::{Ask, Decision, SessionHandle, ToolCallBuilder};
+use crate::link::Port;
+use crate::{CancelToken, Error, Prompt};
+
+/// One turn: everything a [`SessionHandle`] can do, and what depends on the prompt. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    handle: SessionHandle,
+    state: TurnState,
+    prompt_id: Option<MessageId>,
+}
+
+impl Turn {
+    pub(super) fn new(handle: SessionHandle, state: TurnState, prompt_id: Option<MessageId>) -> Self {
+        Turn { handle, state, prompt_id }
+    }
+
+    /// The id of the message that the prompt is, where the version has one: whoever replays the session later should
+    /// give the message the same id.
+    pub fn prompt_id(&self) -> Option<&MessageId> {
+        self.prompt_id.as_ref()
+    }
+
+    /// Whether the client has cancelled the turn.
+    pub fn is_cancelled(&self) -> bool {
+        self.state.cancelled.is_cancelled()
+    }
+
+    /// Waits until the client cancels the turn.
+    pub async fn cancelled(&self) {
+        self.state.cancelled.cancelled().await;
+    }
+
+    /// What tells that the turn is cancelled, to hand on.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.state.cancelled.clone()
+    }
+
+    /// Does `work` unless the turn is cancelled first; then the work is dropped.
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        unless_cancelled(pin!(work), &self.state.cancelled).await.ok_or(Error::Cancelled)
+    }
+
+    /// Prepares a tool call with a title. It is shown when it is started, and as cancelled if it is dropped after the turn
+    /// was cancelled.
+    pub fn tool(&self, title: impl Into<String>) -> ToolCallBuilder {
+        self.handle.tool(title).of_turn(self.state.cancelled.clone())
+    }
+
+    /// Asks for permission. Only a clear yes is [`Decision::Allowed`]; a turn that is cancelled meanwhile is a no.
+    pub async fn ask(&self, ask: Ask) -> Result<Decision, Error> {
+        let question = self.handle.open_question().await?;
+        let decision = match self.unless_cancelled(ask.put(&self.handle)).await {
+            Ok(decision) => decision,
+            Err(_) => Ok(Decision::Cancelled),
+        };
+        drop(question);
+        decision
+    }
+
+    /// Says how many tokens the turn took; the client is told at its end (unstable).
+    pub fn end_usage(&self, usage: Usage) {
+        self.state.lock().usage = Some(usage);
+    }
+
+    /// Adds free data to the end of the turn.
+    pub fn end_meta(&self, meta: Meta) {
+        self.state.lock().meta = Some(meta);
+    }
+
+    /// Waits for a prompt that the client sends while the turn runs, and takes it up in this turn. Without this, it begins
+    /// a turn of its own after this one.
+    ///
+    /// ```
+    /// # use attache::{Stop, Turn, agent::HandlerError};
+    /// # async fn example(turn: Turn) -> Result<Stop, HandlerError> {
+    /// tokio::select! {
+    ///     () = tokio::time::sleep(std::time::Duration::from_secs(1)) => turn.text("done").await?,
+    ///     prompt = turn.next_prompt() => turn.text(format!("I was told: {}", prompt?.text())).await?,
+    /// }
+    /// # Ok(Stop::EndTurn)
+    /// # }
+    /// ```
+    pub async fn next_prompt(&self) -> Result<Prompt, Error> {
+        let (call, request) = self.wait(|router, waiter, waker| router.next_prompt(self.id(), waiter, waker)).await;
+        self.state.begin(&self.handle, call, &request).await;
+        Ok(Prompt::from(request.prompt).with_optional_meta(request.meta))
+    }
+
+    /// Waits for a configuration option that the client sets while the turn runs. Without this, it is set after the turn.
+    pub async fn option_change(&self) -> PendingOption {
+        let change = self.wait(|router, waiter, waker| router.next_option_change(self.id(), waiter, waker)).await;
+        PendingOption { handle: self.handle.clone(), change: Some(change) }
+    }
+
+    /// Waits until the router has something for this session. A place among those who wait is given up on drop.
+    async fn wait<T>(&self, take: impl Fn(&mut AgentRouter, &mut Option<u64>, &Waker) -> Option<T>) -> T {
+        struct Place<'a> {
+            handle: &'a SessionHandle,
+            waiter: Option<u64>,
+        }
+        impl Drop for Place<'_> {
+            fn drop(&mut self) {
+                if self.waiter.is_some() {
+                    self.handle.link().with(|router, _| router.leave_session(self.handle.id(), &mut self.waiter));
+                }
+            }
+        }
+        let mut place = Place { handle: &self.handle, waiter: None };
+        poll_fn(|cx| {
+            let next = self.handle.link().with(|router, _| take(router, &mut place.waiter, cx.waker()));
+            next.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+/// What a turn's handles and its task share.
+#[derive(Clone, Debug)]
+pub(super) struct TurnState {
+    cancelled: CancelToken,
+    end: Arc<Mutex<End>>,
+}
+
+/// What is known of the end of a turn before it comes.
+#[derive(Debug, Default)]
+struct End {
+    /// The prompts that the turn is about, and owes an answer.
+    calls: Vec<Call>,
+    usage: Option<Usage>,
+    meta: Option<Meta>,
+}
+
+impl TurnState {
+    pub(super) fn new(cancelled: CancelToken) -> Self {
+        TurnState { cancelled, end: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up a prompt. Tells its id, where the version has one.
+    pub(super) async fn begin(&self, handle: &SessionHandle, call: Call, request: &PromptRequest) -> Option<MessageId> {
+        // Owed from now on, whatever becomes of us.
+        self.lock().calls.push(call);
+        let begin = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            let mut id = None;
+            handle.updates().write_with(port, Some(call), None, |session, emit| {
+                id = session.begin_turn(&request.prompt, None, emit);
+            });
+            id
+        };
+        handle.link().send(begin).await.ok().flatten()
+    }
+
+    /// The prompts that are to be answered now, and what the answer says beside the reason.
+    pub(super) fn take_end(&self) -> (Vec<Call>, Option<Usage>, Option<Meta>) {
+        let end = std::mem::take(&mut *self.lock());
+        (end.calls, end.usage, end.meta)
+    }
+}
+
+impl Deref for Turn {
+    type Target = SessionHandle;
+
+    fn deref(&self) -> &SessionHandle {
+        &self.handle
+    }
+}
+
+/// A configuration option that the client has set, to be answered. Dropped, it is refused.
+pub struct PendingOption {
+    handle: SessionHandle,
+    change: Option<OptionChange>,
+}
+
+impl PendingOption {
+    /// Which option.
+    pub fn option(&self) -> Option<&ConfigId> {
+        self.change.as_ref().map(|change| &change.id)
+    }
+
+    /// To which value.
+    pub fn value(&self) -> Option<&ConfigSetting> {
+        self.change.as_ref().map(|change| &change.value)
+    }
+
+    /// Answers with all options as they are now, or with an error.
+    pub async fn reply(mut self, options: Result<Vec<ConfigOption>, ErrorObject>) -> Result<(), Error> {
+        match self.change.take() {
+            Some(change) => answer_option_change(&self.handle, change, options).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for PendingOption {
+    fn drop(&mut self) {
+        if let Some(change) = self.change.take() {
+            let error = ErrorObject::internal("nobody answered");
+            self.handle.link().with(|_, port| port.refuse(change.call, &error));
+        }
+    }
+}
