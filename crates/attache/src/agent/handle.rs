@@ -226,6 +226,11 @@ impl SessionHandle {
         self.voice().separate_message_id()
     }
 
+    /// Writes what is held back, before a turn ends or a question is asked.
+    pub(super) fn settle(&self, port: &mut Port<'_, AgentRouter>) {
+        self.voice().settle(port);
+    }
+
     pub(super) fn rest(&self) {
         self.voice().rest();
     }
@@ -289,6 +294,8 @@ impl Turn {
         let is_v2 = self.client().dialect == Dialect::V2;
         if is_v2 {
             self.update(SessionUpdate::State(StateUpdate::requires_action())).await?;
+        } else {
+            self.handle.0.link.send(|_, port| self.handle.settle(port)).await?;
         }
         let decision = match self.unless_cancelled(ask.put(&self.handle)).await {
             Ok(decision) => decision?,

@@ -190,6 +190,7 @@ impl TurnAnswer {
     }
 
     fn write_end(&self, port: &mut crate::link::Port<'_, AgentRouter>, result: Result<Stop, Error>) {
+        self.handle.settle(port);
         self.handle.rest();
         match (self.dialect, result) {
             (Dialect::V2, Ok(stop)) => {

@@ -107,6 +107,11 @@ impl Voice {
         }
     }
 
+    /// Writes what is held back, before a turn ends or a question is asked.
+    pub(super) fn settle(&mut self, port: &mut Port<'_, AgentRouter>) {
+        self.write_with(port, Speaker::flush);
+    }
+
     /// Between turns nothing is kept that is only there for speed.
     pub(super) fn rest(&mut self) {
         self.phrase = None;
