@@ -290,9 +290,19 @@ fn diffs_move_between_the_dialects() {
     let old = r"{'type':'diff','path':'/p/a','newText':'y\n','oldText':'x\n'}";
     let new = r"{'type':'diff','changes':[{'operation':'modify','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\n--- /p/a\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n'}}";
     check::<ToolCallContent>(V1, old, V2, new);
-    check::<ToolCallContent>(V2, new, V1, old);
-    check::<ToolCallContent>(V2, new, V2Draft, old);
     check::<ToolCallContent>(V2, old, V1, old);
+    // The file may have more lines than the patch.
+    let text = r"{'type':'content','content':{'type':'text','text':'modify `/p/a`\n\n```diff\ndiff --git /p/a /p/a\n--- /p/a\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n```\n'}}";
+    check_lossy::<ToolCallContent>(V2, new, V1, text, &["changes"]);
+    check_lossy::<ToolCallContent>(V2, new, V2Draft, text, &["changes"]);
+    let whole = r"{'type':'diff','path':'/p/a','newText':'y\n','oldText':'x'}";
+    let patch = new.replace(r"-x\n", r"-x\n\\ No newline at end of file\n");
+    check::<ToolCallContent>(V1, whole, V2, &patch);
+    check::<ToolCallContent>(V2, &patch, V1, whole);
+    let added = r"{'type':'diff','path':'/p/a','newText':'y\n'}";
+    let patch = r"{'type':'diff','changes':[{'operation':'add','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\nnew file mode 100644\n--- /dev/null\n+++ /p/a\n@@ -0,0 +1 @@\n+y\n'}}";
+    check::<ToolCallContent>(V1, added, V2, patch);
+    check::<ToolCallContent>(V2, patch, V2Draft, added);
     check_lossy::<ToolCallContent>(
         V2,
         "{'type':'diff','changes':[{'operation':'move','oldPath':'/a','path':'/b'}]}",
