@@ -29,9 +29,7 @@ fn check(dialect: Dialect, client: &str, script: &str) {
 
 fn read(json: &str) -> SessionUpdate {
     let json = json.replace('\'', "\"");
-    // Only v1 has chunks without an id.
-    let v2 = Reader::new(&json, Dialect::V2).decode();
-    v2.or_else(|_| Reader::new(&json, Dialect::V1).decode()).unwrap_or_else(|error| panic!("{json}: {error}"))
+    Reader::new(&json, Dialect::V2).decode().unwrap_or_else(|error| panic!("{json}: {error}"))
 }
 
 fn write(dialect: Dialect, update: &SessionUpdate) -> String {

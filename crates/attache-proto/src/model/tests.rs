@@ -224,11 +224,23 @@ fn a_new_tool_call_needs_a_title() {
 }
 
 #[test]
-fn message_ids_are_required_since_v2() {
-    let json = "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'hi'}}";
-    check::<SessionUpdate>(V1, json, V1, json);
-    check_error::<SessionUpdate>(V2, json, "`messageId`: required field is missing");
-    check_error::<SessionUpdate>(V2Draft, json, "`messageId`: required field is missing");
+fn chunks_without_a_message_id_are_kept_and_noted_since_v2() {
+    let content = "'content':{'type':'text','text':'hi'}";
+    for kind in ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk"] {
+        for id in ["", ",'messageId':null"] {
+            let json = format!("{{'sessionUpdate':'{kind}',{content}{id}}}").replace('\'', "\"");
+            for (dialect, noted) in [(V1, false), (V2Draft, true), (V2, true)] {
+                let mut reader = Reader::new(&json, dialect);
+                let update: SessionUpdate = reader.decode().unwrap();
+                assert_eq!(write(dialect, &update).0, format!("{{'sessionUpdate':'{kind}',{content}}}"));
+                let notes: Vec<String> = reader.tolerated().iter().map(ToString::to_string).collect();
+                let expected: &[&str] = if noted { &["`messageId`: required field is missing"] } else { &[] };
+                assert_eq!(notes, expected, "{dialect:?} {json}");
+            }
+        }
+    }
+    let wrong = format!("{{'sessionUpdate':'agent_message_chunk',{content},'messageId':7}}");
+    check_error::<SessionUpdate>(V2, &wrong, "`messageId`: expected a string");
 }
 
 #[test]
