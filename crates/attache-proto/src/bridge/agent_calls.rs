@@ -112,8 +112,11 @@ impl Bridge {
     #[inline]
     fn question_asked(&mut self, id: &SessionId, out: &mut Out<'_>) {
         let (client, agent) = self.both();
+        if answers_at_the_end(client) {
+            return self.flush(id, out);
+        }
         let session = self.session(id);
-        if answers_at_the_end(client) || !answers_at_the_end(agent) || !session.is_busy {
+        if !answers_at_the_end(agent) || !session.is_busy {
             return;
         }
         session.questions += 1;

@@ -164,7 +164,13 @@ impl Bridge {
         match asked {
             Asked::Initialize(call) => self.initialized(call, outcome, out),
             Asked::Raw(call) => self.settle_raw(call, outcome, out),
-            Asked::Recode(call, method) => self.settle_recoded(call, method, outcome, out),
+            Asked::Recode(call, method) => {
+                if method == Method::Prompt {
+                    let sessions: Vec<_> = self.sessions.keys().cloned().collect();
+                    sessions.iter().for_each(|id| self.flush(id, out));
+                }
+                self.settle_recoded(call, method, outcome, out);
+            }
             Asked::Open(opening) => self.opened(*opening, outcome, out),
             Asked::Close(call, id) => {
                 if outcome.is_ok() {

@@ -2,10 +2,11 @@
 
 use super::{Bridge, Out, answers_at_the_end, raw};
 use crate::Dialect;
+use crate::dialect::Speaker;
 use crate::json::Writer;
 use crate::method::{AgentNotification, Method};
 use crate::model::{
-    ConfigOptionsUpdate, Meta, Patch, SessionId, SessionInfoUpdate, SessionNotification, SessionUpdate,
+    ConfigOptionsUpdate, Meta, Patch, SessionId, SessionInfoUpdate, SessionNotification, SessionUpdate, StateUpdate,
 };
 
 impl Bridge {
@@ -36,7 +37,12 @@ impl Bridge {
         let session = self.session(&id);
         match update {
             _ if session.is_muted => {}
-            SessionUpdate::State(state) if client_waits => self.handle_state(&id, state, out),
+            SessionUpdate::State(state) if client_waits => {
+                if !matches!(state, StateUpdate::Running(_)) {
+                    self.flush(&id, out);
+                }
+                self.handle_state(&id, state, out);
+            }
             // The client knows what it has said: only v2 has it repeated.
             SessionUpdate::UserMessage(_) | SessionUpdate::UserMessageChunk(_)
                 if client_waits && !session.turns.is_empty() => {}
@@ -63,12 +69,29 @@ impl Bridge {
     /// Tells the client news of a session, in its own words.
     #[inline]
     pub(super) fn say(&mut self, id: &SessionId, update: &SessionUpdate, meta: Option<Meta>, out: &mut Out<'_>) {
+        self.say_with(id, meta, out, |speaker, emit| speaker.say(update, emit));
+    }
+
+    /// Tells the client what is held back of a session, before a turn of it ends or a question is asked.
+    #[inline]
+    pub(super) fn flush(&mut self, id: &SessionId, out: &mut Out<'_>) {
+        self.say_with(id, None, out, Speaker::flush);
+    }
+
+    #[inline]
+    fn say_with(
+        &mut self,
+        id: &SessionId,
+        meta: Option<Meta>,
+        out: &mut Out<'_>,
+        say: impl FnOnce(&mut Speaker, &mut dyn FnMut(&SessionUpdate)) -> Vec<&'static str>,
+    ) {
         // The session is there from now on, so that it can be borrowed beside the peer.
         self.session(id);
         let Some(session) = self.sessions.get_mut(id) else { return };
         let client = &mut self.client;
         let mut meta = meta;
-        let lost = session.speaker.say(update, &mut |said| {
+        let lost = say(&mut session.speaker, &mut |said| {
             let meta = meta.take();
             let params = |writer: &mut Writer<'_>| {
                 writer.begin_object();

@@ -349,20 +349,28 @@ impl<T: Decode + Encode> Mode<Patch<T>> for StrictUpsert {
     }
 }
 
-/// Optional in v1, where something wrong counts as absent; required in both forms of v2.
+/// Optional in v1, where something wrong counts as absent. Both forms of v2 require it: its absence is let pass and noted,
+/// so that what has it missing is not lost, but something wrong is an error.
 pub(crate) struct RequiredSinceV2;
 
 impl<T: Decode + Encode> Mode<Option<T>> for RequiredSinceV2 {
     fn absent(name: &Name, reader: &mut Reader<'_>) -> Result<Option<T>> {
-        if reader.dialect() == Dialect::V1 { Ok(None) } else { Err(missing(name, reader)) }
+        if reader.dialect() != Dialect::V1 {
+            let error = missing(name, reader);
+            reader.tolerate(error);
+        }
+        Ok(None)
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Option<T>> {
         if reader.dialect() == Dialect::V1 {
-            <Lenient as Mode<Option<T>>>::read(reader)
-        } else {
-            T::decode(reader).map(Some)
+            return <Lenient as Mode<Option<T>>>::read(reader);
         }
+        let value = <Optional as Mode<Option<T>>>::read(reader)?;
+        if value.is_none() {
+            reader.tolerate(DecodeError::new(Reason::Missing));
+        }
+        Ok(value)
     }
 
     fn skips(value: &Option<T>, _: Dialect) -> bool {

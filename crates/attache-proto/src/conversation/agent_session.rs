@@ -175,12 +175,15 @@ impl AgentSession {
         meta: Option<Meta>,
         emit: Emit<'_>,
     ) {
+        self.flush(emit);
         self.message = None;
         self.turns = self.turns.saturating_sub(1);
         if self.turns == 0 {
             self.questions = 0;
         }
         if self.dialect.answers_at_end() {
+            let lost = self.speaker.flush(&mut |update| emit(Emitted::Update(update)));
+            self.lost.extend(lost);
             return match result {
                 Ok(stop) => {
                     let stop = self.known_stop(stop);
@@ -220,6 +223,7 @@ impl AgentSession {
 
     /// The person is asked something: as long as they are, the session waits for them.
     pub fn ask(&mut self, emit: Emit<'_>) {
+        self.flush(emit);
         self.questions += 1;
         if self.questions == 1 && self.turns > 0 {
             self.say_state(emit);
@@ -265,6 +269,12 @@ impl AgentSession {
     pub fn say_owned(&mut self, update: SessionUpdate, emit: Emit<'_>) {
         self.note(&update);
         let lost = self.speaker.say_owned(update, &mut |update| emit(Emitted::Update(update)));
+        self.lost.extend(lost);
+    }
+
+    /// Says what the dialect made us hold back.
+    fn flush(&mut self, emit: Emit<'_>) {
+        let lost = self.speaker.flush(&mut |update| emit(Emitted::Update(update)));
         self.lost.extend(lost);
     }
 

@@ -1,4 +1,4 @@
-//! What an agent has to say, put into the words of a dialect.
+//! Translates the updates of a session into a dialect.
 
 mod terminals;
 mod tools;
@@ -9,21 +9,32 @@ use crate::Dialect;
 use crate::model::{
     AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigCategory, ConfigId, ConfigKind, ConfigOptionsUpdate,
     ConfigValueId, MessageChunk, MessageId, MessageUpdate, ModeId, ModeUpdate, Patch, PlanContent, PlanEntries,
-    PlanEntry, PlanId, PlanItems, PlanPriority, PlanStatus, PlanUpdate, SessionUpdate, UsageUpdate,
+    PlanEntry, PlanId, PlanItems, PlanPriority, PlanStatus, PlanUpdate, SessionUpdate, StateUpdate, UsageUpdate,
 };
 use terminals::Terminals;
 use tools::Tools;
 
-/// What takes the words of a dialect, one update at a time.
+/// Takes the updates of the dialect, one at a time.
 type Emit<'a> = &'a mut dyn FnMut(&SessionUpdate);
 
-/// Messages of which v1 remembers that something was said. An upsert of an older one is said again.
+/// The messages that are remembered as sent in v1. An upsert of an older one is sent again.
 const REMEMBERED_MESSAGES: usize = 1024;
 
-/// Turns the updates of one session, written with v2's meaning, into what a dialect can say.
+/// The longest id that is remembered, in bytes. A longer one passes, but each update that names it counts as the first.
+const LONGEST_ID: usize = 4096;
+
+/// Translates the updates of one session, written with v2's meaning, into a dialect.
 ///
-/// It remembers what was said only where the dialect needs that: v1 has no upserts of messages and no pieces of tool
-/// content, for instance. Chunks of messages pass through as they are.
+/// It remembers what was sent only where the dialect needs that: v1 has no upserts of messages and no chunks of tool
+/// content, for instance. Chunks of messages pass through as they are. Memory is bounded, whatever the agent sends.
+///
+/// # Content of tool calls in v1
+///
+/// A client of v1 is sent all content of a tool call again when there is more of it. Adjacent text becomes one block.
+/// Short content is sent at every chunk. Longer content is held back until it has grown by a third, so that a stream
+/// takes about five times its length on the wire, and not its length times the number of chunks. Everything is sent when
+/// the call ends, when a state update says that the session is idle or requires action, and by [`flush`](Speaker::flush).
+/// All open calls of a session may have 16 MiB of content; a chunk beyond that is lost, and reported.
 ///
 /// ```
 /// use attache_proto::Dialect;
@@ -42,14 +53,15 @@ pub struct Speaker {
     dialect: Dialect,
     client: Understands,
     /// The message that chunks without an id belong to now.
-    stream: Option<(Voice, MessageId)>,
+    stream: Option<(MessageKind, MessageId)>,
     streams: u64,
-    /// Messages of which something was said.
-    messages: VecDeque<(Voice, MessageId)>,
+    /// Messages of which something was sent.
+    messages: VecDeque<(MessageKind, MessageId)>,
     tools: Tools,
     terminals: Terminals,
     /// The plan that is shown, where there can be only one.
     plan: Option<PlanId>,
+    /// The options that are modes in v1, and their values.
     modes: Vec<(ConfigId, ConfigValueId)>,
     lost: Vec<&'static str>,
 }
@@ -64,26 +76,26 @@ struct Understands {
     plan: bool,
 }
 
-/// Whose message it is.
+/// Which of the three kinds of messages it is. Each has ids of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum MessageKind {
     User,
     Agent,
     Thought,
 }
 
-impl Voice {
+impl MessageKind {
     fn chunk(self, chunk: MessageChunk) -> SessionUpdate {
         match self {
-            Voice::User => SessionUpdate::UserMessageChunk(chunk),
-            Voice::Agent => SessionUpdate::AgentMessageChunk(chunk),
-            Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+            MessageKind::User => SessionUpdate::UserMessageChunk(chunk),
+            MessageKind::Agent => SessionUpdate::AgentMessageChunk(chunk),
+            MessageKind::Thought => SessionUpdate::AgentThoughtChunk(chunk),
         }
     }
 }
 
 impl Speaker {
-    /// A speaker for one session.
+    /// A translator for one session.
     pub fn new(dialect: Dialect, client: &ClientCapabilities) -> Self {
         let options = client.session.config_options.as_ref();
         Speaker {
@@ -106,22 +118,23 @@ impl Speaker {
         }
     }
 
-    /// Says an update; returns what could not be said.
+    /// Translates an update and gives what comes of it to `emit`: nothing, one update or several. Returns the names of
+    /// what the dialect cannot express.
     pub fn say(&mut self, update: &SessionUpdate, emit: Emit<'_>) -> Vec<&'static str> {
         match update {
-            SessionUpdate::UserMessageChunk(chunk) => self.say_chunk(Voice::User, chunk, update, emit),
-            SessionUpdate::AgentMessageChunk(chunk) => self.say_chunk(Voice::Agent, chunk, update, emit),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.say_chunk(Voice::Thought, chunk, update, emit),
-            SessionUpdate::UserMessage(message) => self.say_message(Voice::User, message, update, emit),
-            SessionUpdate::AgentMessage(message) => self.say_message(Voice::Agent, message, update, emit),
-            SessionUpdate::AgentThought(message) => self.say_message(Voice::Thought, message, update, emit),
+            SessionUpdate::UserMessageChunk(chunk) => self.say_chunk(MessageKind::User, chunk, update, emit),
+            SessionUpdate::AgentMessageChunk(chunk) => self.say_chunk(MessageKind::Agent, chunk, update, emit),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.say_chunk(MessageKind::Thought, chunk, update, emit),
+            SessionUpdate::UserMessage(message) => self.say_message(MessageKind::User, message, update, emit),
+            SessionUpdate::AgentMessage(message) => self.say_message(MessageKind::Agent, message, update, emit),
+            SessionUpdate::AgentThought(message) => self.say_message(MessageKind::Thought, message, update, emit),
             update if self.dialect == Dialect::V2 => self.say_v2(update, emit),
             update => self.say_old(update, emit),
         }
         std::mem::take(&mut self.lost)
     }
 
-    /// The same for an update that is not needed any more: what has to be remembered of it is kept and not copied.
+    /// Does the same for an update that is not needed any more: what has to be remembered of it is not copied.
     pub fn say_owned(&mut self, update: SessionUpdate, emit: Emit<'_>) -> Vec<&'static str> {
         match update {
             SessionUpdate::ToolCallUpdate(call) if self.dialect != Dialect::V2 && self.can_keep(&call) => {
@@ -134,6 +147,13 @@ impl Speaker {
             }
             update => self.say(&update, emit),
         }
+    }
+
+    /// Sends what is held back: content of tool calls in v1. Call it before the answer that ends a turn and before a
+    /// question to the user; at other times it does no harm. Returns the names of what the dialect cannot express.
+    pub fn flush(&mut self, emit: Emit<'_>) -> Vec<&'static str> {
+        self.send_held_back(emit);
+        std::mem::take(&mut self.lost)
     }
 
     fn say_v2(&mut self, update: &SessionUpdate, emit: Emit<'_>) {
@@ -198,16 +218,21 @@ impl Speaker {
                 emit(&SessionUpdate::Usage(UsageUpdate { cost: Patch::Keep, ..usage.clone() }));
             }
             // The answer to the prompt says it.
-            SessionUpdate::State(_) => self.stream = None,
+            SessionUpdate::State(state) => {
+                self.stream = None;
+                if !matches!(state, StateUpdate::Running(_)) {
+                    self.send_held_back(emit);
+                }
+            }
             update => emit(update),
         }
     }
 
-    fn say_chunk(&mut self, voice: Voice, chunk: &MessageChunk, update: &SessionUpdate, emit: Emit<'_>) {
+    fn say_chunk(&mut self, kind: MessageKind, chunk: &MessageChunk, update: &SessionUpdate, emit: Emit<'_>) {
         match &chunk.message_id {
             Some(id) => {
                 if self.dialect == Dialect::V1 {
-                    self.remember(voice, id);
+                    self.remember(kind, id);
                 }
                 self.stream = None;
                 emit(update);
@@ -215,20 +240,20 @@ impl Speaker {
             None if self.dialect == Dialect::V1 => emit(update),
             None => {
                 let id = match &self.stream {
-                    Some((speaking, id)) if *speaking == voice => id.clone(),
+                    Some((speaking, id)) if *speaking == kind => id.clone(),
                     _ => {
                         self.streams += 1;
                         let id = MessageId::from(format!("msg-{}", self.streams));
-                        self.stream = Some((voice, id.clone()));
+                        self.stream = Some((kind, id.clone()));
                         id
                     }
                 };
-                emit(&voice.chunk(MessageChunk { message_id: Some(id), ..chunk.clone() }));
+                emit(&kind.chunk(MessageChunk { message_id: Some(id), ..chunk.clone() }));
             }
         }
     }
 
-    fn say_message(&mut self, voice: Voice, message: &MessageUpdate, update: &SessionUpdate, emit: Emit<'_>) {
+    fn say_message(&mut self, kind: MessageKind, message: &MessageUpdate, update: &SessionUpdate, emit: Emit<'_>) {
         self.stream = None;
         if self.dialect != Dialect::V1 {
             return emit(update);
@@ -238,26 +263,28 @@ impl Speaker {
             Patch::Clear => &[],
             Patch::Set(content) => content.as_slice(),
         };
-        if self.remember(voice, &message.message_id) {
+        if self.remember(kind, &message.message_id) {
             return self.lose(name(update));
         }
         for (index, block) in content.iter().enumerate() {
             let meta = message.meta.set().filter(|_| index == 0).cloned();
             let message_id = Some(message.message_id.clone());
-            emit(&voice.chunk(MessageChunk { message_id, meta, ..MessageChunk::new(block.clone()) }));
+            emit(&kind.chunk(MessageChunk { message_id, meta, ..MessageChunk::new(block.clone()) }));
         }
     }
 
-    /// Whether something was said of this message before. From now on it was.
-    fn remember(&mut self, voice: Voice, id: &MessageId) -> bool {
+    /// Whether something of this message was sent before. From now on it was.
+    fn remember(&mut self, kind: MessageKind, id: &MessageId) -> bool {
         // The last one is the usual one.
-        if self.messages.iter().rev().any(|(said, message)| *said == voice && message == id) {
+        if self.messages.iter().rev().any(|(sent, message)| *sent == kind && message == id) {
             return true;
         }
-        if self.messages.len() == REMEMBERED_MESSAGES {
-            self.messages.pop_front();
+        if is_memorable(id.as_str()) {
+            if self.messages.len() == REMEMBERED_MESSAGES {
+                self.messages.pop_front();
+            }
+            self.messages.push_back((kind, id.clone()));
         }
-        self.messages.push_back((voice, id.clone()));
         false
     }
 
@@ -272,14 +299,14 @@ impl Speaker {
             let items = PlanItems { entries, ..items.clone() };
             return emit(&SessionUpdate::PlanUpdate(PlanUpdate { plan: items.into(), ..plan.clone() }));
         }
-        // A session of v1 has one plan: the last one that was told.
+        // A session of v1 has one plan: the last one that was sent.
         if self.plan.replace(items.plan_id.clone()).is_some_and(|shown| shown != items.plan_id) {
             self.lose("plan_update.planId");
         }
         emit(&SessionUpdate::Plan(PlanEntries { entries, meta: plan.meta.clone().or_else(|| items.meta.clone()) }));
     }
 
-    /// The steps in words that v1 has. A step that was given up is left out: none of v1's words would be true of it.
+    /// The steps with the statuses and priorities that v1 has. A cancelled step is left out: no status of v1 would be true.
     fn plain_entries(&mut self, entries: &[PlanEntry]) -> Vec<PlanEntry> {
         let mut plain = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -327,17 +354,17 @@ impl Speaker {
             self.lose("config_option_update.type");
         }
         let mut changed = Vec::new();
+        let before = std::mem::take(&mut self.modes);
         for option in &update.config_options {
             let ConfigKind::Select(select) = &option.kind else { continue };
             if option.category != Some(ConfigCategory::Mode) {
                 continue;
             }
-            match self.modes.iter_mut().find(|(id, _)| *id == option.id) {
-                Some((_, current)) if *current == select.current => continue,
-                Some((_, current)) => *current = select.current.clone(),
-                None => self.modes.push((option.id.clone(), select.current.clone())),
+            let mode = (option.id.clone(), select.current.clone());
+            if !before.contains(&mode) {
+                changed.push(ModeId::from(select.current.as_str()));
             }
-            changed.push(ModeId::from(select.current.as_str()));
+            self.modes.push(mode);
         }
         emit(&SessionUpdate::ConfigOptions(update));
         for mode in changed {
@@ -353,13 +380,18 @@ impl Speaker {
     }
 }
 
-/// v1's plan as the plan of this name, which is how the other dialects have it.
+/// Whether an id is short enough to be remembered.
+fn is_memorable(id: &str) -> bool {
+    id.len() <= LONGEST_ID
+}
+
+/// v1's plan as the plan named `plan`, which is how the other dialects have it.
 fn with_id(plan: &PlanEntries) -> SessionUpdate {
     let items = PlanItems { meta: plan.meta.clone(), ..PlanItems::new("plan", plan.entries.clone()) };
     SessionUpdate::PlanUpdate(PlanUpdate::new(items))
 }
 
-/// What to call an update that a dialect does not have.
+/// The name of an update that a dialect does not have.
 fn name(update: &SessionUpdate) -> &'static str {
     match update {
         SessionUpdate::UserMessage(_) => "user_message",

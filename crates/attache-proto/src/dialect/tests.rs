@@ -1,7 +1,11 @@
 use super::*;
 use crate::codec::Encode;
-use crate::json::{Reader, Writer};
-use crate::model::{ClientCapabilities, SessionUpdate};
+use crate::json::{RawJson, Reader, Writer};
+use crate::model::{
+    ClientCapabilities, MessageChunk, SessionUpdate, StateUpdate, StopReason, TerminalUpdate, ToolCallContent,
+    ToolCallContentChunk, ToolCallStatus, ToolCallUpdate,
+};
+use crate::view::SessionView;
 
 /// Says updates to a client. `>` is an update as v2 writes it, `<` what goes out, `!` what could not be said.
 /// Single quotes stand for double ones.
@@ -25,9 +29,7 @@ fn check(dialect: Dialect, client: &str, script: &str) {
 
 fn read(json: &str) -> SessionUpdate {
     let json = json.replace('\'', "\"");
-    // Only v1 has chunks without an id.
-    let v2 = Reader::new(&json, Dialect::V2).decode();
-    v2.or_else(|_| Reader::new(&json, Dialect::V1).decode()).unwrap_or_else(|error| panic!("{json}: {error}"))
+    Reader::new(&json, Dialect::V2).decode().unwrap_or_else(|error| panic!("{json}: {error}"))
 }
 
 fn write(dialect: Dialect, update: &SessionUpdate) -> String {
@@ -120,15 +122,54 @@ fn the_first_report_of_a_tool_call_begins_it_in_v1() {
     );
 }
 
+/// A chunk of text of the tool call `t`.
+fn text_chunk(text: &str) -> SessionUpdate {
+    SessionUpdate::ToolCallContentChunk(ToolCallContentChunk::new("t", ToolCallContent::text(text)))
+}
+
+fn status(id: &str, status: ToolCallStatus) -> SessionUpdate {
+    SessionUpdate::ToolCallUpdate(ToolCallUpdate { status: status.into(), ..ToolCallUpdate::new(id) }.into())
+}
+
+/// What a client shows that was sent these updates, and how many bytes they took.
+#[derive(Default)]
+struct Shown {
+    view: SessionView,
+    bytes: usize,
+    updates: usize,
+}
+
+impl Shown {
+    fn send(&mut self, dialect: Dialect, update: &SessionUpdate) {
+        let json = RawJson::encode_in(update, dialect);
+        self.bytes += json.as_str().len();
+        self.updates += 1;
+        self.view.apply(&Reader::new(json.as_str(), dialect).decode().unwrap());
+    }
+
+    fn text(&self) -> String {
+        let content = self.view.tool_call(&"t".into()).map_or(&[][..], |call| &call.content);
+        content
+            .iter()
+            .map(|piece| match piece {
+                ToolCallContent::Content(block) => block.content.as_text().unwrap_or_default(),
+                _ => "",
+            })
+            .collect()
+    }
+}
+
 #[test]
-fn v1_hears_all_of_a_tool_calls_content() {
+fn v1_is_sent_all_of_a_tool_calls_content() {
     check(
         V1,
         "{}",
         "> {'sessionUpdate':'tool_call_content_chunk','toolCallId':'t','content':{'type':'content','content':{'type':'text','text':'a'}}}
          < {'tool_call','toolCallId':'t','title':'Tool call','content':[{'type':'content','content':{'type':'text','text':'a'}}]}
          > {'sessionUpdate':'tool_call_content_chunk','toolCallId':'t','content':{'type':'content','content':{'type':'text','text':'b'}}}
-         < {'tool_call_update','toolCallId':'t','content':[{'type':'content','content':{'type':'text','text':'a'}},{'type':'content','content':{'type':'text','text':'b'}}]}
+         < {'tool_call_update','toolCallId':'t','content':[{'type':'content','content':{'type':'text','text':'ab'}}]}
+         > {'sessionUpdate':'tool_call_content_chunk','toolCallId':'t','content':{'type':'content','content':{'type':'image','data':'','mimeType':'image/png'}}}
+         < {'tool_call_update','toolCallId':'t','content':[{'type':'content','content':{'type':'text','text':'ab'}},{'type':'content','content':{'type':'image','data':'','mimeType':'image/png'}}]}
          > {'sessionUpdate':'tool_call_update','toolCallId':'t','content':null}
          < {'tool_call_update','toolCallId':'t','content':[]}
          > {'sessionUpdate':'tool_call_content_chunk','toolCallId':'t','content':{'type':'content','content':{'type':'text','text':'c'}}}
@@ -141,14 +182,129 @@ fn v1_hears_all_of_a_tool_calls_content() {
 }
 
 #[test]
-fn more_tool_content_than_fits_is_lost_in_v1() {
+fn streamed_tool_content_costs_v1_a_few_times_its_length() {
     let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
-    let text = "x".repeat(1024 * 1023);
-    let chunk = read(&format!(
-        "{{'sessionUpdate':'tool_call_content_chunk','toolCallId':'t','content':{{'type':'content','content':{{'type':'text','text':'{text}'}}}}}}"
-    ));
+    let mut shown = Shown::default();
+    let piece = format!("{}\n", "x".repeat(63));
+    let mut longest_gap = 0;
+    for count in 1..=11_200 {
+        let lost = speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        assert!(lost.is_empty(), "{lost:?}");
+        longest_gap = longest_gap.max(count * piece.len() - shown.text().len());
+    }
+    speaker.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
+    assert_eq!(shown.text(), piece.repeat(11_200));
+    assert!(shown.bytes < 4_000_000, "700 KB took {} bytes", shown.bytes);
+    assert!(longest_gap < 700 * 1024 / 2, "{longest_gap} bytes were held back");
+    assert_eq!(shown.view.tool_call(&"t".into()).unwrap().status, ToolCallStatus::Completed);
+}
+
+#[test]
+fn tool_content_longer_than_a_mebibyte_arrives_in_v1() {
+    for end in [status("t", ToolCallStatus::Failed), SessionUpdate::State(StateUpdate::idle(StopReason::EndTurn))] {
+        let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+        let mut shown = Shown::default();
+        let piece = "y".repeat(1000);
+        for _ in 0..5000 {
+            assert!(speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update)).is_empty());
+        }
+        assert!(speaker.say(&end, &mut |update| shown.send(V1, update)).is_empty());
+        assert_eq!(shown.text().len(), 5_000_000);
+        assert!(shown.bytes < 5 * 5_000_000);
+    }
+}
+
+#[test]
+fn tool_content_that_is_held_back_is_sent_by_flush() {
+    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut shown = Shown::default();
+    let mut said = String::new();
+    // Until something is held back.
+    while shown.text().len() == said.len() {
+        let piece = format!("{}\n", said.len());
+        said.push_str(&piece);
+        speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        assert!(said.len() < 1_000_000);
+    }
+    let updates = shown.updates;
+    assert!(speaker.flush(&mut |update| shown.send(V1, update)).is_empty());
+    assert_eq!(shown.text(), said);
+    assert_eq!(shown.updates, updates + 1);
+    speaker.flush(&mut |_| panic!("nothing is held back any more"));
+    // A question stops the turn until somebody reads what there is.
+    speaker.say(&text_chunk("more"), &mut |update| shown.send(V1, update));
+    let asks = SessionUpdate::State(StateUpdate::requires_action());
+    speaker.say(&asks, &mut |update| shown.send(V1, update));
+    assert_eq!(shown.text(), said + "more");
+}
+
+#[test]
+fn more_tool_content_than_can_be_remembered_is_reported() {
+    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut shown = Shown::default();
+    let piece = "x".repeat(1 << 20);
+    let mut lost = Vec::new();
+    let mut kept = 0;
+    while lost.is_empty() {
+        lost = speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        kept += usize::from(lost.is_empty());
+    }
+    assert_eq!(lost, ["tool_call_content_chunk"]);
+    assert_eq!(kept, 15);
+    speaker.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
+    assert_eq!(shown.text().len(), kept << 20, "what was taken is shown");
+    // The room of an ended call is free again.
+    assert!(speaker.say(&status("u", ToolCallStatus::Pending), &mut |_| {}).is_empty());
+    let chunk = SessionUpdate::ToolCallContentChunk(ToolCallContentChunk::new("u", ToolCallContent::text(piece)));
     assert!(speaker.say(&chunk, &mut |_| {}).is_empty());
-    assert_eq!(speaker.say(&chunk, &mut |_| panic!("too much")), ["tool_call_content_chunk"]);
+}
+
+#[test]
+fn a_long_session_remembers_the_newest_tool_calls_only() {
+    for dialect in [V1, DRAFT] {
+        let mut speaker = Speaker::new(dialect, &ClientCapabilities::new());
+        for number in 0..100_000 {
+            let id = format!("call-{number}");
+            speaker.say(&status(&id, ToolCallStatus::InProgress), &mut |_| {});
+            speaker.say(&status(&id, ToolCallStatus::Completed), &mut |_| {});
+            assert!(speaker.remembered_tool_calls() <= 1024);
+        }
+        // The last ones are known: an update does not begin them again.
+        speaker.say(&status("call-99999", ToolCallStatus::Failed), &mut |update| {
+            assert!(matches!(update, SessionUpdate::ToolCallUpdate(_)));
+        });
+        // Calls that never end are bounded, too.
+        for number in 0..10_000 {
+            speaker.say(&status(&format!("open-{number}"), ToolCallStatus::InProgress), &mut |_| {});
+        }
+        assert!(speaker.remembered_tool_calls() <= 1024);
+    }
+}
+
+#[test]
+fn what_an_agent_names_takes_no_memory_without_limit() {
+    let options = |id: &str| {
+        read(&format!(
+            "{{'sessionUpdate':'config_option_update','configOptions':[{{'configId':'{id}','name':'M','category':'mode','type':'select','currentValue':'a','options':[{{'value':'a','name':'A'}}]}}]}}"
+        ))
+    };
+    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    for number in 0..1000 {
+        speaker.say(&options(&format!("option-{number}")), &mut |_| {});
+    }
+    assert_eq!(format!("{speaker:?}").matches("option-").count(), 1);
+    let long = "i".repeat(1 << 20);
+    for number in 0..100 {
+        let id = format!("{long}{number}");
+        let chunk = MessageChunk { message_id: Some(id.as_str().into()), ..MessageChunk::new("a") };
+        speaker.say(&SessionUpdate::AgentMessageChunk(chunk), &mut |_| {});
+        speaker.say(&status(&id, ToolCallStatus::Pending), &mut |_| {});
+        let command = TerminalUpdate { command: id.clone().into(), ..TerminalUpdate::new(id.as_str()) };
+        speaker.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
+        let command = TerminalUpdate { command: id.into(), ..TerminalUpdate::new(number.to_string()) };
+        speaker.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
+    }
+    assert!(format!("{speaker:?}").len() < 1 << 20);
 }
 
 #[test]

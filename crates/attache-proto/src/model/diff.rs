@@ -140,8 +140,8 @@ impl Diff {
         }
     }
 
-    /// The same change as the texts of one file, where the patch tells them: a file that is new or gone, or a single
-    /// hunk that reaches from the first line to the last.
+    /// The same change as the texts of one file, if the patch is known to hold all of both: for a file that is new or
+    /// gone, and for a modified one if a single hunk reaches from its first line to a last line without a line end.
     pub fn to_text(&self) -> Option<TextDiff> {
         let diff = match self {
             Diff::Text(diff) => return Some(diff.clone()),
@@ -149,12 +149,13 @@ impl Diff {
         };
         let [change] = diff.changes.as_slice() else { return None };
         let patch = diff.patch.as_ref().filter(|patch| patch.format == DiffPatchFormat::GitPatch)?;
-        let (path, whole) = match change {
-            DiffChange::Add(change) | DiffChange::Delete(change) => (&change.path, true),
-            DiffChange::Modify(change) => (&change.path, false),
+        let (path, kind) = match change {
+            DiffChange::Add(change) => (&change.path, patch::Change::Added),
+            DiffChange::Delete(change) => (&change.path, patch::Change::Deleted),
+            DiffChange::Modify(change) => (&change.path, patch::Change::Modified),
             _ => return None,
         };
-        let (old_text, new_text) = patch::read(&patch.text, whole)?;
+        let (old_text, new_text) = patch::read(&patch.text, kind)?;
         let old_text = if matches!(change, DiffChange::Add(_)) { None } else { Some(old_text) };
         Some(TextDiff { old_text, meta: diff.meta.clone(), ..TextDiff::new(path.as_str(), new_text) })
     }

@@ -1,4 +1,4 @@
-//! Patches in the language of `git diff`: written from two texts, and read back where they tell both whole texts.
+//! Patches as `git diff` writes them: made of two texts, and read back where they hold both whole texts.
 
 use std::fmt::Write;
 
@@ -44,67 +44,101 @@ pub(super) fn write(path: &str, old: Option<&str>, new: &str) -> String {
     text
 }
 
-/// Both texts of a patch about one file. `whole` says that the file is new or gone, so that the patch holds all of it;
-/// otherwise one hunk has to begin at the first line and to end with less context than git would give it.
-pub(super) fn read(patch: &str, whole: bool) -> Option<(String, String)> {
-    let (mut old, mut new) = (String::new(), String::new());
-    let mut hunks = 0;
-    // How many lines of context came last: fewer than git gives mean that the file ends here.
-    let mut trailing = 0;
-    let mut left = (0, 0);
-    let mut last = ' ';
-    for line in patch.split_inclusive('\n') {
-        if line.starts_with('\\') {
-            if matches!(last, ' ' | '-') && old.ends_with('\n') {
-                old.pop();
-            }
-            if matches!(last, ' ' | '+') && new.ends_with('\n') {
-                new.pop();
-            }
-            continue;
-        }
-        if left == (0, 0) {
-            if let Some(header) = line.strip_prefix("@@ ") {
-                let (first, counts) = hunk_header(header)?;
-                if hunks == 1 || !first {
-                    return None;
-                }
-                hunks += 1;
-                left = counts;
-            } else if hunks > 0 {
-                // Something else follows the hunk: a second file.
-                return None;
-            }
-            continue;
-        }
-        let (sign, rest) = (line.chars().next()?, line.get(1..)?);
-        last = sign;
-        match sign {
-            ' ' => {
-                left = (left.0.checked_sub(1)?, left.1.checked_sub(1)?);
-                old.push_str(rest);
-                new.push_str(rest);
-                trailing += 1;
-            }
-            '-' => {
-                left.0 = left.0.checked_sub(1)?;
-                old.push_str(rest);
-                trailing = 0;
-            }
-            '+' => {
-                left.1 = left.1.checked_sub(1)?;
-                new.push_str(rest);
-                trailing = 0;
-            }
-            _ => return None,
-        }
-    }
-    let complete = left == (0, 0) && (whole || (hunks == 1 && trailing < CONTEXT));
-    complete.then_some((old, new))
+/// What became of the file that a patch is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Added,
+    Deleted,
+    Modified,
 }
 
-/// Whether a hunk begins at the first line, and how many lines of each side it has.
-fn hunk_header(header: &str) -> Option<(bool, (usize, usize))> {
+/// Both texts of a patch about one file, if it is known to hold all of them.
+///
+/// That is so when the file is new or gone. Of a file that was modified, a patch shows changes with some context, and how
+/// much is up to who made it. So it holds the whole file only if it has a single hunk that begins at the first line and
+/// has the mark for a file that does not end with a line end: nothing can come after that.
+pub(super) fn read(patch: &str, change: Change) -> Option<(String, String)> {
+    let mut lines = patch.split_inclusive('\n');
+    let hunk = loop {
+        match lines.next() {
+            Some(line) => match line.strip_prefix("@@ ") {
+                Some(header) => break Some(hunk_header(header)?),
+                None if is_file_header(line) => {}
+                None => return None,
+            },
+            None => break None,
+        }
+    };
+    let Some((mut old_lines, mut new_lines)) = hunk else {
+        return (change != Change::Modified).then(Default::default);
+    };
+    let (mut old, mut new) = (Text::default(), Text::default());
+    let mut last = None;
+    for line in lines {
+        let (sign, text) = line.split_at_checked(1)?;
+        if sign == "\\" {
+            let last = last.take()?;
+            if last != "+" {
+                old.end();
+            }
+            if last != "-" {
+                new.end();
+            }
+            continue;
+        }
+        last = Some(sign);
+        if !matches!(sign, " " | "-" | "+") {
+            return None;
+        }
+        if sign != "+" {
+            old_lines = usize::checked_sub(old_lines, 1)?;
+            old.push(text)?;
+        }
+        if sign != "-" {
+            new_lines = usize::checked_sub(new_lines, 1)?;
+            new.push(text)?;
+        }
+    }
+    let is_whole = match change {
+        Change::Added => old.text.is_empty(),
+        Change::Deleted => new.text.is_empty(),
+        Change::Modified => old.has_ended || new.has_ended,
+    };
+    (is_whole && old_lines == 0 && new_lines == 0).then_some((old.text, new.text))
+}
+
+/// One side of a patch.
+#[derive(Default)]
+struct Text {
+    text: String,
+    /// Whether the file is known to end here.
+    has_ended: bool,
+}
+
+impl Text {
+    fn push(&mut self, line: &str) -> Option<()> {
+        self.text.push_str(line);
+        (!self.has_ended).then_some(())
+    }
+
+    /// The last line has no line end.
+    fn end(&mut self) {
+        self.has_ended = true;
+        if self.text.ends_with('\n') {
+            self.text.pop();
+        }
+    }
+}
+
+/// Whether a line belongs to the header of a file with text: a binary one has others.
+fn is_file_header(line: &str) -> bool {
+    let starts =
+        ["diff --git ", "index ", "new file mode ", "deleted file mode ", "old mode ", "new mode ", "--- ", "+++ "];
+    starts.iter().any(|start| line.starts_with(start))
+}
+
+/// How many lines of each side a hunk has, if it begins at the first line.
+fn hunk_header(header: &str) -> Option<(usize, usize)> {
     let (ranges, _) = header.split_once(" @@")?;
     let (old, new) = ranges.split_once(' ')?;
     let range = |range: &str| -> Option<(usize, usize)> {
@@ -113,10 +147,10 @@ fn hunk_header(header: &str) -> Option<(bool, (usize, usize))> {
     };
     let old = range(old.strip_prefix('-')?)?;
     let new = range(new.strip_prefix('+')?)?;
-    Some((old.0 <= 1 && new.0 <= 1, (old.1, new.1)))
+    (old.0 <= 1 && new.0 <= 1).then_some((old.1, new.1))
 }
 
-/// One line of a patch: the lines of both sides that it is about or stands before.
+/// One line of a patch, with the lines of both sides that it is about or comes before.
 #[derive(Debug, Clone, Copy)]
 enum Edit {
     Keep(usize, usize),

@@ -224,11 +224,23 @@ fn a_new_tool_call_needs_a_title() {
 }
 
 #[test]
-fn message_ids_are_required_since_v2() {
-    let json = "{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'hi'}}";
-    check::<SessionUpdate>(V1, json, V1, json);
-    check_error::<SessionUpdate>(V2, json, "`messageId`: required field is missing");
-    check_error::<SessionUpdate>(V2Draft, json, "`messageId`: required field is missing");
+fn chunks_without_a_message_id_are_kept_and_noted_since_v2() {
+    let content = "'content':{'type':'text','text':'hi'}";
+    for kind in ["user_message_chunk", "agent_message_chunk", "agent_thought_chunk"] {
+        for id in ["", ",'messageId':null"] {
+            let json = format!("{{'sessionUpdate':'{kind}',{content}{id}}}").replace('\'', "\"");
+            for (dialect, noted) in [(V1, false), (V2Draft, true), (V2, true)] {
+                let mut reader = Reader::new(&json, dialect);
+                let update: SessionUpdate = reader.decode().unwrap();
+                assert_eq!(write(dialect, &update).0, format!("{{'sessionUpdate':'{kind}',{content}}}"));
+                let notes: Vec<String> = reader.tolerated().iter().map(ToString::to_string).collect();
+                let expected: &[&str] = if noted { &["`messageId`: required field is missing"] } else { &[] };
+                assert_eq!(notes, expected, "{dialect:?} {json}");
+            }
+        }
+    }
+    let wrong = format!("{{'sessionUpdate':'agent_message_chunk',{content},'messageId':7}}");
+    check_error::<SessionUpdate>(V2, &wrong, "`messageId`: expected a string");
 }
 
 #[test]
@@ -290,9 +302,19 @@ fn diffs_move_between_the_dialects() {
     let old = r"{'type':'diff','path':'/p/a','newText':'y\n','oldText':'x\n'}";
     let new = r"{'type':'diff','changes':[{'operation':'modify','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\n--- /p/a\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n'}}";
     check::<ToolCallContent>(V1, old, V2, new);
-    check::<ToolCallContent>(V2, new, V1, old);
-    check::<ToolCallContent>(V2, new, V2Draft, old);
     check::<ToolCallContent>(V2, old, V1, old);
+    // The file may have more lines than the patch.
+    let text = r"{'type':'content','content':{'type':'text','text':'modify `/p/a`\n\n```diff\ndiff --git /p/a /p/a\n--- /p/a\n+++ /p/a\n@@ -1 +1 @@\n-x\n+y\n```\n'}}";
+    check_lossy::<ToolCallContent>(V2, new, V1, text, &["changes"]);
+    check_lossy::<ToolCallContent>(V2, new, V2Draft, text, &["changes"]);
+    let whole = r"{'type':'diff','path':'/p/a','newText':'y\n','oldText':'x'}";
+    let patch = new.replace(r"-x\n", r"-x\n\\ No newline at end of file\n");
+    check::<ToolCallContent>(V1, whole, V2, &patch);
+    check::<ToolCallContent>(V2, &patch, V1, whole);
+    let added = r"{'type':'diff','path':'/p/a','newText':'y\n'}";
+    let patch = r"{'type':'diff','changes':[{'operation':'add','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\nnew file mode 100644\n--- /dev/null\n+++ /p/a\n@@ -0,0 +1 @@\n+y\n'}}";
+    check::<ToolCallContent>(V1, added, V2, patch);
+    check::<ToolCallContent>(V2, patch, V2Draft, added);
     check_lossy::<ToolCallContent>(
         V2,
         "{'type':'diff','changes':[{'operation':'move','oldPath':'/a','path':'/b'}]}",

@@ -29,7 +29,7 @@ record! {
             content: ContentBlock = "content",
         }
         optional {
-            /// The message. Optional in v1 only.
+            /// The message. Optional in v1; since v2 its absence is a violation, and the chunk is kept.
             message_id: Option<MessageId> = RequiredSinceV2 "messageId",
         }
     }

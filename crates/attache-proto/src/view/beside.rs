@@ -1,6 +1,6 @@
 //! What is shown beside the conversation.
 
-use super::{SessionView, Terminal, UNKNOWN_LIMIT, patch_meta};
+use super::{PLAN_LIMIT, SessionView, Terminal, UNKNOWN_LIMIT, patch_meta};
 use crate::codec::{record, string_enum};
 use crate::model::{
     Cost, PlanContent, SessionId, SessionInfoUpdate, StateUpdate, SubagentCapabilities, SubagentUpdate, TerminalId,
@@ -10,11 +10,11 @@ use crate::model::{
 string_enum! {
     /// What a session is doing.
     pub enum SessionState {
-        /// It waits for the user's next message.
+        /// Waiting for the user's next message.
         Idle = "idle",
-        /// It works.
+        /// Working.
         Running = "running",
-        /// It waits for the user to decide something.
+        /// Waiting for the user to decide something.
         RequiresAction = "requires_action",
         /// The agent cannot tell (unstable).
         Unknown = "unknown",
@@ -47,7 +47,7 @@ record! {
             size: u64 = "size",
         }
         optional {
-            /// What the session has cost so far, as far as told.
+            /// What the session has cost so far, if the agent reports it.
             cost: Option<Cost> = Lenient "cost",
         }
     }
@@ -63,7 +63,7 @@ record! {
             title: Option<String> = Lenient "title",
             /// More about it.
             description: Option<String> = Lenient "description",
-            /// What it can be told.
+            /// What the user can do to it, such as cancel it.
             capabilities: Option<SubagentCapabilities> = Lenient "capabilities",
             /// What it is doing.
             state: Option<StateUpdate> = Lenient "state",
@@ -81,7 +81,13 @@ impl SessionView {
         let id = plan.plan_id();
         match self.plans.iter_mut().find(|stored| stored.plan_id() == id) {
             Some(stored) => *stored = plan,
-            None => self.plans.push(plan),
+            None => {
+                if self.plans.len() == PLAN_LIMIT {
+                    self.plans.remove(0);
+                    self.omitted += 1;
+                }
+                self.plans.push(plan);
+            }
         }
     }
 
@@ -102,7 +108,12 @@ impl SessionView {
 
     #[inline]
     pub(super) fn apply_state(&mut self, update: &StateUpdate) {
-        self.state = SessionState::from(update.tag());
+        let state = SessionState::from(update.tag());
+        if state != self.state {
+            // Chunks without an id that come from now on belong to another message.
+            self.timeline.end_message();
+            self.state = state;
+        }
         self.background = match update {
             StateUpdate::Running(state) => state.background.clone(),
             StateUpdate::Idle(state) => state.background.clone(),
@@ -112,7 +123,7 @@ impl SessionView {
         };
         if let StateUpdate::Idle(idle) = update {
             // A bare idle repeats the state and says nothing of how the work ended.
-            if idle.stop_reason.is_some() {
+            if idle.stop_reason.is_some() || idle.error.is_some() {
                 self.stop_reason.clone_from(&idle.stop_reason);
                 self.error.clone_from(&idle.error);
             }

@@ -1,46 +1,46 @@
-//! What the conversation is made of.
+//! The entries of a conversation.
 
 use super::ToolCall;
 use crate::codec::{Decode, Encode, record, serde_through_json};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 use crate::model::{CompactionId, CompactionStatus, ContentBlock, MessageId, Notice, SessionId};
 
-/// One thing in the conversation.
+/// An entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Entry {
-    /// Something said or thought.
+    /// A message of the user or the agent, or a thought of the agent.
     Message(Message),
-    /// Something done.
+    /// A tool call.
     ToolCall(Box<ToolCall>),
-    /// Something to tell the user beside the conversation.
+    /// A notice to the user.
     Notice(Notice),
-    /// The conversation up to here was compacted, or is being so.
+    /// A compaction of the conversation up to here.
     Compaction(Compaction),
     /// A message between agents (unstable).
     PeerMessage(Box<PeerMessage>),
 }
 
-/// Whose message it is.
+/// Who a message is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageRole {
-    /// The user says it.
+    /// The user.
     User,
-    /// The agent says it.
+    /// The agent.
     Agent,
-    /// The agent thinks it.
+    /// The agent, thinking.
     Thought,
 }
 
 record! {
-    /// Something said or thought.
+    /// A message of the user or the agent, or a thought of the agent.
     pub struct Message {
         required {
-            /// Whose message it is.
+            /// Who it is from.
             role: MessageRole = "role",
         }
         optional {
-            /// Its id. In v1, and before the agent has told of a prompt, there may be none.
+            /// Its id. There may be none in v1, and before the agent has reported a prompt.
             id: Option<MessageId> = Lenient "messageId",
             /// All of it so far. Text that came in pieces is one block.
             content: Vec<ContentBlock> = Shown "content",
@@ -52,11 +52,11 @@ record! {
         required {
             /// Its id.
             id: CompactionId = "compactionId",
-            /// How far it is.
+            /// Its status.
             status: CompactionStatus = "status",
         }
         optional {
-            /// The summary that takes the conversation's place.
+            /// The summary that replaces the conversation.
             summary: Vec<ContentBlock> = Shown "summary",
             /// What went wrong.
             error: Option<String> = Lenient "error",
@@ -85,14 +85,14 @@ record! {
 }
 
 impl Message {
-    /// All its text; what is no text is left out.
+    /// Its text, without what is not text.
     #[inline]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
 }
 
-/// Adds a piece to what is there. Text that continues a text grows it, so that a long answer stays one block.
+/// Adds a piece. Text that continues a text becomes part of it, so that a long answer stays one block.
 #[inline]
 pub(super) fn append(content: &mut Vec<ContentBlock>, piece: &ContentBlock) {
     if let (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) = (content.last_mut(), piece)

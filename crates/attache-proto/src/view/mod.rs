@@ -1,9 +1,10 @@
-//! What there is to show of a session: all its news, folded into one picture.
+//! What there is to show of a session: all its updates, folded into one picture.
 
 // Every function of this module is `inline`: so it is compiled by the client that uses a view, and by no agent.
 
 mod beside;
 mod entry;
+mod room;
 mod snapshot;
 mod terminal;
 mod timeline;
@@ -13,25 +14,34 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use beside::{ContextUsage, SessionState, Subagent};
 pub use entry::{Compaction, Entry, Message, MessageRole, PeerMessage};
+pub use room::DEFAULT_LIMIT;
 pub use terminal::{OUTPUT_LIMIT, OutputBytes, Terminal};
 pub use tool_call::ToolCall;
 
-use crate::json::RawJson;
+use crate::json::{DecodeError, RawJson};
 use crate::model::{
     AvailableCommand, BackgroundWork, ConfigOption, ContentBlock, ErrorObject, MessageId, Meta, Mode, ModeId,
     ModeState, Patch, PermissionRequest, PlanContent, PlanId, PlanItems, SessionId, SessionUpdate, StopReason,
     TerminalId, ToolCallId, Unknown, Usage,
 };
+use room::{Room, measure, measure_update, patch_meta};
 use timeline::Timeline;
 
-/// How many updates that we do not know are kept: enough to see what an agent is trying to say.
+/// How many unknown updates are kept: enough to see what an agent is trying to send.
 pub const UNKNOWN_LIMIT: usize = 16;
+
+/// How many plans are kept: more than anybody follows.
+pub const PLAN_LIMIT: usize = 64;
 
 /// What there is to show of a session.
 ///
 /// Feed it every update of the session, whatever the dialect, and what is said outside of updates; then show it. The
 /// conversation is in [`timeline`](SessionView::timeline), the rest beside it. The view decides nothing and answers
 /// nothing.
+///
+/// A view holds at most [`DEFAULT_LIMIT`] bytes, or what [`with_limit`](SessionView::with_limit) says, counted as JSON. When
+/// it is full it forgets: the oldest entries with the terminals that they show, then what is beside the conversation. What
+/// was forgotten is counted in `omitted`.
 ///
 /// ```
 /// use attache_proto::model::{ContentBlock, MessageChunk, SessionUpdate, StopReason};
@@ -55,7 +65,8 @@ pub const UNKNOWN_LIMIT: usize = 16;
 ///
 /// [`snapshot`](SessionView::snapshot), and `serde`, write the whole view as one JSON object. Lists are always there,
 /// other keys only when there is something to say. What the protocol defines is written as in protocol version 2, so
-/// changes of files are always patches.
+/// changes of files are always patches. [`from_snapshot`](SessionView::from_snapshot) reads it again, and what the session's
+/// next updates change is the same in both views, except that a chunk without a message id begins a new message.
 ///
 /// - `timeline`: list of objects, each with a `type`:
 ///   - `message`: `role` (`user`, `agent`, `thought`), `messageId?`, `content`
@@ -70,9 +81,10 @@ pub const UNKNOWN_LIMIT: usize = 16;
 /// - `currentModeId?`, `title?`, `updatedAt?`, `_meta?`: as in the protocol
 /// - `usage?`: `used`, `size`, `cost?`
 /// - `state`: the name of the state
-/// - `background?`: list of background work, when the agent tells
+/// - `background?`: list of background work, if the agent reports it
 /// - `stopReason?`, `error?`, `turnUsage?`: how the last work ended
-/// - `unknown?`: `count` of the updates that we do not know, and the `last` of them
+/// - `unknown?`: `count` of the unknown updates, and the `last` of them
+/// - `omitted?`: how many entries and other things were forgotten
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionView {
     timeline: Timeline,
@@ -82,36 +94,39 @@ pub struct SessionView {
     pub terminals: BTreeMap<TerminalId, Terminal>,
     /// The agents that work for this one (unstable).
     pub subagents: BTreeMap<SessionId, Subagent>,
-    /// What the user can call by name.
+    /// The slash commands.
     pub commands: Vec<AvailableCommand>,
-    /// What can be set, and is.
+    /// The configuration options.
     pub options: Vec<ConfigOption>,
-    /// The modes that there are. Only v1 has any.
+    /// The modes to choose from. Only v1 has modes.
     pub modes: Vec<Mode>,
-    /// The mode that the session is in. Only v1 has one.
+    /// The current mode. Only v1 has modes.
     pub current_mode: Option<ModeId>,
     /// The session's title.
     pub title: Option<String>,
     /// When the session last changed, as an ISO 8601 time.
     pub updated_at: Option<String>,
-    /// The session's free data.
+    /// The session's `_meta`.
     pub meta: Option<Meta>,
     /// How full the context is, and what the session has cost.
     pub usage: Option<ContextUsage>,
     /// What the session is doing.
     pub state: SessionState,
-    /// What goes on beside the conversation. `None` when the agent does not tell.
+    /// The work that goes on beside the conversation. `None` if the agent does not report it.
     pub background: Option<Vec<BackgroundWork>>,
-    /// Why the last work ended, as far as told.
+    /// Why the last turn ended, if the agent reported it.
     pub stop_reason: Option<StopReason>,
-    /// What went wrong with the last work, when that is why it ended.
+    /// What went wrong, if the last turn ended with an error.
     pub error: Option<ErrorObject>,
-    /// The tokens that the last turn took (unstable). v1 tells them in the answer to the prompt: set them from there.
+    /// The tokens that the last turn took (unstable). v1 has them in the response to the prompt: set them from there.
     pub turn_usage: Option<Usage>,
-    /// The last updates that we do not know, at most [`UNKNOWN_LIMIT`].
+    /// The last unknown updates, at most [`UNKNOWN_LIMIT`].
     pub unknown: VecDeque<Unknown>,
-    /// How many updates that we do not know there were.
+    /// How many unknown updates there were.
     pub unknown_count: u64,
+    /// How many entries, terminals and other things were forgotten because the view was full.
+    pub omitted: u64,
+    room: Room,
 }
 
 impl SessionView {
@@ -121,10 +136,35 @@ impl SessionView {
         SessionView::default()
     }
 
-    /// The conversation, in order of first appearance. Entries change but never move or go.
+    /// A session of which nothing is known, in a view that holds at most this many bytes.
+    #[inline]
+    pub fn with_limit(limit: usize) -> Self {
+        SessionView { room: Room::new(limit), ..SessionView::default() }
+    }
+
+    /// Reads the view that a snapshot shows. What is wrong in it is left out.
+    #[inline]
+    pub fn from_snapshot(snapshot: &RawJson) -> Result<Self, DecodeError> {
+        snapshot.to_model()
+    }
+
+    /// The conversation, in order of first appearance. The first entry has the place
+    /// [`first_place`](SessionView::first_place): 0, unless the oldest entries were forgotten.
     #[inline]
     pub fn timeline(&self) -> &[Entry] {
         self.timeline.entries()
+    }
+
+    /// The place of the first entry that is still there.
+    #[inline]
+    pub fn first_place(&self) -> usize {
+        self.timeline.first_place()
+    }
+
+    /// The entry at a place that [`apply`](SessionView::apply) has returned. Entries never move, but may be forgotten.
+    #[inline]
+    pub fn entry(&self, place: usize) -> Option<&Entry> {
+        self.timeline.entry(place)
     }
 
     /// A message by its id. Messages of different roles may have the same.
@@ -160,9 +200,17 @@ impl SessionView {
         RawJson::from_model(self)
     }
 
-    /// Takes in an update. Returns the place in the timeline that is new or different, if one is.
+    /// Takes in an update. Returns the place in the conversation that is new or different, if one is.
     #[inline]
     pub fn apply(&mut self, update: &SessionUpdate) -> Option<usize> {
+        let items = self.items();
+        let place = self.apply_update(update);
+        self.take_room(measure_update(update), items);
+        place
+    }
+
+    #[inline]
+    fn apply_update(&mut self, update: &SessionUpdate) -> Option<usize> {
         let timeline = &mut self.timeline;
         match update {
             SessionUpdate::UserMessageChunk(chunk) => return Some(timeline.handle_chunk(MessageRole::User, chunk)),
@@ -202,51 +250,61 @@ impl SessionView {
         None
     }
 
-    /// The commands that there are now, as `session/new` and `session/resume` tell.
+    /// Sets the commands that `session/new` and `session/resume` return.
     #[inline]
     pub fn apply_commands(&mut self, commands: Vec<AvailableCommand>) {
         self.commands = commands;
+        self.take_room(measure(&self.commands), self.items());
     }
 
-    /// The options as they are now, as `session/new`, `session/resume` and `session/set_config_option` tell.
+    /// Sets the options that `session/new`, `session/resume` and `session/set_config_option` return.
     #[inline]
     pub fn apply_options(&mut self, options: Vec<ConfigOption>) {
         self.options = options;
+        self.take_room(measure(&self.options), self.items());
     }
 
-    /// The modes of a v1 session, as `session/new` and `session/load` tell.
+    /// Sets the modes that `session/new` and `session/load` return in v1.
     #[inline]
     pub fn apply_modes(&mut self, modes: &ModeState) {
         self.modes.clone_from(&modes.available_modes);
         self.current_mode = Some(modes.current_mode_id.clone());
+        self.take_room(measure(modes), self.items());
     }
 
-    /// The agent asks for permission: what it says of the tool call is news like an update. Returns the place of the
-    /// tool call in the timeline. Asking and answering is not the view's business.
+    /// The agent asks for permission: what it says of the tool call is applied like an update. Returns the place of the
+    /// tool call in the conversation. Asking and answering is not the view's business.
     #[inline]
     pub fn apply_permission(&mut self, request: &PermissionRequest) -> Option<usize> {
-        request.tool_call().map(|call| self.timeline.handle_tool_call(call))
+        let call = request.tool_call()?;
+        let items = self.items();
+        let place = self.timeline.handle_tool_call(call);
+        self.take_room(measure(call), items);
+        Some(place)
     }
 
-    /// The user's message, shown before the agent has told of it. Returns its place in the timeline.
+    /// Adds the user's message before the agent has reported it. Returns its place in the conversation.
     ///
-    /// What the agent tells of it later takes its place instead of standing there twice. With a message id, as always
+    /// What the agent reports of it later takes its place instead of being shown a second time. With a message id, as always
     /// in v2, that is the next user message with a new id: the one with the same content first, else the oldest.
     /// Without an id, as often in v1, it is a chunk that comes before anything else and begins like the prompt. An
-    /// agent that tells nothing leaves the message as it is, and the end of the turn settles that.
+    /// agent that reports nothing leaves the message as it is, and the end of the turn settles that.
     #[inline]
     pub fn user_prompt(&mut self, prompt: &[ContentBlock]) -> usize {
-        self.timeline.user_prompt(prompt)
+        let items = self.items();
+        let place = self.timeline.user_prompt(prompt);
+        self.take_room(prompt.iter().map(measure).sum(), items);
+        place
     }
 
-    /// A turn begins, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    /// Marks the beginning of a turn in v1 and the draft of v2. In v2 a `state_update` does that.
     #[inline]
     pub fn begin_turn(&mut self) {
         self.state = SessionState::Running;
         self.timeline.end_message();
     }
 
-    /// A turn has ended, in v1 and the draft of v2. Since then the agent tells by `state_update`.
+    /// Marks the end of a turn in v1 and the draft of v2. In v2 a `state_update` does that.
     #[inline]
     pub fn end_turn(&mut self, stop_reason: &StopReason) {
         self.state = SessionState::Idle;
@@ -255,8 +313,8 @@ impl SessionView {
         self.timeline.end_turn();
     }
 
-    /// The user wants to stop: tool calls that are not done count as cancelled until the agent tells their status.
-    /// Those that go on beside the conversation are not meant.
+    /// Marks unfinished tool calls as cancelled, because the user wants to stop, until the agent reports their status.
+    /// Those that go on beside the conversation are not affected.
     #[inline]
     pub fn cancel_requested(&mut self) {
         let background = self.background.as_deref().unwrap_or_default();
@@ -274,16 +332,6 @@ fn patch_value<T: Clone + Default>(stored: &mut T, patch: &Patch<T>) {
         Patch::Keep => {}
         Patch::Clear => *stored = T::default(),
         Patch::Set(value) => stored.clone_from(value),
-    }
-}
-
-/// Brings `_meta` up to date, key by key.
-#[inline]
-fn patch_meta(stored: &mut Option<Meta>, patch: &Patch<Meta>) {
-    match patch {
-        Patch::Keep => {}
-        Patch::Clear => *stored = None,
-        Patch::Set(patch) => *stored = stored.as_ref().map_or_else(|| patch.merge(patch), |stored| stored.merge(patch)),
     }
 }
 

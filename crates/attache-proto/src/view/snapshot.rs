@@ -1,14 +1,42 @@
-//! The view as JSON. The layout is a promise; it is told at [`SessionView`].
+//! The view as JSON. The layout is a promise; it is described at [`SessionView`].
 
-use super::{Entry, SessionView};
-use crate::codec::Encode;
-use crate::json::{RawJson, Writer};
+use std::collections::VecDeque;
+
+use super::{
+    Compaction, ContextUsage, Entry, Message, PeerMessage, SessionState, SessionView, Subagent, Terminal, ToolCall,
+};
+use crate::codec::{Decode, Encode, peek_field, record, serde_through_json};
+use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
+use crate::model::{
+    AvailableCommand, BackgroundWork, ConfigOption, ErrorObject, Meta, Mode, ModeId, Notice, PlanContent, StopReason,
+    Unknown, Usage,
+};
 
 impl Encode for SessionView {
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.begin_object();
         list(writer, "timeline", self.timeline());
+        self.encode_beside(writer);
+        writer.end_object();
+    }
+}
+
+/// All of a view but the timeline.
+pub(super) struct Beside<'a>(pub(super) &'a SessionView);
+
+impl Encode for Beside<'_> {
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.begin_object();
+        self.0.encode_beside(writer);
+        writer.end_object();
+    }
+}
+
+impl SessionView {
+    #[inline]
+    fn encode_beside(&self, writer: &mut Writer<'_>) {
         list(writer, "plans", &self.plans);
         list(writer, "terminals", self.terminals.values());
         list(writer, "subagents", self.subagents.values());
@@ -31,8 +59,97 @@ impl Encode for SessionView {
             list(writer, "last", &self.unknown);
             writer.end_object();
         }
+        if self.omitted > 0 {
+            required(writer, "omitted", &self.omitted);
+        }
         optional(writer, "_meta", &self.meta);
-        writer.end_object();
+    }
+}
+
+record! {
+    struct Snapshot bare {
+        optional {
+            timeline: Vec<Entry> = List "timeline",
+            plans: Vec<PlanContent> = List "plans",
+            terminals: Vec<Terminal> = List "terminals",
+            subagents: Vec<Subagent> = List "subagents",
+            commands: Vec<AvailableCommand> = List "availableCommands",
+            options: Vec<ConfigOption> = List "configOptions",
+            modes: Vec<Mode> = List "availableModes",
+            current_mode: Option<ModeId> = Lenient "currentModeId",
+            title: Option<String> = Lenient "title",
+            updated_at: Option<String> = Lenient "updatedAt",
+            usage: Option<ContextUsage> = Lenient "usage",
+            state: SessionState = Defaulted "state",
+            background: Option<Vec<BackgroundWork>> = Lenient "background",
+            stop_reason: Option<StopReason> = Lenient "stopReason",
+            error: Option<ErrorObject> = Lenient "error",
+            turn_usage: Option<Usage> = Lenient "turnUsage",
+            unknown: UnknownUpdates = Defaulted "unknown",
+            omitted: u64 = Defaulted "omitted",
+            meta: Option<Meta> = Lenient "_meta",
+        }
+    }
+
+    struct UnknownUpdates bare {
+        optional {
+            count: u64 = Defaulted "count",
+            last: Vec<RawJson> = List "last",
+        }
+    }
+}
+
+impl Decode for SessionView {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let snapshot = Snapshot::decode(reader)?;
+        let unknown = |raw: RawJson| {
+            let tag: String = raw.get("sessionUpdate").and_then(|tag| tag.to_model().ok()).unwrap_or_default();
+            Unknown::new(&tag, raw)
+        };
+        let mut view = SessionView {
+            plans: snapshot.plans,
+            terminals: snapshot.terminals.into_iter().map(|terminal| (terminal.id.clone(), terminal)).collect(),
+            subagents: snapshot.subagents.into_iter().map(|agent| (agent.session_id.clone(), agent)).collect(),
+            commands: snapshot.commands,
+            options: snapshot.options,
+            modes: snapshot.modes,
+            current_mode: snapshot.current_mode,
+            title: snapshot.title,
+            updated_at: snapshot.updated_at,
+            meta: snapshot.meta,
+            usage: snapshot.usage,
+            state: snapshot.state,
+            background: snapshot.background,
+            stop_reason: snapshot.stop_reason,
+            error: snapshot.error,
+            turn_usage: snapshot.turn_usage,
+            unknown: snapshot.unknown.last.into_iter().map(unknown).collect::<VecDeque<_>>(),
+            unknown_count: snapshot.unknown.count,
+            omitted: snapshot.omitted,
+            ..SessionView::default()
+        };
+        for entry in snapshot.timeline {
+            view.timeline.restore(entry);
+        }
+        view.recount();
+        Ok(view)
+    }
+}
+
+impl Decode for Entry {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let tag: Option<String> = peek_field(reader, "type")?;
+        match tag.as_deref() {
+            Some("message") => Message::decode(reader).map(Entry::Message),
+            Some("tool_call") => ToolCall::decode(reader).map(|call| Entry::ToolCall(call.into())),
+            Some("notice") => Notice::decode(reader).map(Entry::Notice),
+            Some("compaction") => Compaction::decode(reader).map(Entry::Compaction),
+            Some("session_message") => PeerMessage::decode(reader).map(|message| Entry::PeerMessage(message.into())),
+            Some(_) => Err(DecodeError::new(Reason::Expected("the type of an entry")).in_field("type")),
+            None => Err(DecodeError::new(Reason::Missing).in_field("type")),
+        }
     }
 }
 
@@ -67,19 +184,8 @@ impl Encode for Entry {
     }
 }
 
-impl serde::Serialize for SessionView {
-    #[inline]
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.snapshot().serialize(serializer)
-    }
-}
-
-impl serde::Serialize for Entry {
-    #[inline]
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        RawJson::from_model(self).serialize(serializer)
-    }
-}
+serde_through_json!(SessionView);
+serde_through_json!(Entry);
 
 #[inline]
 fn required<T: Encode>(writer: &mut Writer<'_>, key: &str, value: &T) {

@@ -32,9 +32,9 @@ record! {
             exit_status: Option<ExitStatus> = Lenient "exitStatus",
             /// The size that the output was made for.
             size: Option<TerminalSize> = Lenient "size",
-            /// What it can be told.
+            /// What the user can do to it, such as cancel it.
             capabilities: Option<TerminalCapabilities> = Lenient "capabilities",
-            /// How many pieces of output were no base64 and are missing.
+            /// How many pieces of output are missing because they were not valid base64.
             undecodable: u64 = Defaulted "undecodable",
         }
     }
@@ -49,13 +49,13 @@ record! {
     }
 }
 
-/// The last bytes of a terminal's output, at most [`OUTPUT_LIMIT`]. They are meant for a terminal, so make them
-/// harmless before you show them.
+/// The last bytes of a terminal's output, at most [`OUTPUT_LIMIT`]. They may hold control sequences: make them harmless
+/// before you show them.
 #[derive(Debug, Clone, Default)]
 pub struct OutputBytes {
-    /// Up to twice as many as are kept, so that the front is cut now and then instead of at every piece.
+    /// Up to twice as many bytes as are kept, so that the front is not moved at every piece.
     buffer: Vec<u8>,
-    /// Where in the buffer the kept ones begin.
+    /// Where the kept bytes begin.
     start: usize,
     omitted: u64,
 }
@@ -101,17 +101,17 @@ impl OutputBytes {
         &self.buffer[self.start..]
     }
 
-    /// How many bytes there were before these.
+    /// How many bytes before these are not kept.
     #[inline]
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// The bytes as text. What is no UTF-8 becomes `�`, and so does a character whose rest is still to come.
+    /// The bytes as text. Invalid UTF-8 becomes `�`, and so does a character whose last bytes are still to come.
     #[inline]
     pub fn text(&self) -> Cow<'_, str> {
         let bytes = self.bytes();
-        // A cut may have left the end of a character.
+        // The first character may be cut.
         let halves = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
         let cut = if self.omitted > 0 { halves } else { 0 };
         String::from_utf8_lossy(&bytes[cut..])

@@ -46,10 +46,20 @@ fn json(text: &str) -> Value {
 fn check(dialect: Dialect, script: &str, expected: &str) {
     let view = run(dialect, script);
     assert_eq!(view.snapshot(), run(dialect, script).snapshot(), "the same script gives the same picture");
+    check_restored(&view);
     let mut whole = serde_json::to_value(SessionView::new()).unwrap();
     whole.as_object_mut().unwrap().extend(json(expected).as_object().unwrap().clone());
     let found = serde_json::to_value(&view).unwrap();
     assert!(found == whole, "found\n{found:#}\nexpected\n{whole:#}");
+}
+
+/// A view that is read from its snapshot shows the same.
+#[track_caller]
+fn check_restored(view: &SessionView) {
+    let restored = SessionView::from_snapshot(&view.snapshot()).unwrap();
+    assert_eq!(restored.snapshot().as_str(), view.snapshot().as_str());
+    let again: SessionView = serde_json::from_str(&serde_json::to_string(&restored).unwrap()).unwrap();
+    assert_eq!(again, restored);
 }
 
 /// The messages as lines: the role, the id and the text of each block.
@@ -58,6 +68,7 @@ fn check_messages(dialect: Dialect, script: &str, expected: &[&str]) {
     let view = run(dialect, script);
     let lines: Vec<_> = view.timeline().iter().map(entry_line).collect();
     assert_eq!(lines, expected, "{script}");
+    check_restored(&view);
 }
 
 fn entry_line(entry: &Entry) -> String {
@@ -149,7 +160,18 @@ fn chunks_without_ids_continue_the_last_entry_only() {
     ];
     for (script, expected) in rows {
         check_messages(V1, script, expected);
+        // Since v2 an id is missing, but what is said is shown all the same.
+        check_messages(V2Draft, script, expected);
+        check_messages(V2, script, expected);
     }
+    // Other work, another message; a state that is repeated changes nothing.
+    let script = "state_update 'state':'running'\n".to_owned()
+        + &agent("", "a")
+        + "state_update 'state':'running','background':[]\n"
+        + &agent("", "b")
+        + "state_update 'state':'idle','stopReason':'end_turn'\n state_update 'state':'running'\n"
+        + &agent("", "c");
+    check_messages(V2, &script, &["agent - ab", "agent - c"]);
 }
 
 #[test]
@@ -346,4 +368,86 @@ fn apply_tells_what_changed() {
     assert_eq!(apply("{'sessionUpdate':'tool_call_update','toolCallId':'t'}"), Some(1));
     assert_eq!(apply("{'sessionUpdate':'agent_message','messageId':'a','content':[]}"), Some(0));
     assert_eq!(apply("{'sessionUpdate':'usage_update','used':1,'size':2}"), None);
+}
+
+#[test]
+fn a_restored_view_goes_on_like_the_first() {
+    let mut view = run(
+        V2,
+        &("user_message 'messageId':'1','content':[{'type':'text','text':'hi'}],'_meta':{'a':1}\n".to_owned()
+            + &agent("1", "a")
+            + "tool_call_update 'toolCallId':'t','title':'Edit','content':[{'type':'terminal','terminalId':'x'}]
+            terminal_update 'terminalId':'x','command':'make'
+            compaction_update 'compactionId':'c','status':'in_progress'
+            session_message 'messageId':'1','senderSessionId':'s'
+            subagent_update 'sessionId':'s','title':'Look'
+            plan_update 'plan':{'type':'items','planId':'p','entries':[]}
+            notice 'severity':'info','title':'n'
+            _mood 'value':'good'
+            cancel"),
+    );
+    let mut restored = SessionView::from_snapshot(&view.snapshot()).unwrap();
+    let more = agent("1", "b")
+        + "user_message 'messageId':'1','_meta':{'b':2}
+        tool_call_update 'toolCallId':'t','status':'completed'
+        terminal_output_chunk 'terminalId':'x','data':'YQ=='
+        compaction_summary_chunk 'compactionId':'c','content':{'type':'text','text':'s'}
+        session_message_chunk 'messageId':'1','content':{'type':'text','text':'m'}
+        subagent_update 'sessionId':'s','cwd':'/p'
+        plan_removed 'planId':'p'
+        _mood 'value':'bad'";
+    for line in more.lines().map(str::trim) {
+        step(&mut view, V2, line);
+        step(&mut restored, V2, line);
+        assert_eq!(restored.snapshot().as_str(), view.snapshot().as_str(), "{line}");
+    }
+    assert!(SessionView::from_snapshot(&RawJson::new("[]").unwrap()).is_err());
+    let odd = "{'timeline':[{'type':'_dance'},7,{'type':'message','role':'agent'}],'title':7,'state':'idle'}";
+    let odd = SessionView::from_snapshot(&RawJson::new(&odd.replace('\'', "\"")).unwrap()).unwrap();
+    assert_eq!((odd.timeline().len(), odd.title), (1, None));
+}
+
+#[test]
+fn a_full_view_forgets_the_oldest_entries() {
+    let mut view = SessionView::with_limit(100_000);
+    let text = "x".repeat(1000);
+    for number in 0..1000 {
+        let id = number.to_string();
+        let shown =
+            format!("tool_call_update 'toolCallId':'{id}','content':[{{'type':'terminal','terminalId':'{id}'}}]");
+        for line in [
+            format!("terminal_update 'terminalId':'{id}','command':'{text}','exitStatus':{{'exitCode':0}}"),
+            shown,
+            agent(&id, &text).trim().to_owned(),
+        ] {
+            step(&mut view, V2, &line);
+        }
+        let place = view.apply(&read(V2, &format!("{{'sessionUpdate':'agent_message','messageId':'{id}'}}"))).unwrap();
+        assert_eq!(place, 2 * number + 1);
+        let Some(Entry::Message(message)) = view.entry(place) else { panic!("{place}") };
+        assert_eq!(message.text(), text);
+        assert!(view.snapshot().as_str().len() <= 100_000, "{number}");
+    }
+    assert!(view.timeline().len() > 40);
+    assert_eq!(view.first_place() + view.timeline().len(), 2000);
+    assert_eq!(view.entry(0), None);
+    assert_eq!(view.tool_call(&"0".into()), None);
+    assert!(view.tool_call(&"999".into()).is_some() && !view.terminals.contains_key("0"));
+    // What is shown is there.
+    let shown = view.tool_calls().filter(|call| view.terminals.contains_key(call.id.as_str())).count();
+    assert_eq!(view.tool_calls().count(), shown);
+    assert_eq!(view.omitted as usize, view.first_place() + 1000 - view.terminals.len());
+    check_restored(&view);
+    // One thing that is too long does not stay either.
+    let place = view.apply(&read(
+        V2,
+        &format!(
+            "{{'sessionUpdate':'agent_message','messageId':'a','content':[{{'type':'text','text':'{}'}}]}}",
+            "x".repeat(200_000)
+        ),
+    ));
+    assert_eq!((view.timeline(), view.entry(place.unwrap())), (&[][..], None));
+    step(&mut view, V2, agent("b", "on we go").trim());
+    check_restored(&view);
+    assert_eq!(view.timeline().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! The conversation, and where in it things are.
+//! The entries of the conversation, and their places.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,15 +9,18 @@ use crate::model::{
     MessageUpdate, Patch, SessionMessage, SessionMessageChunk, ToolCallContentChunk, ToolCallId, ToolCallUpdate,
 };
 
-/// Entries are only ever added at the end, so a place stays right once it is known.
+/// Entries are added at the end and forgotten at the front. A place counts from the first entry that there ever was, so it
+/// stays right once it is known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Timeline {
     entries: Vec<Entry>,
+    /// The place of the first entry: how many were forgotten.
+    first_place: usize,
     messages: BTreeMap<(MessageRole, MessageId), usize>,
     tool_calls: BTreeMap<ToolCallId, usize>,
     compactions: BTreeMap<CompactionId, usize>,
     peer_messages: BTreeMap<MessageId, usize>,
-    /// Prompts that the agent has not told of, oldest first.
+    /// Prompts that the agent has not reported, oldest first.
     prompts: VecDeque<usize>,
     /// Whether the last entry is over, so that a chunk without an id begins a new message.
     is_ended: bool,
@@ -30,6 +33,63 @@ impl Timeline {
     }
 
     #[inline]
+    pub(super) fn first_place(&self) -> usize {
+        self.first_place
+    }
+
+    /// The place that the next entry will have.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.first_place + self.entries.len()
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, place: usize) -> Option<&Entry> {
+        self.entries.get(place.checked_sub(self.first_place)?)
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, place: usize) -> &mut Entry {
+        &mut self.entries[place - self.first_place]
+    }
+
+    /// Adds an entry of a snapshot. Of two with the same id the first is found by it.
+    #[inline]
+    pub(super) fn restore(&mut self, entry: Entry) {
+        let place = self.end();
+        match &entry {
+            Entry::Message(Message { role, id: Some(id), .. }) => {
+                self.messages.entry((*role, id.clone())).or_insert(place);
+            }
+            Entry::ToolCall(call) => {
+                self.tool_calls.entry(call.id.clone()).or_insert(place);
+            }
+            Entry::Compaction(compaction) => {
+                self.compactions.entry(compaction.id.clone()).or_insert(place);
+            }
+            Entry::PeerMessage(message) => {
+                self.peer_messages.entry(message.id.clone()).or_insert(place);
+            }
+            Entry::Message(_) | Entry::Notice(_) => {}
+        }
+        self.push(entry);
+        self.end_message();
+    }
+
+    /// Forgets entries at the front.
+    #[inline]
+    pub(super) fn forget_oldest(&mut self, count: usize) {
+        self.entries.drain(..count);
+        self.first_place += count;
+        let first = self.first_place;
+        self.messages.retain(|_, place| *place >= first);
+        self.tool_calls.retain(|_, place| *place >= first);
+        self.compactions.retain(|_, place| *place >= first);
+        self.peer_messages.retain(|_, place| *place >= first);
+        self.prompts.retain(|place| *place >= first);
+    }
+
+    #[inline]
     pub(super) fn message(&self, role: MessageRole, id: &MessageId) -> Option<&Message> {
         let place = *self.messages.get(&(role, id.clone()))?;
         Some(self.message_at(place))
@@ -37,8 +97,8 @@ impl Timeline {
 
     #[inline]
     pub(super) fn tool_call(&self, id: &ToolCallId) -> Option<&ToolCall> {
-        match &self.entries[*self.tool_calls.get(id)?] {
-            Entry::ToolCall(call) => Some(call),
+        match self.entry(*self.tool_calls.get(id)?) {
+            Some(Entry::ToolCall(call)) => Some(call),
             _ => None,
         }
     }
@@ -53,9 +113,10 @@ impl Timeline {
 
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) -> usize {
+        let place = self.end();
         self.entries.push(entry);
         self.is_ended = false;
-        self.entries.len() - 1
+        place
     }
 
     /// Nothing more comes of the last message, unless it is called by its id.
@@ -165,12 +226,12 @@ impl Timeline {
         place
     }
 
-    /// The place of a message that begins now: that of the prompt which it tells of, or a new one.
+    /// The place of a message that begins now: that of the prompt which it reports, or a new one.
     #[inline]
     fn begin_message(&mut self, role: MessageRole, id: Option<&MessageId>, prompt: Option<usize>) -> usize {
         let place = prompt.unwrap_or_else(|| self.push(Entry::Message(Message::new(role))));
         self.prompts.retain(|prompt| *prompt != place);
-        if place + 1 == self.entries.len() {
+        if place + 1 == self.end() {
             self.is_ended = false;
         }
         if let Some(id) = id {
@@ -180,11 +241,11 @@ impl Timeline {
         place
     }
 
-    /// The message that a chunk without an id continues: the last entry, if it is one of this role that the agent told.
+    /// The message that a chunk without an id continues: the last entry, if it is one of this role that the agent sent.
     #[inline]
     fn open_message(&self, role: MessageRole) -> Option<usize> {
-        let place = self.entries.len().checked_sub(1)?;
-        let is_open = matches!(&self.entries[place], Entry::Message(message) if message.role == role);
+        let is_open = matches!(self.entries.last()?, Entry::Message(message) if message.role == role);
+        let place = self.end() - 1;
         (is_open && !self.is_ended && !self.prompts.contains(&place)).then_some(place)
     }
 
@@ -203,7 +264,7 @@ impl Timeline {
     /// The prompt just sent, if it begins like this chunk without an id. Other chunks are messages of their own.
     #[inline]
     fn echoed_prompt(&self, role: MessageRole, chunk: &ContentBlock) -> Option<usize> {
-        let is_last = |prompt: &usize| role == MessageRole::User && prompt + 1 == self.entries.len();
+        let is_last = |prompt: &usize| role == MessageRole::User && prompt + 1 == self.end();
         let prompt = self.prompts.back().copied().filter(is_last)?;
         let first = self.message_at(prompt).content.first()?;
         let is_echo = match (first.as_text(), chunk.as_text()) {
@@ -215,15 +276,15 @@ impl Timeline {
 
     #[inline]
     fn message_at(&self, place: usize) -> &Message {
-        match &self.entries[place] {
-            Entry::Message(message) => message,
+        match self.entry(place) {
+            Some(Entry::Message(message)) => message,
             _ => unreachable!("the place of a message holds a message"),
         }
     }
 
     #[inline]
     fn message_mut(&mut self, place: usize) -> &mut Message {
-        match &mut self.entries[place] {
+        match self.entry_mut(place) {
             Entry::Message(message) => message,
             _ => unreachable!("the place of a message holds a message"),
         }
@@ -240,7 +301,7 @@ impl Timeline {
 
     #[inline]
     fn tool_call_mut(&mut self, place: usize) -> &mut ToolCall {
-        match &mut self.entries[place] {
+        match self.entry_mut(place) {
             Entry::ToolCall(call) => call,
             _ => unreachable!("the place of a tool call holds a tool call"),
         }
@@ -257,7 +318,7 @@ impl Timeline {
 
     #[inline]
     fn compaction_mut(&mut self, place: usize) -> &mut Compaction {
-        match &mut self.entries[place] {
+        match self.entry_mut(place) {
             Entry::Compaction(compaction) => compaction,
             _ => unreachable!("the place of a compaction holds a compaction"),
         }
@@ -274,7 +335,7 @@ impl Timeline {
 
     #[inline]
     fn peer_message_mut(&mut self, place: usize) -> &mut PeerMessage {
-        match &mut self.entries[place] {
+        match self.entry_mut(place) {
             Entry::PeerMessage(message) => message,
             _ => unreachable!("the place of a message between agents holds one"),
         }

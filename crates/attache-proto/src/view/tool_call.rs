@@ -14,25 +14,25 @@ record! {
             id: ToolCallId = "toolCallId",
         }
         optional {
-            /// What it does, for people; empty as long as the agent has not said.
+            /// Its title, for people; empty until the agent gives one.
             title: String = Shown "title",
             /// The name of the tool, for programs.
             name: Option<String> = Lenient "name",
-            /// What sort of thing it does.
+            /// The kind of tool.
             kind: ToolKind = Shown "kind",
-            /// How far it is.
+            /// Its status.
             status: ToolCallStatus = Shown "status",
-            /// Whether it counts as cancelled only because the user wants to stop: the agent has not confirmed it.
+            /// Whether it counts as cancelled because the user wants to stop, and the agent has not confirmed it yet.
             presumed_cancelled: bool = Defaulted "presumedCancelled",
-            /// What it brought forth so far.
+            /// What it has produced so far.
             content: Vec<ToolCallContent> = Shown "content",
             /// The files that it works on.
             locations: Vec<Location> = Shown "locations",
-            /// What the model gave the tool.
+            /// The arguments of the tool.
             raw_input: Option<RawJson> = Lenient "rawInput",
-            /// What the tool gave back.
+            /// The result of the tool.
             raw_output: Option<RawJson> = Lenient "rawOutput",
-            /// What it can be told.
+            /// What the user can do to it, such as cancel it.
             capabilities: Option<ToolCallCapabilities> = Lenient "capabilities",
         }
     }
@@ -54,7 +54,7 @@ impl ToolCall {
         patch_meta(&mut self.meta, &update.meta);
     }
 
-    /// Counts it as cancelled, if it is known to be unfinished.
+    /// Marks it as cancelled if it is known to be unfinished.
     #[inline]
     pub(super) fn presume_cancelled(&mut self) {
         if matches!(self.status, ToolCallStatus::Pending | ToolCallStatus::InProgress | ToolCallStatus::Paused) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Emit, Speaker};
+use super::{Emit, Speaker, is_memorable};
 use crate::base64;
 use crate::model::{ExitStatus, Patch, TerminalId, TerminalOutputChunk, TerminalUpdate};
 
@@ -11,6 +11,9 @@ const REMEMBERED_OUTPUT: usize = 64 * 1024;
 
 /// The terminals that are remembered; then those that have ended go first.
 const REMEMBERED_TERMINALS: usize = 64;
+
+/// The bytes that are remembered of a command: its beginning.
+const REMEMBERED_COMMAND: usize = 4096;
 
 /// The agent's terminals, oldest first.
 #[derive(Debug, Default)]
@@ -47,7 +50,11 @@ impl Terminals {
         self.known.iter().find(|(known, _)| known == id).map(|(_, terminal)| terminal)
     }
 
-    fn entry(&mut self, id: &TerminalId) -> &mut Terminal {
+    /// The terminal with this id, which may be new. `None` if it cannot be remembered.
+    fn entry(&mut self, id: &TerminalId) -> Option<&mut Terminal> {
+        if !is_memorable(id.as_str()) {
+            return None;
+        }
         let at = match self.known.iter().position(|(known, _)| known == id) {
             Some(at) => at,
             None => {
@@ -59,7 +66,7 @@ impl Terminals {
                 self.known.len() - 1
             }
         };
-        &mut self.known[at].1
+        Some(&mut self.known[at].1)
     }
 }
 
@@ -102,13 +109,16 @@ impl Terminal {
 
 impl Speaker {
     pub(super) fn say_terminal(&mut self, update: &TerminalUpdate, emit: Emit<'_>) {
-        let terminal = self.terminals.entry(&update.terminal_id);
+        let Some(terminal) = self.terminals.entry(&update.terminal_id) else { return self.lose("terminal_update") };
         let was_running = terminal.exit.is_none();
-        update.command.clone().apply(&mut terminal.command);
+        update.command.map(|command| beginning(command)).apply(&mut terminal.command);
         update.exit_status.clone().apply(&mut terminal.exit);
         match &update.output {
             Patch::Keep => {}
-            Patch::Clear => terminal.output.clear(),
+            Patch::Clear => {
+                terminal.output.clear();
+                terminal.is_cut = false;
+            }
             Patch::Set(output) => {
                 terminal.output.clear();
                 terminal.is_cut = false;
@@ -116,16 +126,24 @@ impl Speaker {
             }
         }
         if was_running && terminal.exit.is_some() {
-            self.say_shown(&update.terminal_id, emit);
+            self.send_showing(&update.terminal_id, emit);
         }
     }
 
     pub(super) fn say_terminal_output(&mut self, chunk: &TerminalOutputChunk) {
-        self.terminals.entry(&chunk.terminal_id).push(&chunk.data);
+        let Some(terminal) = self.terminals.entry(&chunk.terminal_id) else {
+            return self.lose("terminal_output_chunk");
+        };
+        terminal.push(&chunk.data);
         if !std::mem::replace(&mut self.terminals.noted, true) {
             self.lose("terminal_output_chunk");
         }
     }
+}
+
+fn beginning(command: &str) -> String {
+    let end = (0..=REMEMBERED_COMMAND.min(command.len())).rev().find(|at| command.is_char_boundary(*at)).unwrap_or(0);
+    if end < command.len() { format!("{}…", &command[..end]) } else { command.to_owned() }
 }
 
 /// Output without the codes that only a terminal understands.
