@@ -94,6 +94,8 @@ impl fmt::Display for Error {
             Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
             Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
             Error::SessionOverflow { session: Some(session), discarded } => {
+                // The agent chose the id: it is cut short and made harmless.
+                let session: String = session.as_str().chars().filter(|char| !char.is_control()).take(64).collect();
                 write!(f, "session `{session}` was not read in time: discarded {discarded} messages")
             }
             Error::SessionOverflow { session: None, discarded } => {
@@ -108,7 +110,18 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Closed {}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Closed(closed) => Some(closed),
+            Error::Refused(error) => Some(error),
+            Error::BadAnswer { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl From<ErrorObject> for Error {
     fn from(error: ErrorObject) -> Self {

@@ -62,9 +62,9 @@
 //! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
 
 pub mod agent;
-mod batch;
 mod cancel;
 pub mod client;
+pub mod draft;
 mod error;
 mod extension;
 mod launch;
@@ -76,6 +76,7 @@ mod queue;
 mod random;
 pub mod relay;
 mod report;
+mod spans;
 mod stdio;
 pub mod trace;
 pub mod transport;
@@ -88,7 +89,6 @@ pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::StopReason as Stop;
 pub use attache_proto::view::SessionView;
-pub use batch::{Answer, Batch};
 pub use cancel::CancelToken;
 pub use client::{Client, Connection, Event};
 pub use error::{Closed, Error};

@@ -21,9 +21,10 @@ use attache_proto::{Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-use self::answer::{Answer, Asked};
+use self::answer::{AnswerSender, PendingAnswer};
 use self::driver::{Driver, Source};
 use self::outlet::{Outlet, Sink};
+use crate::spans::Span;
 use crate::transport::Transport;
 use crate::{Closed, Error, Limits, Report};
 
@@ -81,7 +82,7 @@ macro_rules! connection_settings {
 }
 
 /// What can be sent to a peer of either side, for what has no method of its own.
-macro_rules! free_speech {
+macro_rules! untyped_methods {
     () => {
         /// Sends any request of the protocol, for what has no method of its own here.
         pub async fn call<Q: attache_proto::method::Request>(&self, request: &Q) -> Result<Q::Response, crate::Error> {
@@ -97,7 +98,7 @@ macro_rules! free_speech {
         }
 
         /// Sends several messages as one. Only peers that speak the draft of version 2 take that.
-        pub async fn send_batch(&self, batch: crate::Batch) -> Result<(), crate::Error> {
+        pub async fn send_batch(&self, batch: crate::draft::Batch) -> Result<(), crate::Error> {
             batch.send(&self.0.link).await
         }
 
@@ -121,7 +122,7 @@ macro_rules! free_speech {
     };
 }
 
-pub(crate) use {connection_settings, free_speech};
+pub(crate) use {connection_settings, untyped_methods};
 
 /// What one side does with what arrives.
 ///
@@ -166,7 +167,7 @@ pub(crate) struct Arriving<'m, 'a> {
 /// Who waits for an answer.
 pub(crate) enum Waiter<T> {
     /// A call, somewhere in user code.
-    Call(Asked),
+    Call(AnswerSender),
     /// The router.
     Ticket(T),
 }
@@ -371,7 +372,9 @@ impl<R: Router> Link<R> {
             options,
         }));
         let mut driver = Driver { link: link.clone(), source, read_done: false };
-        (link, async move { poll_fn(move |cx| driver.poll(cx)).await })
+        let side = if R::SIDE == Side::Agent { "agent" } else { "client" };
+        let span = Span::connection(side);
+        (link, async move { span.around(poll_fn(move |cx| driver.poll(cx))).await })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -528,15 +531,16 @@ impl<R: Router> Link<R> {
         &self,
         method: &str,
         params: impl FnOnce(&mut Writer<'_>),
-        (asked, answer): (Asked, Answer<T>),
+        (sender, answer): (AnswerSender, PendingAnswer<T>),
     ) -> Result<T, Error> {
         let request =
-            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(asked), port.out);
+            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
         let key = self.send_to(Expects::Answer, request).await?;
         let mut guard = Abandon { link: self, key: Some(key) };
+        let span = Span::request(method);
         let answer = match self.limits().request_timeout {
-            None => answer.await,
-            Some(time) => match tokio::time::timeout(time, answer).await {
+            None => span.around(answer).await,
+            Some(time) => match span.around(tokio::time::timeout(time, answer)).await {
                 Ok(answer) => answer,
                 // The guard tells the peer that nobody waits any more.
                 Err(_) => return Err(Error::TimedOut(time)),
@@ -585,7 +589,7 @@ impl<R: Router> Link<R> {
 
     /// Sends a request whose answer nobody waits for, at once: for guards that are dropped.
     pub(crate) fn request_now(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
-        self.with(|_, port| port.peer.request(method, params, Waiter::Call(Asked::nobody()), port.out));
+        self.with(|_, port| port.peer.request(method, params, Waiter::Call(AnswerSender::nobody()), port.out));
     }
 
     /// Waits until the peer is owed no answer, or the connection has ended.

@@ -64,7 +64,8 @@ pub struct AgentSession {
     message: Option<(MessageKind, MessageId)>,
     id_prefix: String,
     messages: u64,
-    tool_calls: u64,
+    /// Ids of other things that were handed out.
+    ids: u64,
     lost: Vec<&'static str>,
 }
 
@@ -85,7 +86,7 @@ impl AgentSession {
             message: None,
             id_prefix: id_prefix.into(),
             messages: 0,
-            tool_calls: 0,
+            ids: 0,
             lost: Vec::new(),
         }
     }
@@ -307,8 +308,22 @@ impl AgentSession {
 
     /// An id for a tool call that no other has.
     pub fn next_tool_call_id(&mut self) -> String {
-        self.tool_calls += 1;
-        format!("call_{}_{}", self.id_prefix, self.tool_calls)
+        self.next_id("call")
+    }
+
+    /// An id for a terminal that no other has.
+    pub fn next_terminal_id(&mut self) -> String {
+        self.next_id("term")
+    }
+
+    /// An id for a compaction that no other has.
+    pub fn next_compaction_id(&mut self) -> String {
+        self.next_id("compaction")
+    }
+
+    fn next_id(&mut self, kind: &str) -> String {
+        self.ids += 1;
+        format!("{kind}_{}_{}", self.id_prefix, self.ids)
     }
 
     fn next_message_id(&mut self) -> MessageId {

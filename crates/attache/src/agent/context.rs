@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_proto::model::{
-    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationId,
-    ElicitationMode, RequestId,
+    AuthStatusNotification, CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
+    ElicitationId, ElicitationMode, ProxySuccessorNotification, ProxySuccessorRequest, RawJson, RequestId,
 };
 
 use super::router::AgentRouter;
@@ -58,7 +58,22 @@ impl Context {
         self.notify(&CompleteElicitationNotification::new(id)).await
     }
 
-    crate::link::free_speech!();
+    /// Sends a request to the agent behind this proxy, through the conductor of the chain (unstable).
+    pub async fn call_successor(&self, request: &ProxySuccessorRequest) -> Result<RawJson, Error> {
+        self.call(request).await
+    }
+
+    /// Tells something to the agent behind this proxy, through the conductor of the chain (unstable).
+    pub async fn notify_successor(&self, notification: &ProxySuccessorNotification) -> Result<(), Error> {
+        self.notify(notification).await
+    }
+
+    /// Tells the client that who is logged in has changed (unstable).
+    pub async fn auth_status_changed(&self, status: &AuthStatusNotification) -> Result<(), Error> {
+        self.notify(status).await
+    }
+
+    crate::link::untyped_methods!();
 }
 
 /// Whether a client takes questions of this kind.

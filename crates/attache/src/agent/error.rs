@@ -68,13 +68,18 @@ impl<E: StdError + Send + Sync + 'static> From<E> for HandlerError {
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.source)?;
+        let mut text = self.source.to_string();
         let mut source = self.source.source();
         while let Some(error) = source {
-            write!(f, ": {error}")?;
+            // Many errors repeat what they were caused by.
+            let cause = error.to_string();
+            if !text.contains(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
             source = error.source();
         }
-        Ok(())
+        f.write_str(&text)
     }
 }
 

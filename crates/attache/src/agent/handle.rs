@@ -8,15 +8,15 @@ use attache_proto::method::Method;
 use attache_proto::model::{
     AvailableCommand, BackgroundWork, ClientCapabilities, CommandsUpdate, CompleteElicitationNotification,
     ConfigOption, ConfigOptionsUpdate, ContentBlock, CreateElicitationRequest, CreateElicitationResponse,
-    CreateTerminalRequest, ElicitationId, Implementation, Meta, Notice, NoticeSeverity, Patch, PlanContent, PlanEntry,
-    PlanItems, PlanUpdate, ReadTextFileRequest, SessionId, SessionInfoUpdate, SessionUpdate, UsageUpdate,
-    WriteTextFileRequest,
+    CreateTerminalRequest, ElicitationId, Implementation, McpMessageRequest, McpMessageResponse, Meta, Notice,
+    NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate, ReadTextFileRequest, SessionId,
+    SessionInfoUpdate, SessionMessage, SessionUpdate, SubagentUpdate, UsageUpdate, WriteTextFileRequest,
 };
 
 use super::context::check_elicitation;
 use super::router::AgentRouter;
 use super::updates::Updates;
-use super::{Terminal, ToolCallBuilder};
+use super::{Compaction, ShownTerminal, Terminal, ToolCallBuilder};
 use crate::Error;
 use crate::link::{Link, Port};
 
@@ -144,6 +144,30 @@ impl SessionHandle {
         self.update(SessionUpdate::SessionInfo(update)).await
     }
 
+    /// Shows a command that the agent runs itself, in a directory (absolute).
+    pub async fn show_terminal(
+        &self,
+        command: impl Into<String>,
+        cwd: impl Into<String>,
+    ) -> Result<ShownTerminal, Error> {
+        ShownTerminal::show(self.clone(), command.into(), cwd.into()).await
+    }
+
+    /// Shows that the conversation is being summed up.
+    pub async fn compact(&self) -> Result<Compaction, Error> {
+        Compaction::start(self.clone()).await
+    }
+
+    /// Tells about an agent that works for this one, by its session (unstable).
+    pub async fn subagent(&self, update: SubagentUpdate) -> Result<(), Error> {
+        self.update(SessionUpdate::Subagent(update.into())).await
+    }
+
+    /// Tells about a message between this session and another (unstable).
+    pub async fn session_message(&self, message: SessionMessage) -> Result<(), Error> {
+        self.update(SessionUpdate::SessionMessage(message.into())).await
+    }
+
     /// Sends any update. What the agreed version cannot say is said as well as it can be, and reported.
     pub fn update(&self, update: SessionUpdate) -> impl Future<Output = Result<(), Error>> + Send {
         self.update_with(update, None)
@@ -227,6 +251,12 @@ impl SessionHandle {
         Terminal::create(self.clone(), request).await
     }
 
+    /// Sends a message to an MCP server that the client serves (unstable). It was given to the session as
+    /// [`McpServer::Acp`](crate::model::McpServer::Acp).
+    pub async fn call_mcp(&self, message: &McpMessageRequest) -> Result<McpMessageResponse, Error> {
+        self.call(message).await
+    }
+
     /// Puts a question to the person. Its scope may be this session, or a request of the client that is being served.
     /// While it is open, a session of version 2 waits for the person.
     pub async fn elicit(&self, request: CreateElicitationRequest) -> Result<CreateElicitationResponse, Error> {
@@ -249,7 +279,7 @@ impl SessionHandle {
         self.0.link.send(ask).await
     }
 
-    crate::link::free_speech!();
+    crate::link::untyped_methods!();
 
     pub(super) fn link(&self) -> &Link<AgentRouter> {
         &self.0.link

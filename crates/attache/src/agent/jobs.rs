@@ -14,10 +14,11 @@ use tokio::task::JoinSet;
 
 use super::context::{self, Context};
 use super::router::{AgentRouter, Job, Notice, Work};
-use super::serve::{Answer, Serving, Wire};
+use super::serve::{BoxedResponse, Serving, Wire};
 use super::session::{self, catch_panic, internal, unless_cancelled};
 use super::{ClientInfo, HandlerError, OpenRequest, Opened, SessionHandle};
 use crate::link::{Link, Options};
+use crate::spans::Span;
 use crate::{CancelToken, Closed, Error};
 
 /// How much longer than a cancelled turn everything else may take when the client has closed its end.
@@ -117,7 +118,7 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<J
 
 async fn run_job(server: &Serving, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
     let Job { call, work, cancelled } = job;
-    let _debt = Debt { link: link.clone(), call };
+    let _owed = OwedAnswer { link: link.clone(), call };
     let work = pin!(do_work(server, link, call, work, cancelled.clone(), sessions));
     let work = pin!(catch_panic(work));
     let result = match unless_cancelled(work, &cancelled).await {
@@ -140,13 +141,13 @@ async fn do_work(
     work: Work,
     cancelled: CancelToken,
     sessions: &Sessions,
-) -> Result<Option<Answer>, HandlerError> {
+) -> Result<Option<BoxedResponse>, HandlerError> {
     let client = link.with(|router, _| router.client.clone()).ok_or_else(internal)?;
     match work {
         Work::Extension(method, params) => {
             let extension = server.extensions.get(&*method).ok_or_else(internal)?;
             let context = make_context(link, client, Some(call), None, cancelled);
-            Ok(Some(Box::new(extension(params, context).await?)))
+            Ok(Some(Box::new(Span::served(&method).around(extension(params, context)).await?)))
         }
         Work::Registered(method, session, params) => {
             if let (Method::DeleteSession, Some(session)) = (method, &session)
@@ -158,7 +159,8 @@ async fn do_work(
             let dialect = client.dialect;
             let context = make_context(link, client, Some(call), session, cancelled);
             let handler = server.handlers.get(&method).ok_or_else(internal)?;
-            handler(params.as_str(), dialect, context).await.map(Some)
+            let span = Span::served(method.any_name());
+            span.around(handler(params.as_str(), dialect, context)).await.map(Some)
         }
         Work::Open(method, opening) => {
             match &opening.kind {
@@ -247,7 +249,7 @@ async fn open(
     let Opening { kind, cwd, additional_directories, mcp_servers, system_prompt, meta } = opening;
     let request = OpenRequest { cwd, directories: additional_directories, mcp_servers, system_prompt, meta };
     let handle = SessionHandle::new(link.clone(), id.clone(), client);
-    let mut place = Place::reserve(&handle, &request)?;
+    let mut reservation = Reservation::reserve(&handle, &request)?;
     let is_restored = matches!(kind, OpenKind::Restore { .. });
     let opened = match kind {
         OpenKind::New => (server.opener)(request, handle.clone()).await?,
@@ -274,20 +276,21 @@ async fn open(
         }
     })
     .await?;
-    place.is_open = true;
+    reservation.is_open = true;
     let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
     while sessions.try_join_next().is_some() {}
-    sessions.spawn(session::run(session, handle));
+    let span = Span::session(handle.id().as_str());
+    sessions.spawn(async move { span.around(session::run(session, handle)).await });
     Ok(())
 }
 
 /// A call that a job owes an answer to. Dropped, it is answered with an internal error if it was not answered before.
-struct Debt {
+struct OwedAnswer {
     link: Link<AgentRouter>,
     call: Call,
 }
 
-impl Drop for Debt {
+impl Drop for OwedAnswer {
     fn drop(&mut self) {
         self.link.with(|router, port| {
             router.job_done(self.call);
@@ -296,14 +299,14 @@ impl Drop for Debt {
     }
 }
 
-/// The place of a session that is being opened; given back if it is not opened after all.
-struct Place {
+/// The reservation of a session that is being opened; given back if it is not opened after all.
+struct Reservation {
     link: Link<AgentRouter>,
     id: SessionId,
     is_open: bool,
 }
 
-impl Place {
+impl Reservation {
     fn reserve(handle: &SessionHandle, request: &OpenRequest) -> Result<Self, HandlerError> {
         let is_absolute = |path: &String| std::path::Path::new(path).is_absolute();
         if !is_absolute(&request.cwd) {
@@ -314,11 +317,11 @@ impl Place {
         }
         let (link, id) = (handle.link().clone(), handle.id().clone());
         link.with(|router, _| router.reserve(&id, &request.cwd, handle.shared_updates()))?;
-        Ok(Place { link, id, is_open: false })
+        Ok(Reservation { link, id, is_open: false })
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.is_open {
             self.link.with(|router, port| {

@@ -89,7 +89,7 @@ pub(crate) struct Decoder {
 }
 
 /// What a client sent, decoded.
-pub(crate) enum Heard {
+pub(crate) enum Received {
     Initialize(Box<(Dialect, InitializeRequest, InitializeResponse)>, Vec<DecodeError>),
     Request(Method, Box<ClientRequest>, Vec<DecodeError>),
     Open(Method, Box<Opening>, Vec<DecodeError>),
@@ -454,88 +454,88 @@ impl Command {
 impl Router for AgentRouter {
     const SIDE: Side = Side::Agent;
     type Decoder = Decoder;
-    type Message<'a> = Heard;
+    type Message<'a> = Received;
     type Ticket = ();
     type Answer = ();
 
-    fn decode(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, '_>) -> Heard {
+    fn decode(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, '_>) -> Received {
         let Arriving { method: name, params, is_request } = arriving;
         if name.starts_with('_') {
             return match decoder.extensions.contains(name) {
-                true => Heard::Extension(name.into(), params.and_then(|params| RawJson::new(params).ok())),
-                false if is_request => Heard::NotServed,
-                false => Heard::Ignored,
+                true => Received::Extension(name.into(), params.and_then(|params| RawJson::new(params).ok())),
+                false if is_request => Received::NotServed,
+                false => Received::Ignored,
             };
         }
         let mut tolerated = Vec::new();
         let Some(method) = Method::parse(name) else {
-            return if !is_request && name.starts_with("$/") { Heard::Ignored } else { Heard::NotServed };
+            return if !is_request && name.starts_with("$/") { Received::Ignored } else { Received::NotServed };
         };
         let raw = || RawJson::new(params.unwrap_or("{}")).unwrap_or_else(|_| RawJson::empty_object());
         if !is_request {
             return match ClientNotification::decode(method, params, dialect, &mut tolerated) {
-                Some(Ok(ClientNotification::Cancel(cancel))) => Heard::Cancel(cancel.session_id),
-                Some(Ok(_)) if decoder.notifications.contains(&method) => Heard::Notification(method, raw()),
-                Some(Err(error)) => Heard::Invalid(method, error),
-                _ if name.starts_with("$/") => Heard::Ignored,
-                _ => Heard::NotServed,
+                Some(Ok(ClientNotification::Cancel(cancel))) => Received::Cancel(cancel.session_id),
+                Some(Ok(_)) if decoder.notifications.contains(&method) => Received::Notification(method, raw()),
+                Some(Err(error)) => Received::Invalid(method, error),
+                _ if name.starts_with("$/") => Received::Ignored,
+                _ => Received::NotServed,
             };
         }
         if method == Method::Initialize {
             return match decoder.offer.handle_initialize(params, &mut tolerated) {
-                Ok(initialize) => Heard::Initialize(Box::new(initialize), tolerated),
-                Err(error) => Heard::Invalid(method, error),
+                Ok(initialize) => Received::Initialize(Box::new(initialize), tolerated),
+                Err(error) => Received::Invalid(method, error),
             };
         }
         if !decoder.offer.serves(method, dialect) {
-            return Heard::NotServed;
+            return Received::NotServed;
         }
         let request = match ClientRequest::decode(method, params, dialect, &mut tolerated) {
-            None => return Heard::NotServed,
-            Some(Err(error)) => return Heard::Invalid(method, error),
+            None => return Received::NotServed,
+            Some(Err(error)) => return Received::Invalid(method, error),
             Some(Ok(request)) => request,
         };
         if decoder.offer.methods.contains(&method) {
-            return Heard::Registered(method, request.session_id().cloned(), raw(), tolerated);
+            return Received::Registered(method, request.session_id().cloned(), raw(), tolerated);
         }
         if let Err(error) = decoder.offer.check(&request, dialect) {
-            return Heard::Refused(error);
+            return Received::Refused(error);
         }
         match method {
             Method::NewSession | Method::LoadSession | Method::ResumeSession | Method::ForkSession => {
                 match Opening::from_request(request) {
-                    Some(Ok(opening)) => Heard::Open(method, Box::new(opening), tolerated),
-                    Some(Err(error)) => Heard::Refused(error),
-                    None => Heard::NotServed,
+                    Some(Ok(opening)) => Received::Open(method, Box::new(opening), tolerated),
+                    Some(Err(error)) => Received::Refused(error),
+                    None => Received::NotServed,
                 }
             }
-            _ => Heard::Request(method, Box::new(request), tolerated),
+            _ => Received::Request(method, Box::new(request), tolerated),
         }
     }
 
     fn decode_answer((): &(), _: Dialect, _: Outcome<'_>) {}
 
-    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Heard, size: usize) {
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Received, size: usize) {
         match message {
-            Heard::Initialize(initialize, tolerated) => {
+            Received::Initialize(initialize, tolerated) => {
                 self.initialize(port, call, *initialize);
                 port.tolerated(Method::Initialize, tolerated);
             }
-            Heard::Request(method, request, tolerated) => {
+            Received::Request(method, request, tolerated) => {
                 port.tolerated(method, tolerated);
                 self.route(port, call, *request, size);
             }
-            Heard::Open(method, opening, tolerated) => {
+            Received::Open(method, opening, tolerated) => {
                 port.tolerated(method, tolerated);
                 self.push_job(call, Work::Open(method, *opening), size);
             }
-            Heard::Registered(method, session, params, tolerated) => {
+            Received::Registered(method, session, params, tolerated) => {
                 port.tolerated(method, tolerated);
                 self.push_job(call, Work::Registered(method, session, params), size);
             }
-            Heard::Extension(name, params) => self.push_job(call, Work::Extension(name, params), size),
-            Heard::Invalid(method, error) => port.invalid_params(call, method, error),
-            Heard::Refused(error) => port.refuse(call, &error),
+            Received::Extension(name, params) => self.push_job(call, Work::Extension(name, params), size),
+            Received::Invalid(method, error) => port.invalid_params(call, method, error),
+            Received::Refused(error) => port.refuse(call, &error),
             _ => {
                 port.violation(Violation::UnknownMethod);
                 port.refuse(call, &ErrorObject::method_not_found(None));
@@ -543,16 +543,16 @@ impl Router for AgentRouter {
         }
     }
 
-    fn notification(&mut self, port: &mut Port<'_, Self>, message: Heard, size: usize) {
+    fn notification(&mut self, port: &mut Port<'_, Self>, message: Received, size: usize) {
         match message {
-            Heard::Cancel(session) => self.cancel_session(&session),
-            Heard::Extension(name, params) => self.notices.push(Notice::Extension(name, params), size),
-            Heard::Notification(method, params) => self.notices.push(Notice::Registered(method, params), size),
-            Heard::Invalid(method, error) => {
+            Received::Cancel(session) => self.cancel_session(&session),
+            Received::Extension(name, params) => self.notices.push(Notice::Extension(name, params), size),
+            Received::Notification(method, params) => self.notices.push(Notice::Registered(method, params), size),
+            Received::Invalid(method, error) => {
                 let method = crate::link::method_name(method, port.dialect());
                 port.violation(Violation::InvalidParams { method, error });
             }
-            Heard::Ignored => {}
+            Received::Ignored => {}
             _ => port.violation(Violation::UnknownMethod),
         }
     }

@@ -34,8 +34,8 @@ type Opener = Box<dyn Fn(OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send
 type Restorer = Box<dyn Fn(SessionId, OpenRequest, bool, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 type Forker = Box<dyn Fn(SessionId, OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
 /// A result on its way to the client, still to be said in its dialect.
-pub(super) type Answer = Box<dyn Encode + Send + Sync>;
-type Handler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<Answer, HandlerError>> + Send + Sync>;
+pub(super) type BoxedResponse = Box<dyn Encode + Send + Sync>;
+type Handler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<BoxedResponse, HandlerError>> + Send + Sync>;
 type NoticeHandler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<(), HandlerError>> + Send + Sync>;
 type Extension = Box<dyn Fn(Option<RawJson>, Context) -> Boxed<Result<RawJson, HandlerError>> + Send + Sync>;
 
@@ -232,7 +232,7 @@ impl<A: Agent> Server<A> {
                 let work = request.map(|request| serve(agent.clone(), request, context));
                 Box::pin(async move {
                     match work {
-                        Ok(work) => work.await.map(|response| Box::new(response) as Answer),
+                        Ok(work) => work.await.map(|response| Box::new(response) as BoxedResponse),
                         Err(error) => Err(ErrorObject::invalid_params(&error).into()),
                     }
                 })
@@ -243,7 +243,7 @@ impl<A: Agent> Server<A> {
 
     /// Serves a notification of the protocol that has no word of its own here: messages of an MCP server of the client's
     /// (unstable), and of a proxy's neighbours. One is served after the other, in the order they come.
-    pub fn hears<N, W>(mut self, serve: impl Fn(Arc<A>, N, Context) -> W + Send + Sync + 'static) -> Self
+    pub fn handles_notification<N, W>(mut self, serve: impl Fn(Arc<A>, N, Context) -> W + Send + Sync + 'static) -> Self
     where
         N: Notification + Send + 'static,
         W: Future<Output = Result<(), HandlerError>> + Send + 'static,

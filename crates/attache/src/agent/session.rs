@@ -14,11 +14,12 @@ use super::router::{AgentRouter, Command, OptionChange};
 use super::turn::TurnState;
 use super::{HandlerError, Session, SessionHandle, Turn};
 use crate::link::{Link, Port};
+use crate::spans::Span;
 use crate::{CancelToken, Error, Prompt, Stop};
 
 /// Runs a session until it is closed or the connection ends.
 pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
-    let released = Released { link: handle.link().clone(), id: handle.id().clone() };
+    let released = ReleaseOnDrop { link: handle.link().clone(), id: handle.id().clone() };
     while let Some(command) = next_command(&handle).await {
         match command {
             Command::Prompt { call, request, cancelled } => {
@@ -111,12 +112,12 @@ pub(super) async fn unless_cancelled<T>(
 }
 
 /// When the task ends, however it ends, its session is gone and nobody waits for it.
-struct Released {
+struct ReleaseOnDrop {
     link: Link<AgentRouter>,
     id: SessionId,
 }
 
-impl Drop for Released {
+impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         self.link.with(|router, port| {
             for call in router.release(&self.id) {
@@ -157,8 +158,9 @@ async fn run_turn<S: Session>(
     let prompt_id = state.begin(handle, call, &request).await;
     let prompt = Prompt::from(request.prompt).with_optional_meta(request.meta);
     let turn = Turn::new(handle.clone(), state.clone(), prompt_id);
+    let span = Span::turn();
     let result = {
-        let work = pin!(session.prompt(turn, prompt));
+        let work = pin!(span.around(session.prompt(turn, prompt)));
         let work = pin!(catch_panic(work));
         until_cancelled(work, &cancelled, handle.link().limits().cancel_grace).await
     };
@@ -168,6 +170,7 @@ async fn run_turn<S: Session>(
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Ok(Stop::Cancelled),
     };
+    span.stopped(result.as_ref().map_or("error", |stop| stop.as_str()));
     answer.end(result).await;
 }
 

@@ -106,22 +106,22 @@ impl Turn {
         PendingOption { handle: self.handle.clone(), change: Some(change) }
     }
 
-    /// Waits until the router has something for this session. A place among those who wait is given up on drop.
+    /// Waits until the router has something for this session. A guard among those who wait is given up on drop.
     async fn wait<T>(&self, take: impl Fn(&mut AgentRouter, &mut Option<u64>, &Waker) -> Option<T>) -> T {
-        struct Place<'a> {
+        struct WaiterGuard<'a> {
             handle: &'a SessionHandle,
             waiter: Option<u64>,
         }
-        impl Drop for Place<'_> {
+        impl Drop for WaiterGuard<'_> {
             fn drop(&mut self) {
                 if self.waiter.is_some() {
                     self.handle.link().with(|router, _| router.leave_session(self.handle.id(), &mut self.waiter));
                 }
             }
         }
-        let mut place = Place { handle: &self.handle, waiter: None };
+        let mut guard = WaiterGuard { handle: &self.handle, waiter: None };
         poll_fn(|cx| {
-            let next = self.handle.link().with(|router, _| take(router, &mut place.waiter, cx.waker()));
+            let next = self.handle.link().with(|router, _| take(router, &mut guard.waiter, cx.waker()));
             next.map_or(Poll::Pending, Poll::Ready)
         })
         .await

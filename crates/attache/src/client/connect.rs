@@ -457,7 +457,13 @@ impl Connection {
         }
     }
 
-    crate::link::free_speech!();
+    /// The events that belong to no session as a stream.
+    #[cfg(feature = "stream")]
+    pub fn events(&self) -> super::Events {
+        super::Events::new(self.0.clone(), None)
+    }
+
+    crate::link::untyped_methods!();
 
     /// Ends the connection: what is still to be sent is sent, then an agent that we started is given time to end and is
     /// ended with all its processes if it does not.

@@ -8,5 +8,7 @@ mod turn;
 
 pub use connect::{Client, Connection};
 pub use event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
+#[cfg(feature = "stream")]
+pub use session::Events;
 pub use session::{Session, SessionBuilder};
 pub use turn::Turn;

@@ -102,7 +102,7 @@ pub(crate) struct Decoder {
 }
 
 /// What an agent sent, decoded.
-pub(crate) enum Heard<'a> {
+pub(crate) enum Received<'a> {
     Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>),
     Request(Method, Box<AgentRequest>, Vec<DecodeError>),
     Notification(Method, Box<AgentNotification>, Vec<DecodeError>),
@@ -448,48 +448,48 @@ impl Inbox {
 impl Router for ClientRouter {
     const SIDE: Side = Side::Client;
     type Decoder = Decoder;
-    type Message<'a> = Heard<'a>;
+    type Message<'a> = Received<'a>;
     type Ticket = PromptTicket;
     type Answer = Result<PromptResponse, Error>;
 
-    fn decode<'a>(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Heard<'a> {
+    fn decode<'a>(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Received<'a> {
         let Arriving { method: name, params, is_request } = arriving;
         if !is_request && name == "session/update" {
             // The hot path: no detour through the table of methods.
             let mut reader = Reader::new(params.unwrap_or("{}"), dialect);
             return match SessionNotification::decode_parts(&mut reader) {
-                Ok((session, update, meta)) => Heard::Update(session, update, meta, reader.tolerated()),
-                Err(error) => Heard::Invalid(Method::SessionUpdate, error),
+                Ok((session, update, meta)) => Received::Update(session, update, meta, reader.tolerated()),
+                Err(error) => Received::Invalid(Method::SessionUpdate, error),
             };
         }
         if name.starts_with('_') {
             return match decoder.extensions.contains(name) {
                 true => extension(name, params),
-                false if is_request => Heard::NotServed,
-                false => Heard::Ignored,
+                false if is_request => Received::NotServed,
+                false => Received::Ignored,
             };
         }
         let mut tolerated = Vec::new();
         if is_request {
             let Some(method) = Method::parse(name).filter(|method| decoder.offer.serves(*method, dialect)) else {
-                return Heard::NotServed;
+                return Received::NotServed;
             };
             return match AgentRequest::decode(method, params, dialect, &mut tolerated) {
-                None => Heard::NotServed,
-                Some(Err(error)) => Heard::Invalid(method, error),
+                None => Received::NotServed,
+                Some(Err(error)) => Received::Invalid(method, error),
                 Some(Ok(request)) => match decoder.offer.check(&request) {
-                    Ok(()) => Heard::Request(method, Box::new(request), tolerated),
-                    Err(error) => Heard::Refused(error),
+                    Ok(()) => Received::Request(method, Box::new(request), tolerated),
+                    Err(error) => Received::Refused(error),
                 },
             };
         }
         let decoded = Method::parse(name)
             .and_then(|method| Some((method, AgentNotification::decode(method, params, dialect, &mut tolerated)?)));
         match decoded {
-            None if name.starts_with("$/") => Heard::Ignored,
-            None => Heard::NotServed,
-            Some((method, Ok(notification))) => Heard::Notification(method, Box::new(notification), tolerated),
-            Some((method, Err(error))) => Heard::Invalid(method, error),
+            None if name.starts_with("$/") => Received::Ignored,
+            None => Received::NotServed,
+            Some((method, Ok(notification))) => Received::Notification(method, Box::new(notification), tolerated),
+            Some((method, Err(error))) => Received::Invalid(method, error),
         }
     }
 
@@ -499,9 +499,9 @@ impl Router for ClientRouter {
             .map_err(|error| Error::BadAnswer { method: "session/prompt", error })
     }
 
-    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Heard<'_>, size: usize) {
+    fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Received<'_>, size: usize) {
         let (item, session) = match message {
-            Heard::Request(method, request, tolerated) => {
+            Received::Request(method, request, tolerated) => {
                 port.tolerated(method, tolerated);
                 let session = request.session_id().cloned();
                 if let (Method::RequestPermission, Some(session)) = (method, &session)
@@ -512,12 +512,12 @@ impl Router for ClientRouter {
                 }
                 (Item::Call(call, request), session)
             }
-            Heard::Extension(name, session, params) => {
+            Received::Extension(name, session, params) => {
                 let session = session.filter(|session| self.sessions.contains_key(session));
                 (Item::Extension(Some(call), name, params), session)
             }
-            Heard::Invalid(method, error) => return port.invalid_params(call, method, error),
-            Heard::Refused(error) => {
+            Received::Invalid(method, error) => return port.invalid_params(call, method, error),
+            Received::Refused(error) => {
                 port.violation(Violation::UnknownMethod);
                 return port.refuse(call, &error);
             }
@@ -540,27 +540,29 @@ impl Router for ClientRouter {
         }
     }
 
-    fn notification(&mut self, port: &mut Port<'_, Self>, message: Heard<'_>, size: usize) {
+    fn notification(&mut self, port: &mut Port<'_, Self>, message: Received<'_>, size: usize) {
         match message {
-            Heard::Update(session, update, meta, tolerated) => {
+            Received::Update(session, update, meta, tolerated) => {
                 port.tolerated(Method::SessionUpdate, tolerated);
                 self.update(port, &session, update, meta, size);
             }
-            Heard::Notification(method, notification, tolerated) => {
+            Received::Notification(method, notification, tolerated) => {
                 port.tolerated(method, tolerated);
                 self.push(None, Item::Notification(notification), size);
             }
-            Heard::Extension(name, session, params) => {
+            Received::Extension(name, session, params) => {
                 let session = session.filter(|session| self.sessions.contains_key(session));
                 let item = Item::Extension(None, name, params);
                 self.push(session.as_ref().map(SessionId::as_str), item, size);
             }
-            Heard::Invalid(method, error) => {
+            Received::Invalid(method, error) => {
                 let method = method_name(method, port.dialect());
                 port.violation(Violation::InvalidParams { method, error });
             }
-            Heard::Ignored => {}
-            Heard::NotServed | Heard::Request(..) | Heard::Refused(_) => port.violation(Violation::UnknownMethod),
+            Received::Ignored => {}
+            Received::NotServed | Received::Request(..) | Received::Refused(_) => {
+                port.violation(Violation::UnknownMethod)
+            }
         }
     }
 
@@ -660,13 +662,13 @@ pub(crate) fn cancelled_permission() -> PermissionResponse {
 }
 
 /// An extension's params, and the session they name.
-fn extension<'a>(name: &str, params: Option<&str>) -> Heard<'a> {
-    let Some(params) = params else { return Heard::Extension(name.into(), None, None) };
+fn extension<'a>(name: &str, params: Option<&str>) -> Received<'a> {
+    let Some(params) = params else { return Received::Extension(name.into(), None, None) };
     let params = match RawJson::new(params) {
         Ok(params) => params,
-        Err(error) => return Heard::Refused(ErrorObject::invalid_params(&error)),
+        Err(error) => return Received::Refused(ErrorObject::invalid_params(&error)),
     };
     let session = params.get("sessionId");
     let session = session.and_then(|id| Reader::new(id.as_str(), Dialect::V1).decode::<SessionId>().ok());
-    Heard::Extension(name.into(), session, Some(params))
+    Received::Extension(name.into(), session, Some(params))
 }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use attache_proto::conversation::{OpenKind, OpenedSession, Opening, SetRequest, TurnEnd, TurnId};
 use attache_proto::method::{AgentRequest, ClientRequest};
@@ -271,6 +271,12 @@ impl Session {
         }
     }
 
+    /// The events between turns as a stream.
+    #[cfg(feature = "stream")]
+    pub fn events(&self) -> Events {
+        Events::new(self.0.shared.clone(), Some(self.clone()))
+    }
+
     /// Cancels what the agent is doing in this session. Permission requests that wait are answered `cancelled`.
     pub async fn cancel(&self) -> Result<(), Error> {
         self.cancel_with(CancelNotification::new(self.id().clone())).await
@@ -403,23 +409,77 @@ pub(super) async fn next(
     session: Option<&SessionId>,
     turn: Option<TurnId>,
 ) -> Result<Next, Error> {
-    let mut place = Place { shared, session, waiter: None };
-    let item = poll_fn(|cx| {
-        let taken = shared.link.with(|router, port| router.take(port, session, turn, &mut place.waiter, cx.waker()));
-        taken.map_or(Poll::Pending, Poll::Ready)
-    })
-    .await?;
-    Ok(event(shared, item))
+    let mut guard = WaiterGuard { shared, session, waiter: None };
+    poll_fn(|cx| poll_next(shared, session, turn, &mut guard.waiter, cx)).await
 }
 
-/// A place among those who wait for an inbox; given up when it is dropped.
-struct Place<'a> {
+/// The same for those who poll, and keep their guard among those who wait themselves.
+pub(super) fn poll_next(
+    shared: &Arc<Shared>,
+    session: Option<&SessionId>,
+    turn: Option<TurnId>,
+    waiter: &mut Option<u64>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Next, Error>> {
+    match shared.link.with(|router, port| router.take(port, session, turn, waiter, cx.waker())) {
+        None => Poll::Pending,
+        Some(Ok(item)) => Poll::Ready(Ok(event(shared, item))),
+        Some(Err(error)) => Poll::Ready(Err(error)),
+    }
+}
+
+/// The events of a session between turns, or of a connection, as a stream. Made by [`Session::events`] and
+/// [`Connection::events`](super::Connection::events), with the feature `stream`.
+#[cfg(feature = "stream")]
+#[derive(Debug)]
+pub struct Events {
+    shared: Arc<Shared>,
+    session: Option<Session>,
+    waiter: Option<u64>,
+}
+
+#[cfg(feature = "stream")]
+impl Events {
+    pub(super) fn new(shared: Arc<Shared>, session: Option<Session>) -> Self {
+        Events { shared, session, waiter: None }
+    }
+}
+
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Events {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let session = this.session.as_ref().map(Session::id);
+        loop {
+            match std::task::ready!(poll_next(&this.shared, session, None, &mut this.waiter, cx)) {
+                Ok(Next::Event(event, _)) => return Poll::Ready(Some(Ok(event))),
+                Ok(Next::End(_)) => {}
+                // There is nothing after the end of a connection.
+                Err(Error::Closed(_)) => return Poll::Ready(None),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+}
+
+#[cfg(feature = "stream")]
+impl Drop for Events {
+    fn drop(&mut self) {
+        let session = self.session.as_ref().map(|session| session.id().clone());
+        self.shared.link.with(|router, _| router.leave(session.as_ref(), &mut self.waiter));
+    }
+}
+
+/// A guard among those who wait for an inbox; given up when it is dropped.
+struct WaiterGuard<'a> {
     shared: &'a Arc<Shared>,
     session: Option<&'a SessionId>,
     waiter: Option<u64>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         if self.waiter.is_some() {
             self.shared.link.with(|router, _| router.leave(self.session, &mut self.waiter));

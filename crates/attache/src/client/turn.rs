@@ -1,11 +1,19 @@
 //! A turn as a client sees it: a stream of events with an end.
 
+#[cfg(feature = "stream")]
+use std::pin::Pin;
+#[cfg(feature = "stream")]
+use std::task::{Context, Poll};
+
 use attache_proto::conversation::{TurnEnd, TurnId};
 use attache_proto::model::{CancelNotification, ContentBlock, MessageId, Meta, SessionUpdate, StopReason, Usage};
 
 use super::event::Event;
+#[cfg(feature = "stream")]
+use super::session::poll_next;
 use super::session::{Next, Session, next};
 use crate::Error;
+use crate::spans::Span;
 
 /// A turn of the agent: what happens between a prompt and its end.
 ///
@@ -17,6 +25,9 @@ pub struct Turn {
     session: Session,
     id: TurnId,
     end: Option<End>,
+    span: Span,
+    #[cfg(feature = "stream")]
+    waiter: Option<u64>,
 }
 
 /// How a turn ended, as far as it is kept.
@@ -29,7 +40,14 @@ struct End {
 
 impl Turn {
     pub(super) fn new(session: Session, id: TurnId) -> Self {
-        Turn { session, id, end: None }
+        Turn {
+            session,
+            id,
+            end: None,
+            span: Span::turn(),
+            #[cfg(feature = "stream")]
+            waiter: None,
+        }
     }
 
     /// The next event; `None` once the turn has ended. An error when the prompt failed or the connection ended.
@@ -42,17 +60,22 @@ impl Turn {
         if self.end.is_some() {
             return Ok(None);
         }
-        let end = match next(self.session.shared(), Some(self.session.id()), Some(self.id)).await? {
-            Next::Event(event, meta) => return Ok(Some((event, meta))),
-            Next::End(end) => end,
-        };
+        let next = next(self.session.shared(), Some(self.session.id()), Some(self.id));
+        match self.span.around(next).await? {
+            Next::Event(event, meta) => Ok(Some((event, meta))),
+            Next::End(end) => self.end_with(end).map(|()| None),
+        }
+    }
+
+    fn end_with(&mut self, end: Result<TurnEnd, Error>) -> Result<(), Error> {
         let (stop, usage, meta, result) = match end {
-            Ok(TurnEnd { result: Ok(stop), usage, meta, .. }) => (stop, usage, meta, Ok(None)),
+            Ok(TurnEnd { result: Ok(stop), usage, meta, .. }) => (stop, usage, meta, Ok(())),
             Ok(TurnEnd { result: Err(error), usage, meta, .. }) => {
                 (StopReason::Error, usage, meta, Err(Error::Refused(error)))
             }
             Err(error) => (StopReason::Error, None, None, Err(error)),
         };
+        self.span.stopped(stop.as_str());
         self.end = Some(End { stop, usage, meta });
         result
     }
@@ -108,10 +131,31 @@ impl Turn {
     }
 }
 
+/// The events of a turn as a stream: with the feature `stream`.
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Turn {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.end.is_some() {
+            return Poll::Ready(None);
+        }
+        let this = &mut *self;
+        let (shared, session) = (this.session.shared(), this.session.id());
+        match std::task::ready!(poll_next(shared, Some(session), Some(this.id), &mut this.waiter, cx)) {
+            Ok(Next::Event(event, _)) => Poll::Ready(Some(Ok(event))),
+            Ok(Next::End(end)) => Poll::Ready(this.end_with(end).err().map(Err)),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         let link = &self.session.link();
         link.with(|router, port| {
+            #[cfg(feature = "stream")]
+            router.leave(Some(self.session.id()), &mut self.waiter);
             router.drop_turn(self.session.id(), self.id);
             if self.end.is_none() && router.is_open(self.session.id(), self.id) {
                 let cancel = CancelNotification::new(self.session.id().clone());

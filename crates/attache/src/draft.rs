@@ -1,4 +1,4 @@
-//! Several messages in one array, for peers that speak the draft of version 2.
+//! What only the draft of version 2 has: several messages in one array.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,14 +8,14 @@ use attache_proto::method::{Notification, Request};
 use attache_proto::{Dialect, Encode};
 
 use crate::Error;
-use crate::link::answer::{self, Asked};
+use crate::link::answer::{self, AnswerSender};
 use crate::link::{Link, Router, Waiter};
 
 /// Requests and notifications that are to be sent together. The peer answers them together too.
 ///
 /// ```no_run
 /// # async fn example(agent: attache::Connection) -> Result<(), attache::Error> {
-/// use attache::Batch;
+/// use attache::draft::Batch;
 /// use attache::model::ListSessionsRequest;
 ///
 /// let mut batch = Batch::new();
@@ -34,7 +34,7 @@ pub struct Batch {
 struct Entry {
     method: &'static str,
     params: RawJson,
-    asked: Option<Asked>,
+    asked: Option<AnswerSender>,
 }
 
 impl Batch {
@@ -44,11 +44,11 @@ impl Batch {
     }
 
     /// Adds a request; its answer comes from what is returned.
-    pub fn call<Q: Request>(&mut self, request: &Q) -> Answer<Q::Response> {
+    pub fn call<Q: Request>(&mut self, request: &Q) -> BatchAnswer<Q::Response> {
         let method = Q::METHOD.name(Dialect::V2Draft).unwrap_or(Q::METHOD.any_name());
         let (asked, answer) = answer::channel(method);
         self.entries.push(Entry { method, params: encoded(request), asked: Some(asked) });
-        Answer(answer)
+        BatchAnswer(answer)
     }
 
     /// Adds a notification.
@@ -89,9 +89,9 @@ fn encoded(params: &impl Encode) -> RawJson {
 /// The answer to one request of a batch: a future.
 #[derive(Debug)]
 #[must_use = "the answer comes when this is awaited"]
-pub struct Answer<T>(answer::Answer<T>);
+pub struct BatchAnswer<T>(answer::PendingAnswer<T>);
 
-impl<T> Future for Answer<T> {
+impl<T> Future for BatchAnswer<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

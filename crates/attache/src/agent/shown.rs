@@ -1,0 +1,164 @@
+//! What an agent shows beside messages and tool calls: commands that it runs itself, and compactions.
+
+use attache_proto::model::{
+    Capability, CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock, ExitStatus,
+    Patch, SessionUpdate, TerminalCapabilities, TerminalId, TerminalOutputChunk, TerminalUpdate,
+};
+
+use super::SessionHandle;
+use crate::{CancelToken, Error};
+
+/// A command that the agent runs itself and shows in a terminal. Dropped before it has exited, it is shown as exited.
+///
+/// Version 2 has such terminals. A client of version 1 sees the output as text of the tool calls that show the terminal
+/// ([`ToolCallContent::Terminal`](crate::model::ToolCallContent)).
+///
+/// ```
+/// # use attache::{Turn, agent::HandlerError, model::{ExitStatus, ToolCallTerminal, ToolKind}};
+/// # async fn example(turn: Turn) -> Result<(), HandlerError> {
+/// let terminal = turn.show_terminal("cargo test", "/project").await?;
+/// let shown = ToolCallTerminal::new(terminal.id().clone());
+/// let call = turn.tool("Run tests").kind(ToolKind::Execute).content(shown).await?;
+/// terminal.output(b"running 12 tests\r\n").await?;
+/// terminal.exit(ExitStatus { exit_code: Some(0), ..ExitStatus::new() }).await?;
+/// call.complete().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a terminal that is dropped is shown as exited"]
+pub struct ShownTerminal {
+    handle: SessionHandle,
+    id: TerminalId,
+    is_open: bool,
+}
+
+impl ShownTerminal {
+    pub(super) async fn show(handle: SessionHandle, command: String, cwd: String) -> Result<Self, Error> {
+        let id = TerminalId::from(handle.updates().session.next_terminal_id());
+        let update =
+            TerminalUpdate { command: Patch::Set(command), cwd: Patch::Set(cwd), ..TerminalUpdate::new(id.clone()) };
+        handle.update(SessionUpdate::TerminalUpdate(update.into())).await?;
+        Ok(ShownTerminal { handle, id, is_open: true })
+    }
+
+    /// The terminal's id, to show it in a tool call.
+    pub fn id(&self) -> &TerminalId {
+        &self.id
+    }
+
+    /// Shows more of what the command writes, control sequences and all.
+    pub async fn output(&self, bytes: &[u8]) -> Result<(), Error> {
+        let data = attache_proto::base64::encode(bytes);
+        self.handle.update(SessionUpdate::TerminalOutputChunk(TerminalOutputChunk::new(self.id.clone(), data))).await
+    }
+
+    /// Says that the person may cancel this command alone; the token that comes back tells when they do. Only version 2
+    /// has that: elsewhere it never tells.
+    pub async fn cancellable(&self) -> Result<CancelToken, Error> {
+        let token = CancelToken::default();
+        self.handle.link().with(|router, _| {
+            if let Some(slot) = router.slot(self.handle.id()) {
+                slot.terminals.insert(self.id.clone(), token.clone());
+            }
+        });
+        let capabilities = TerminalCapabilities { cancel: Some(Capability::new()), ..TerminalCapabilities::new() };
+        self.update(TerminalUpdate { capabilities: Patch::Set(capabilities), ..self.blank() }).await?;
+        Ok(token)
+    }
+
+    /// Changes anything about the terminal.
+    pub async fn update(&self, update: TerminalUpdate) -> Result<(), Error> {
+        self.handle.update(SessionUpdate::TerminalUpdate(update.into())).await
+    }
+
+    /// An update of this terminal that changes nothing yet.
+    pub fn blank(&self) -> TerminalUpdate {
+        TerminalUpdate::new(self.id.clone())
+    }
+
+    /// Says how the command has exited.
+    pub async fn exit(mut self, status: ExitStatus) -> Result<(), Error> {
+        self.is_open = false;
+        let update = self.exited(status);
+        self.update(update).await
+    }
+
+    /// The last update: what could be cancelled cannot be any more.
+    fn exited(&self, status: ExitStatus) -> TerminalUpdate {
+        let was_cancellable = self.handle.link().with(|router, _| {
+            router.slot(self.handle.id()).is_some_and(|slot| slot.terminals.remove(&self.id).is_some())
+        });
+        let capabilities = if was_cancellable { Patch::Clear } else { Patch::Keep };
+        TerminalUpdate { exit_status: Patch::Set(status), capabilities, ..self.blank() }
+    }
+}
+
+impl Drop for ShownTerminal {
+    fn drop(&mut self) {
+        if self.is_open {
+            let update = self.exited(ExitStatus::new());
+            self.handle.update_now(&SessionUpdate::TerminalUpdate(update.into()));
+        }
+    }
+}
+
+/// A compaction of the conversation that is shown to the person. Dropped before it is completed, it is shown as cancelled.
+#[derive(Debug)]
+#[must_use = "a compaction that is dropped is shown as cancelled"]
+pub struct Compaction {
+    handle: SessionHandle,
+    id: CompactionId,
+    is_open: bool,
+}
+
+impl Compaction {
+    pub(super) async fn start(handle: SessionHandle) -> Result<Self, Error> {
+        let id = CompactionId::from(handle.updates().session.next_compaction_id());
+        let compaction = Compaction { handle, id, is_open: true };
+        compaction.update(compaction.with_status(CompactionStatus::InProgress)).await?;
+        Ok(compaction)
+    }
+
+    /// The compaction's id.
+    pub fn id(&self) -> &CompactionId {
+        &self.id
+    }
+
+    /// Shows a piece of the summary as it is written.
+    pub async fn push(&self, content: impl Into<ContentBlock>) -> Result<(), Error> {
+        let chunk = CompactionSummaryChunk::new(self.id.clone(), content.into());
+        self.handle.update(SessionUpdate::CompactionSummaryChunk(chunk)).await
+    }
+
+    /// Ends the compaction with its summary, if there is more to it than was shown.
+    pub async fn complete(mut self, summary: Option<Vec<ContentBlock>>) -> Result<(), Error> {
+        self.is_open = false;
+        let summary = summary.map_or(Patch::Keep, Patch::Set);
+        self.update(CompactionUpdate { summary, ..self.with_status(CompactionStatus::Completed) }).await
+    }
+
+    /// Ends the compaction: it failed for this reason.
+    pub async fn fail(mut self, error: impl Into<String>) -> Result<(), Error> {
+        self.is_open = false;
+        let error = Patch::Set(error.into());
+        self.update(CompactionUpdate { error, ..self.with_status(CompactionStatus::Failed) }).await
+    }
+
+    async fn update(&self, update: CompactionUpdate) -> Result<(), Error> {
+        self.handle.update(SessionUpdate::Compaction(update)).await
+    }
+
+    fn with_status(&self, status: CompactionStatus) -> CompactionUpdate {
+        CompactionUpdate::new(self.id.clone(), status)
+    }
+}
+
+impl Drop for Compaction {
+    fn drop(&mut self) {
+        if self.is_open {
+            let update = self.with_status(CompactionStatus::Cancelled);
+            self.handle.update_now(&SessionUpdate::Compaction(update));
+        }
+    }
+}
