@@ -1,20 +1,35 @@
 //! Text, numbers and lists on the wire.
 
-use super::{Decode, Encode, read_at};
+use super::{Blank, Decode, Encode, read_at};
 use crate::json::{DecodeError, Place, Reader, Reason, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
 impl<T: Decode> Decode for Vec<T> {
     fn decode(reader: &mut Reader<'_>) -> Result<Self> {
-        reader.begin_array()?;
-        let mut items = Vec::new();
-        let mut first = true;
-        while reader.next_item(&mut first)? {
-            items.push(read_at(Place::Item(items.len()), reader, T::decode)?);
-        }
-        Ok(items)
+        read_items(reader, false)
     }
+
+    fn decode_loosely(reader: &mut Reader<'_>) -> Result<Self> {
+        read_items(reader, true)
+    }
+}
+
+fn read_items<T: Decode>(reader: &mut Reader<'_>, drops_wrong: bool) -> Result<Vec<T>> {
+    reader.begin_array()?;
+    let mut items = Vec::new();
+    let mut first = true;
+    let mut index = 0;
+    while reader.next_item(&mut first)? {
+        let before = reader.mark();
+        match read_at(Place::Item(index), reader, T::decode) {
+            Ok(item) => items.push(item),
+            Err(error) if drops_wrong => reader.forgive(before, error)?,
+            Err(error) => return Err(error),
+        }
+        index += 1;
+    }
+    Ok(items)
 }
 
 impl<T: Encode> Encode for Vec<T> {
@@ -25,6 +40,44 @@ impl<T: Encode> Encode for Vec<T> {
             item.encode(writer);
         }
         writer.end_array();
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T> Blank for Vec<T> {
+    fn blank() -> Self {
+        Vec::new()
+    }
+}
+
+/// An object with free keys, in the order of the wire.
+impl<T: Decode> Decode for Vec<(String, T)> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self> {
+        reader.begin_object()?;
+        let mut entries: Vec<(String, T)> = Vec::new();
+        let mut first = true;
+        while let Some(key) = reader.next_key(&mut first)? {
+            entries.push((key.into_owned(), T::decode(reader).map_err(|error| error.in_item(entries.len()))?));
+        }
+        Ok(entries)
+    }
+}
+
+impl<T: Encode> Encode for Vec<(String, T)> {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.begin_object();
+        for (key, value) in self {
+            writer.free_key(key);
+            value.encode(writer);
+        }
+        writer.end_object();
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
     }
 }
 
@@ -39,6 +92,25 @@ impl<T: Encode + ?Sized> Encode for Box<T> {
         T::encode(self, writer);
     }
 }
+
+impl<T: Blank> Blank for Box<T> {
+    fn blank() -> Self {
+        Box::new(T::blank())
+    }
+}
+
+macro_rules! blank_by_default {
+    ($($type:ty),*) => {$(
+        impl Blank for $type {
+            #[inline]
+            fn blank() -> Self {
+                Self::default()
+            }
+        }
+    )*};
+}
+
+blank_by_default!(String, bool, u16, u32, u64, i32, i64, f64);
 
 impl Decode for String {
     fn decode(reader: &mut Reader<'_>) -> Result<Self> {
@@ -68,6 +140,10 @@ impl Encode for bool {
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.raw(if *self { "true" } else { "false" });
     }
+
+    fn is_blank(&self) -> bool {
+        !self
+    }
 }
 
 macro_rules! integers {
@@ -83,6 +159,11 @@ macro_rules! integers {
             fn encode(&self, writer: &mut Writer<'_>) {
                 let mut digits = [0; 20];
                 writer.raw(decimal(i128::from(*self), &mut digits));
+            }
+
+            #[inline]
+            fn is_blank(&self) -> bool {
+                *self == 0
             }
         }
     )*};

@@ -1,18 +1,19 @@
-//! How model types come from and go to the wire: two traits, the field modes, and the tables that use them.
+//! How model types come from and go to the wire: two traits, and the tables that types are written as.
 //!
-//! A record is a table of rows `field: Type = Mode "key"`. The mode says what absence means, which mistakes are let pass
-//! and when the field is left out; the key may differ by dialect. See `model/content.rs` for an easy example.
+//! A record is a table of rows `field: Type = "key" words`. The words say which mistakes are let pass and when the field
+//! is left out ([`Rules`]); the key may differ by dialect. See `model/content.rs` for an easy example.
 
 mod basic;
-mod modes;
-mod rows;
+mod field;
+mod record;
+mod row;
 mod tables;
 
-pub(crate) use modes::*;
-pub(crate) use rows::{FieldOf, Flat, FlatOf, Name, ReadRow, Record, WriteRow, read_record, write_record};
+pub(crate) use field::{Field, OrBool, OrObject};
+pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_record};
+pub(crate) use row::{Dialects, Key, Name, Row, Rules, Variant};
 pub(crate) use tables::*;
 
-use crate::Dialect;
 use crate::json::{DecodeError, Place, Reader, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
@@ -21,53 +22,31 @@ type Result<T> = std::result::Result<T, DecodeError>;
 pub trait Decode: Sized {
     /// Reads the value that comes next.
     fn decode(reader: &mut Reader<'_>) -> Result<Self>;
+
+    /// The same, but wrong items of a list are dropped and noted.
+    #[doc(hidden)]
+    #[inline]
+    fn decode_loosely(reader: &mut Reader<'_>) -> Result<Self> {
+        Self::decode(reader)
+    }
 }
 
 /// A value that can be written to the wire.
 pub trait Encode {
     /// Writes the value.
     fn encode(&self, writer: &mut Writer<'_>);
+
+    /// Whether the value says no more than its absence.
+    #[doc(hidden)]
+    #[inline]
+    fn is_blank(&self) -> bool {
+        false
+    }
 }
 
-/// The name of a field in each dialect. Empty where the dialect has no such field, so that writing one is a loss; `-`
-/// where it needs none, because what the field says always holds there.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
-    pub(crate) v1: &'static str,
-    pub(crate) v2_draft: &'static str,
-    pub(crate) v2: &'static str,
-    /// One more name that is understood, never written.
-    pub(crate) alias: &'static str,
-}
-
-impl Key {
-    pub(crate) fn name(&self, dialect: Dialect) -> &'static str {
-        match dialect {
-            Dialect::V1 => self.v1,
-            Dialect::V2Draft => self.v2_draft,
-            Dialect::V2 => self.v2,
-        }
-    }
-
-    /// A name to call the field by, whatever the dialect.
-    pub(crate) fn any(&self) -> &'static str {
-        [self.v2, self.v1, self.v2_draft].into_iter().find(|name| Key::is_name(name)).unwrap_or_default()
-    }
-
-    /// The name in this dialect, or where it has none, another.
-    pub(crate) fn name_or_any(&self, dialect: Dialect) -> &'static str {
-        let name = self.name(dialect);
-        if Key::is_name(name) { name } else { self.any() }
-    }
-
-    /// Reading knows the names of all dialects: none of them means two things.
-    pub(crate) fn matches(&self, name: &str) -> bool {
-        (name == self.v2 || name == self.v1 || name == self.v2_draft || name == self.alias) && Key::is_name(name)
-    }
-
-    fn is_name(name: &str) -> bool {
-        !matches!(name, "" | "-")
-    }
+/// A value to begin with: it means nothing, owns nothing, and is overwritten by what is read.
+pub(crate) trait Blank {
+    fn blank() -> Self;
 }
 
 /// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.

@@ -18,92 +18,52 @@ macro_rules! serde_through_json {
     };
 }
 
-/// The name of a row: one for all dialects, or one for each that has the field, and a further one that is understood.
-macro_rules! name {
-    ($name:literal) => {
-        crate::codec::Name::quoted(concat!(",\"", $name, "\":"))
-    };
-    ([$v1:literal, $v2_draft:literal, $v2:literal]) => {
-        crate::codec::name!([$v1, $v2_draft, $v2 or ""])
-    };
-    ([$v1:literal, $v2_draft:literal, $v2:literal or $alias:literal]) => {
-        crate::codec::Name::keyed(&crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias })
-    };
-}
-
-/// Types that are JSON objects: rows `field: Type = "key"` that must be there, lists among them whose wrong items are
-/// dropped, and rows `field: Type = Mode "key"`.
-/// The key is one name, or `["v1", "draft", "v2"]`. A `flat` row has no key: its fields stand in the same object.
+/// Types that are JSON objects: rows `field: Type = "key" words`, where the words are methods of
+/// [`Rules`](crate::codec::Rules). The key is one name, `["v1", "draft", "v2"]`, or `["v1", "draft", "v2" or "alias"]`.
+/// Rows are `required` or `optional`; a `flat` row has no key, its fields stand in the same object. `Type as Form` is a
+/// field with a wire form of its own.
 ///
 /// Every record also has `meta`, the `_meta` object; a record marked `upsert` patches it (`v2_upsert`: only since v2 does
-/// null clear it), one marked `bare`, which is part of another object, has none. `new` takes the required and flat rows. A record that requires nothing has a
-/// default and may be written as null.
+/// null clear it), one marked `bare`, which is part of another object, has none. `new` takes the required and flat rows,
+/// and there is a setter for each optional one. A record that requires nothing has a default and may be written as null.
 macro_rules! record {
-    ($(
-        $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident $($marker:ident)? { $($rows:tt)* }
-    )*) => {$(
-        crate::codec::record_meta! { [$($marker)?] [$(#[$attribute])*] [$visibility] $name $($rows)* }
-    )*};
-}
+    (@meta [] $($rest:tt)*) => {
+        crate::codec::record! { @body {
+            /// Free data of the implementations, kept as it came.
+            meta: Option<crate::model::Meta> = "_meta",
+        } $($rest)* }
+    };
+    (@meta [upsert] $($rest:tt)*) => {
+        crate::codec::record! { @body {
+            /// Free data of the implementations, merged key by key.
+            meta: Patch<crate::model::Meta> = "_meta" null,
+        } $($rest)* }
+    };
+    (@meta [v2_upsert] $($rest:tt)*) => {
+        crate::codec::record! { @body {
+            /// Free data of the implementations, merged key by key.
+            meta: Patch<crate::model::Meta> = "_meta",
+        } $($rest)* }
+    };
+    (@meta [bare] $($rest:tt)*) => {
+        crate::codec::record! { @body {} $($rest)* }
+    };
 
-/// Chooses the row for `_meta` that the marker of a record asks for.
-macro_rules! record_meta {
-    ([] $($rest:tt)*) => {
-        crate::codec::record_of! {
-            {
-                /// Free data of the implementations, kept as it came.
-                meta: Option<crate::model::Meta> = Lenient "_meta",
-            }
-            $($rest)*
-        }
-    };
-    ([upsert] $($rest:tt)*) => {
-        crate::codec::record_of! {
-            {
-                /// Free data of the implementations, merged key by key.
-                meta: crate::model::Patch<crate::model::Meta> = ClearableUpsert "_meta",
-            }
-            $($rest)*
-        }
-    };
-    ([v2_upsert] $($rest:tt)*) => {
-        crate::codec::record_of! {
-            {
-                /// Free data of the implementations, merged key by key.
-                meta: crate::model::Patch<crate::model::Meta> = Upsert "_meta",
-            }
-            $($rest)*
-        }
-    };
-    ([bare] $($rest:tt)*) => {
-        crate::codec::record_of! { {} $($rest)* }
-    };
-}
-
-/// Gives every row its mode.
-macro_rules! record_of {
-    ({ $($meta:tt)* } $attributes:tt $visibility:tt $name:ident
-        $(required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_key:tt, )* })?
-        $(lists { $( $(#[$list_doc:meta])* $list:ident: $list_type:ty = $list_key:tt, )* })?
+    (@body { $($meta:tt)* } $attributes:tt $visibility:tt $name:ident
+        $(required { $($required:tt)* })?
         $(optional { $($optional:tt)* })?
         $(flat { $($flat:tt)* })?
     ) => {
-        crate::codec::record_body! { $attributes $visibility $name
-            required {
-                $($( $(#[$required_doc])* $required: $required_type = Required $required_key, )*)?
-                $($( $(#[$list_doc])* $list: $list_type = RequiredList $list_key, )*)?
-            }
+        crate::codec::record! { @type $attributes $visibility $name
+            required { $($($required)*)? }
             optional { $($($optional)*)? $($meta)* }
             flat { $($($flat)*)? }
         }
     };
-}
 
-macro_rules! record_body {
-    ([$(#[$attribute:meta])*] [$visibility:vis] $name:ident
-        required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_mode:ident $required_key:tt, )* }
-        optional { $( $(#[$field_doc:meta])* $field:ident: $field_type:ty = $mode:ident $key:tt, )* }
+    (@type [$(#[$attribute:meta])*] [$visibility:vis] $name:ident
+        required { $( $(#[$required_doc:meta])* $required:ident: $required_type:ty = $required_key:tt $($required_rule:ident)*, )* }
+        optional { $( $(#[$doc:meta])* $field:ident: $outer:ident $(<$inner:ty>)? $(as $form:ident)? = $key:tt $($rule:ident)*, )* }
         flat { $( $(#[$flat_doc:meta])* $flat:ident: $flat_type:ty, )* }
     ) => {
         $(#[$attribute])*
@@ -111,12 +71,30 @@ macro_rules! record_body {
         $visibility struct $name {
             $( $(#[$required_doc])* pub $required: $required_type, )*
             $( $(#[$flat_doc])* pub $flat: $flat_type, )*
-            $( $(#[$field_doc])* pub $field: $field_type, )*
+            $( $(#[$doc])* pub $field: $outer $(<$inner>)?, )*
         }
 
+        #[allow(dead_code, unused)]
         impl $name {
+            const ROWS: &'static [crate::codec::Row] = &[
+                $( crate::codec::Row {
+                    name: crate::codec::record!(@name $required_key),
+                    rules: crate::codec::Rules::REQUIRED $(.$required_rule())*,
+                }, )*
+                $( crate::codec::Row {
+                    name: crate::codec::record!(@flat $flat),
+                    rules: crate::codec::Rules::REQUIRED,
+                }, )*
+                $( crate::codec::Row {
+                    name: crate::codec::record!(@name $key),
+                    rules: crate::codec::Rules::optional(
+                        <$outer $(<$inner>)? as crate::codec::Field $(<crate::codec::$form>)?>::NULL
+                    ) $(.$rule())*,
+                }, )*
+            ];
+
             /// The required parts; everything else is absent.
-            #[allow(clippy::new_without_default, clippy::too_many_arguments, dead_code)]
+            #[allow(clippy::new_without_default, clippy::too_many_arguments)]
             $visibility fn new($($required: impl Into<$required_type>,)* $($flat: impl Into<$flat_type>,)*) -> Self {
                 $name {
                     $( $required: $required.into(), )*
@@ -127,52 +105,64 @@ macro_rules! record_body {
 
             /// Writes the fields into an object that is open already.
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
-                crate::codec::write_record(self, writer);
+                let [$($required,)* $($flat,)* $($field,)*] = Self::ROWS else { return };
+                $( crate::codec::Field::write(&self.$required, $required, writer); )*
+                $( self.$flat.encode_fields(writer); )*
+                $( <$outer $(<$inner>)? as crate::codec::Field $(<crate::codec::$form>)?>::write(&self.$field, $field, writer); )*
             }
         }
 
-        // SAFETY: the fields of the record and its rows come from the same lists.
-        unsafe impl crate::codec::Record for $name {
-            const READ: &'static [crate::codec::ReadRow] = &[
-                $( crate::codec::ReadRow {
-                    name: crate::codec::name!($required_key),
-                    offset: std::mem::offset_of!($name, $required),
-                    field: &crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::FIELD,
-                }, )*
-                $( crate::codec::ReadRow {
-                    name: crate::codec::Name::FLAT,
-                    offset: std::mem::offset_of!($name, $flat),
-                    field: &crate::codec::FlatOf::<$flat_type>::FIELD,
-                }, )*
-                $( crate::codec::ReadRow {
-                    name: crate::codec::name!($key),
-                    offset: std::mem::offset_of!($name, $field),
-                    field: &crate::codec::FieldOf::<$field_type, crate::codec::$mode>::FIELD,
-                }, )*
-            ];
-            const WRITE: &'static [crate::codec::WriteRow] = &[
-                $( crate::codec::WriteRow {
-                    name: crate::codec::name!($required_key),
-                    offset: std::mem::offset_of!($name, $required),
-                    write: crate::codec::FieldOf::<$required_type, crate::codec::$required_mode>::write,
-                }, )*
-                $( crate::codec::WriteRow {
-                    name: crate::codec::Name::FLAT,
-                    offset: std::mem::offset_of!($name, $flat),
-                    write: crate::codec::FlatOf::<$flat_type>::write,
-                }, )*
-                $( crate::codec::WriteRow {
-                    name: crate::codec::name!($key),
-                    offset: std::mem::offset_of!($name, $field),
-                    write: crate::codec::FieldOf::<$field_type, crate::codec::$mode>::write,
-                }, )*
-            ];
+        impl crate::codec::Record for $name {
+            fn rows(&self) -> &'static [crate::codec::Row] {
+                const { assert!($name::ROWS.len() <= 64, "the rows of a record are counted in the bits of a `u64`") };
+                Self::ROWS
+            }
+
+            #[allow(unused)]
+            fn read_field(
+                &mut self,
+                mut index: usize,
+                row: &crate::codec::Row,
+                reader: &mut crate::json::Reader<'_>,
+            ) -> std::result::Result<(), crate::json::DecodeError> {
+                $( if index == 0 {
+                    return crate::codec::Field::read(&mut self.$required, row, reader);
+                }
+                index -= 1; )*
+                $( if index == 0 {
+                    self.$flat = crate::codec::Decode::decode(reader)?;
+                    return Ok(());
+                }
+                index -= 1; )*
+                $( if index == 0 {
+                    return <$outer $(<$inner>)? as crate::codec::Field $(<crate::codec::$form>)?>::read(&mut self.$field, row, reader);
+                }
+                index -= 1; )*
+                reader.skip()
+            }
+        }
+
+        impl crate::codec::ReadInPlace for $name {
+            fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
+                crate::codec::read_record(self, reader)
+            }
+        }
+
+        impl crate::codec::Blank for $name {
+            #[inline]
+            fn blank() -> Self {
+                $name {
+                    $( $required: crate::codec::Blank::blank(), )*
+                    $( $flat: crate::codec::Blank::blank(), )*
+                    $( $field: Default::default(), )*
+                }
+            }
         }
 
         impl crate::codec::Decode for $name {
+            #[inline]
             fn decode(reader: &mut crate::json::Reader<'_>) -> std::result::Result<Self, crate::json::DecodeError> {
-                crate::codec::null_is_default!(reader [$($required)* $($flat)*]);
-                crate::codec::read_record(reader)
+                crate::codec::decode_in_place(reader)
             }
         }
 
@@ -182,33 +172,43 @@ macro_rules! record_body {
                 self.encode_fields(writer);
                 writer.end_object();
             }
+
+            #[inline]
+            fn is_blank(&self) -> bool {
+                let required: &[&str] = &[$( stringify!($required), )* $( stringify!($flat), )*];
+                required.is_empty()
+                    $( && <$outer $(<$inner>)? as crate::codec::Field $(<crate::codec::$form>)?>::is_blank(&self.$field) )*
+            }
         }
 
-        crate::codec::default_of! { $name [$($required)* $($flat)*] }
+        crate::codec::record! { @default $name [$($required)* $($flat)*] }
         crate::codec::serde_through_json!($name);
     };
-}
 
-/// A default for records that require nothing.
-macro_rules! default_of {
-    ($name:ident []) => {
+    (@default $name:ident []) => {
         impl Default for $name {
             fn default() -> Self {
                 $name::new()
             }
         }
     };
-    ($name:ident [$($required:ident)+]) => {};
-}
+    (@default $name:ident [$($required:ident)+]) => {};
 
-/// Reads null as a record that requires nothing: many peers answer with null where there is nothing to say.
-macro_rules! null_is_default {
-    ($reader:ident []) => {
-        if $reader.null()? {
-            return Ok(Self::default());
-        }
+    (@flat $flat:ident) => { crate::codec::Name::Flat };
+    (@name $name:literal) => { crate::codec::Name::Quoted(concat!(",\"", $name, "\":")) };
+    (@name [$v1:literal, $v2_draft:literal, $v2:literal]) => {
+        crate::codec::record!(@name [$v1, $v2_draft, $v2 or ""])
     };
-    ($reader:ident [$($required:ident)+]) => {};
+    (@name [$v1:literal, $v2_draft:literal, $v2:literal or $alias:literal]) => {
+        crate::codec::Name::Keyed(&crate::codec::Key { v1: $v1, v2_draft: $v2_draft, v2: $v2, alias: $alias })
+    };
+
+    ($(
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident $($marker:ident)? { $($sections:tt)* }
+    )*) => {$(
+        crate::codec::record! { @meta [$($marker)?] [$(#[$attribute])*] [$visibility] $name $($sections)* }
+    )*};
 }
 
 /// Tagged unions: rows `Variant(Record) = "tag"`. What carries another tag is kept whole as `Other`.
@@ -218,6 +218,17 @@ macro_rules! null_is_default {
 /// `without [From]` leaves that out, to be written by hand or because two variants hold the same type.
 /// A row may be `boxed`, and `in [dialects]` when the others have no such variant.
 macro_rules! union {
+    (@payload $type:ty) => { $type };
+    (@payload $type:ty, boxed) => { Box<$type> };
+
+    (@unless From [From $($rest:ident)*] $items:tt) => {};
+    (@unless Decode [Decode $($rest:ident)*] $items:tt) => {};
+    (@unless Encode [Encode $($rest:ident)*] $items:tt) => {};
+    (@unless $what:ident [] { $($items:tt)* }) => { $($items)* };
+    (@unless $what:ident [$other:ident $($rest:ident)*] $items:tt) => {
+        crate::codec::union! { @unless $what [$($rest)*] $items }
+    };
+
     ($(
         $(#[$attribute:meta])*
         pub enum $name:ident tag $tag:literal
@@ -232,27 +243,36 @@ macro_rules! union {
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum $name {
-            $( $(#[$doc])* $variant(crate::codec::payload!($type $(, $boxed)?)), )*
+            $( $(#[$doc])* $variant(crate::codec::union!(@payload $type $(, $boxed)?)), )*
             /// A variant that we do not know, kept as it came. Custom ones begin with `_`.
             Other(crate::model::Unknown),
         }
 
         impl $name {
+            fn variant(&self) -> &'static crate::codec::Variant {
+                match self {
+                    $( $name::$variant(_) => const {
+                        &crate::codec::Variant {
+                            tag: $value,
+                            quoted: concat!(",\"", $tag, "\":\"", $value, "\""),
+                            known: crate::codec::Dialects::ALL $(.only(&[$(crate::Dialect::$known),+]))?,
+                        }
+                    }, )*
+                    $name::Other(_) => &crate::codec::Variant::OTHER,
+                }
+            }
+
             /// The tag that names the variant on the wire.
             pub fn tag(&self) -> &str {
                 match self {
-                    $( $name::$variant(_) => $value, )*
                     $name::Other(unknown) => unknown.tag(),
+                    _ => self.variant().tag,
                 }
             }
 
             /// Whether the dialect has this variant. Unknown ones pass: they came from a peer that has them.
-            #[allow(unused_variables)]
             pub fn is_known_to(&self, dialect: crate::Dialect) -> bool {
-                match self {
-                    $( $name::$variant(_) => crate::codec::known!(dialect $([$($known)+])?), )*
-                    $name::Other(_) => true,
-                }
+                self.variant().known.has(dialect)
             }
 
             #[allow(dead_code)]
@@ -260,39 +280,53 @@ macro_rules! union {
                 reader: &mut crate::json::Reader<'_>,
             ) -> std::result::Result<Self, crate::json::DecodeError> {
                 let tag = reader.peek_tag($tag)?;
-                match tag.as_deref() {
-                    $( Some($value) => <$type as crate::codec::Decode>::decode(reader)
-                        .map(|value| $name::$variant(value.into())), )*
-                    Some(tag) => crate::codec::unknown!(tag, reader $(, [$($outer),+])?).map($name::Other),
-                    $( None => crate::codec::Decode::decode(reader).map($name::$untagged), )?
+                let mut value = match tag.as_deref() {
+                    $( Some($value) => $name::$variant(crate::codec::Blank::blank()), )*
+                    Some(tag) => {
+                        return crate::model::Unknown::decode_rest(tag, reader, &[$($($outer),+)?]).map($name::Other);
+                    }
+                    $( None => $name::$untagged(crate::codec::Blank::blank()), )?
                     #[allow(unreachable_patterns)]
-                    None => Err(crate::json::DecodeError::new(crate::json::Reason::Missing).in_field($tag)),
-                }
+                    None => return Err(crate::json::DecodeError::new(crate::json::Reason::Missing).in_field($tag)),
+                };
+                let payload: &mut dyn crate::codec::ReadInPlace = match &mut value {
+                    $( $name::$variant(payload) => payload, )*
+                    $name::Other(_) => return Ok(value),
+                };
+                payload.read(reader)?;
+                Ok(value)
             }
 
             /// Writes the tag and the fields into an object that is open already.
-            #[allow(dead_code, unused_variables)]
+            #[allow(dead_code)]
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
-                let dialect = writer.dialect();
                 match self {
-                    $( $name::$untagged(value) if matches!(dialect, $(crate::Dialect::$bare)|+) => {
-                        value.encode_fields(writer);
-                    } )?
-                    $( $name::$variant(value) => {
-                        if !crate::codec::known!(dialect $([$($known)+])?) {
-                            writer.lose($value);
-                        }
-                        writer.quoted_key(concat!(",\"", $tag, "\":\"", $value, "\""));
-                        value.encode_fields(writer);
-                    } )*
+                    $( $name::$untagged(_) if crate::codec::Dialects::of(&[$(crate::Dialect::$bare),+]).has(writer.dialect()) => {} )?
+                    _ => self.variant().write_tag(writer),
+                }
+                match self {
+                    $( $name::$variant(payload) => payload.encode_fields(writer), )*
                     $name::Other(unknown) => unknown.encode_fields(writer),
                 }
             }
         }
 
-        crate::codec::flat!($name);
+        impl crate::codec::Blank for $name {
+            #[inline]
+            fn blank() -> Self {
+                $name::Other(crate::codec::Blank::blank())
+            }
+        }
 
-        crate::codec::unless! { Decode [$($($without)+)?] {
+        impl crate::codec::ReadInPlace for $name {
+            #[inline]
+            fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
+                *self = crate::codec::Decode::decode(reader)?;
+                Ok(())
+            }
+        }
+
+        crate::codec::union! { @unless Decode [$($($without)+)?] {
             impl crate::codec::Decode for $name {
                 fn decode(reader: &mut crate::json::Reader<'_>) -> std::result::Result<Self, crate::json::DecodeError> {
                     Self::decode_variant(reader)
@@ -300,7 +334,7 @@ macro_rules! union {
             }
         } }
 
-        crate::codec::unless! { Encode [$($($without)+)?] {
+        crate::codec::union! { @unless Encode [$($($without)+)?] {
             impl crate::codec::Encode for $name {
                 fn encode(&self, writer: &mut crate::json::Writer<'_>) {
                     if let $name::Other(unknown) = self {
@@ -313,7 +347,7 @@ macro_rules! union {
             }
         } }
 
-        crate::codec::unless! { From [$($($without)+)?] {
+        crate::codec::union! { @unless From [$($($without)+)?] {
             $( impl From<$type> for $name {
                 fn from(value: $type) -> Self {
                     $name::$variant(value.into())
@@ -323,51 +357,6 @@ macro_rules! union {
 
         crate::codec::serde_through_json!($name);
     )*};
-}
-
-/// Lets a type with `encode_fields` be a flat row of a record.
-macro_rules! flat {
-    ($name:ident) => {
-        impl crate::codec::Flat for $name {
-            #[inline]
-            fn write_flat(&self, writer: &mut crate::json::Writer<'_>) {
-                self.encode_fields(writer);
-            }
-        }
-    };
-}
-
-/// What a variant holds.
-macro_rules! payload {
-    ($type:ty) => { $type };
-    ($type:ty, boxed) => { Box<$type> };
-}
-
-/// Whether a dialect is one of those named, or none is named.
-macro_rules! known {
-    ($dialect:ident) => { true };
-    ($dialect:ident [$($known:ident)+]) => { matches!($dialect, $(crate::Dialect::$known)|+) };
-}
-
-/// Keeps a variant that we do not know, without the keys of the object around it.
-macro_rules! unknown {
-    ($tag:ident, $reader:ident) => {
-        crate::model::Unknown::decode_with($tag, $reader)
-    };
-    ($tag:ident, $reader:ident, $outer:tt) => {
-        crate::model::Unknown::decode_rest($tag, $reader, &$outer)
-    };
-}
-
-/// Items that are generated unless their name is in the list.
-macro_rules! unless {
-    (From [From $($rest:ident)*] $items:tt) => {};
-    (Decode [Decode $($rest:ident)*] $items:tt) => {};
-    (Encode [Encode $($rest:ident)*] $items:tt) => {};
-    ($what:ident [] { $($items:tt)* }) => { $($items)* };
-    ($what:ident [$other:ident $($rest:ident)*] $items:tt) => {
-        crate::codec::unless! { $what [$($rest)*] $items }
-    };
 }
 
 /// Open sets of names: rows `Variant = "name"`. A name that we do not know is kept as `Other`.
@@ -407,6 +396,13 @@ macro_rules! string_enum {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
+            }
+        }
+
+        impl crate::codec::Blank for $name {
+            #[inline]
+            fn blank() -> Self {
+                $name::Other(Default::default())
             }
         }
 
@@ -475,6 +471,13 @@ macro_rules! ids {
             }
         }
 
+        impl crate::codec::Blank for $name {
+            #[inline]
+            fn blank() -> Self {
+                $name(Default::default())
+            }
+        }
+
         impl crate::codec::Decode for $name {
             fn decode(reader: &mut crate::json::Reader<'_>) -> std::result::Result<Self, crate::json::DecodeError> {
                 reader.string().map(|text| $name(text.into()))
@@ -491,7 +494,4 @@ macro_rules! ids {
     )*};
 }
 
-pub(crate) use {
-    default_of, flat, ids, known, name, null_is_default, payload, record, record_body, record_meta, record_of,
-    serde_through_json, string_enum, union, unknown, unless,
-};
+pub(crate) use {ids, record, serde_through_json, string_enum, union};

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{DecodeError, Reader, Writer};
 use crate::Dialect;
-use crate::codec::{Decode, Encode};
+use crate::codec::{Blank, Decode, Encode};
 
 /// One JSON value as text: checked, on one line, and otherwise just as its sender wrote it.
 ///
@@ -104,6 +104,12 @@ impl RawJson {
     /// Whether this is an object.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
+    }
+}
+
+impl Blank for RawJson {
+    fn blank() -> Self {
+        RawJson(Box::default())
     }
 }
 

@@ -44,7 +44,7 @@ record! {
         }
         optional {
             /// What it is.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 
@@ -58,11 +58,11 @@ record! {
         }
         optional {
             /// What it is.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// Arguments to start the agent with.
-            args: Vec<String> = StrictList "args",
+            args: Vec<String> = "args" strict,
             /// Variables to start the agent with.
-            env: Vec<EnvVariable> = Environment "env",
+            env: Vec<EnvVariable> as OrObject = "env" strict,
         }
     }
 
@@ -94,7 +94,7 @@ record! {
         }
         optional {
             /// The accounts.
-            accounts: Vec<AuthAccount> = List "accounts",
+            accounts: Vec<AuthAccount> = "accounts" list,
         }
     }
 
@@ -106,7 +106,7 @@ record! {
         }
         optional {
             /// The accounts.
-            accounts: Vec<AuthAccount> = List "accounts",
+            accounts: Vec<AuthAccount> = "accounts" list,
         }
     }
 
@@ -118,13 +118,13 @@ record! {
         }
         optional {
             /// Whether it is the one in use.
-            active: Option<bool> = Lenient "active",
+            active: Option<bool> = "active",
             /// The name of its owner.
-            name: Option<String> = Lenient "name",
+            name: Option<String> = "name",
             /// The address of its owner.
-            email: Option<String> = Lenient "email",
+            email: Option<String> = "email",
             /// The organisation that it belongs to.
-            organization: Option<String> = Lenient "organization",
+            organization: Option<String> = "organization",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::Dialect;
-use crate::codec::{Decode, Encode, ids, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, ids, serde_through_json};
 use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
 
 ids! {
@@ -222,6 +222,12 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl Blank for Secret {
+    fn blank() -> Self {
+        Secret::default()
+    }
+}
+
 impl Decode for Secret {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         String::decode(reader).map(Secret)
@@ -262,12 +268,11 @@ impl Unknown {
         Reader::new(self.raw.get(field)?.as_str(), Dialect::V2).decode().ok()
     }
 
-    pub(crate) fn decode_with(tag: &str, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Unknown { tag: tag.into(), raw: RawJson::decode(reader)? })
-    }
-
     /// Keeps all but the fields that belong to the object around the union.
     pub(crate) fn decode_rest(tag: &str, reader: &mut Reader<'_>, outer: &[&str]) -> Result<Self, DecodeError> {
+        if outer.is_empty() {
+            return Ok(Unknown { tag: tag.into(), raw: RawJson::decode(reader)? });
+        }
         let mut buffer = Vec::new();
         let mut writer = Writer::new(&mut buffer, reader.dialect());
         writer.begin_object();
@@ -302,6 +307,12 @@ impl Unknown {
             writer.free_key(&key);
             writer.raw(value);
         }
+    }
+}
+
+impl Blank for Unknown {
+    fn blank() -> Self {
+        Unknown { tag: Box::default(), raw: RawJson::blank() }
     }
 }
 

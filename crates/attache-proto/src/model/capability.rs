@@ -12,19 +12,19 @@ record! {
     pub struct ClientCapabilities {
         optional {
             /// Which files it reads and writes for the agent.
-            fs: FsCapabilities = Defaulted ["fs", "", ""],
+            fs: FsCapabilities = ["fs", "", ""],
             /// Whether it runs commands for the agent.
-            terminal: bool = Defaulted ["terminal", "", ""],
+            terminal: bool = ["terminal", "", ""],
             /// Which kinds of login it can do.
-            auth: ClientAuthCapabilities = Defaulted ["auth", "", "auth"],
+            auth: ClientAuthCapabilities = ["auth", "", "auth"],
             /// Which questions it can ask the user.
-            elicitation: Option<ElicitationCapabilities> = Lenient ["elicitation", "", "elicitation"],
+            elicitation: Option<ElicitationCapabilities> = ["elicitation", "", "elicitation"],
             /// Which updates of a session it understands. Since v2 it has to understand them all.
-            session: ClientSessionCapabilities = Defaulted ["session", "-", "-"],
+            session: ClientSessionCapabilities = ["session", "-", "-"],
             /// Whether it understands subagents (unstable).
-            subagents: Option<Capability> = Lenient ["subagents", "-", "-"],
+            subagents: Option<Capability> = ["subagents", "-", "-"],
             /// Whether it understands plans that have an id (unstable).
-            plan: Option<Capability> = Lenient ["plan", "-", "-"],
+            plan: Option<Capability> = ["plan", "-", "-"],
         }
     }
 
@@ -32,9 +32,9 @@ record! {
     pub struct FsCapabilities {
         optional {
             /// It reads text files.
-            read_text_file: bool = Defaulted "readTextFile",
+            read_text_file: bool = "readTextFile",
             /// It writes text files.
-            write_text_file: bool = Defaulted "writeTextFile",
+            write_text_file: bool = "writeTextFile",
         }
     }
 
@@ -42,7 +42,7 @@ record! {
     pub struct ClientAuthCapabilities {
         optional {
             /// It can run the agent's login in a terminal.
-            terminal: Option<Capability> = Offered "terminal",
+            terminal: Option<Capability> as OrBool = "terminal",
         }
     }
 
@@ -50,9 +50,9 @@ record! {
     pub struct ElicitationCapabilities {
         optional {
             /// It shows forms.
-            form: Option<Capability> = Lenient "form",
+            form: Option<Capability> = "form",
             /// It opens addresses.
-            url: Option<Capability> = Lenient "url",
+            url: Option<Capability> = "url",
         }
     }
 
@@ -60,11 +60,11 @@ record! {
     pub struct ClientSessionCapabilities {
         optional {
             /// Compactions of the conversation.
-            compaction: Option<Capability> = Lenient "compaction",
+            compaction: Option<Capability> = "compaction",
             /// Notices.
-            notices: Option<Capability> = Lenient "notices",
+            notices: Option<Capability> = "notices",
             /// Kinds of configuration options.
-            config_options: Option<ClientConfigCapabilities> = Lenient "configOptions",
+            config_options: Option<ClientConfigCapabilities> = "configOptions",
         }
     }
 
@@ -72,7 +72,7 @@ record! {
     pub struct ClientConfigCapabilities {
         optional {
             /// Switches.
-            boolean: Option<Capability> = Lenient "boolean",
+            boolean: Option<Capability> = "boolean",
         }
     }
 
@@ -80,9 +80,9 @@ record! {
     pub struct AgentAuthCapabilities {
         optional {
             /// It can log out. Since v2 this follows from having ways to log in.
-            logout: Option<Capability> = Lenient ["logout", "logout", "-"],
+            logout: Option<Capability> = ["logout", "logout", "-"],
             /// It tells who is logged in (unstable).
-            status: Option<Capability> = Lenient ["status", "", "status"],
+            status: Option<Capability> = ["status", "", "status"],
         }
     }
 
@@ -90,31 +90,31 @@ record! {
     pub struct SessionCapabilities {
         optional {
             /// What a prompt may hold besides text and links.
-            prompt: PromptCapabilities = Defaulted ["-", "prompt", "prompt"],
+            prompt: PromptCapabilities = ["-", "prompt", "prompt"],
             /// Which MCP servers it connects to.
-            mcp: McpCapabilities = Defaulted ["-", "mcp", "mcp"],
+            mcp: McpCapabilities = ["-", "mcp", "mcp"],
             /// Sessions can be loaded with their history. Since v2 `resume` does that.
-            load: Option<Capability> = Lenient ["-", "load", "-"],
+            load: Option<Capability> = ["-", "load", "-"],
             /// Sessions can be listed.
-            list: Option<Capability> = Lenient ["list", "list", "-"],
+            list: Option<Capability> = ["list", "list", "-"],
             /// Sessions can be taken up again.
-            resume: Option<Capability> = Lenient ["resume", "resume", "-"],
+            resume: Option<Capability> = ["resume", "resume", "-"],
             /// Sessions can be closed.
-            close: Option<Capability> = Lenient ["close", "close", "-"],
+            close: Option<Capability> = ["close", "close", "-"],
             /// Sessions can be deleted.
-            delete: Option<Capability> = Lenient "delete",
+            delete: Option<Capability> = "delete",
             /// Sessions can have more than one root.
-            additional_directories: Option<Capability> = Lenient "additionalDirectories",
+            additional_directories: Option<Capability> = "additionalDirectories",
             /// Sessions can be forked (unstable).
-            fork: Option<Capability> = Lenient ["fork", "", "fork"],
+            fork: Option<Capability> = ["fork", "", "fork"],
             /// Sessions can be archived (unstable).
-            archive: Option<Capability> = Lenient ["archive", "", "archive"],
+            archive: Option<Capability> = ["archive", "", "archive"],
             /// Sessions tell whether they are open (unstable).
-            status: Option<Capability> = Lenient ["status", "", "status"],
+            status: Option<Capability> = ["status", "", "status"],
             /// Sessions can be given a title (unstable).
-            title: Option<Capability> = Lenient ["title", "", "title"],
+            title: Option<Capability> = ["title", "", "title"],
             /// Sessions take a system prompt (unstable).
-            system_prompt: Option<SystemPromptCapabilities> = Lenient "systemPrompt",
+            system_prompt: Option<SystemPromptCapabilities> = "systemPrompt",
         }
     }
 
@@ -122,11 +122,11 @@ record! {
     pub struct PromptCapabilities {
         optional {
             /// Pictures.
-            image: Option<Capability> = Offered "image",
+            image: Option<Capability> as OrBool = "image",
             /// Sounds.
-            audio: Option<Capability> = Offered "audio",
+            audio: Option<Capability> as OrBool = "audio",
             /// Resources with their contents.
-            embedded_context: Option<Capability> = Offered "embeddedContext",
+            embedded_context: Option<Capability> as OrBool = "embeddedContext",
         }
     }
 
@@ -134,13 +134,13 @@ record! {
     pub struct McpCapabilities {
         optional {
             /// Programs. In v1 every agent starts them.
-            stdio: Option<Capability> = Lenient ["-", "stdio", "stdio"],
+            stdio: Option<Capability> = ["-", "stdio", "stdio"],
             /// Servers that speak HTTP.
-            http: Option<Capability> = Offered "http",
+            http: Option<Capability> as OrBool = "http",
             /// Servers that speak the old HTTP with events.
-            sse: Option<Capability> = Offered ["sse", "sse", ""],
+            sse: Option<Capability> as OrBool = ["sse", "sse", ""],
             /// Servers that the client carries messages to (unstable).
-            acp: Option<Capability> = Offered "acp",
+            acp: Option<Capability> as OrBool = "acp",
         }
     }
 
@@ -148,7 +148,7 @@ record! {
     pub struct SystemPromptCapabilities {
         optional {
             /// Ways to use it besides appending.
-            mode: Option<SystemPromptModeCapabilities> = Lenient "mode",
+            mode: Option<SystemPromptModeCapabilities> = "mode",
         }
     }
 
@@ -156,7 +156,7 @@ record! {
     pub struct SystemPromptModeCapabilities {
         optional {
             /// It can take the place of the agent's own.
-            override_mode: Option<Capability> = Lenient "override",
+            override_mode: Option<Capability> = "override",
         }
     }
 
@@ -164,19 +164,19 @@ record! {
     pub struct CancelCapabilities {
         optional {
             /// It can be cancelled.
-            cancel: Option<Capability> = Lenient "cancel",
+            cancel: Option<Capability> = "cancel",
         }
     }
 
     /// The capabilities of an agent as they stand on the wire. v1 has what concerns sessions in four places.
     struct AgentWire {
         optional {
-            load: Option<Capability> = Offered ["loadSession", "-", "-"],
-            prompt: PromptCapabilities = Defaulted ["promptCapabilities", "-", "-"],
-            mcp: McpCapabilities = Defaulted ["mcpCapabilities", "-", "-"],
-            session: Option<SessionCapabilities> = Lenient ["sessionCapabilities", "session", "session"],
-            auth: AgentAuthCapabilities = Defaulted "auth",
-            providers: Option<Capability> = Lenient ["providers", "", "providers"],
+            load: Option<Capability> as OrBool = ["loadSession", "-", "-"],
+            prompt: PromptCapabilities = ["promptCapabilities", "-", "-"],
+            mcp: McpCapabilities = ["mcpCapabilities", "-", "-"],
+            session: Option<SessionCapabilities> = ["sessionCapabilities", "session", "session"],
+            auth: AgentAuthCapabilities = "auth",
+            providers: Option<Capability> = ["providers", "", "providers"],
         }
     }
 }
@@ -231,6 +231,10 @@ impl Encode for AgentCapabilities {
             wire.session = (session != SessionCapabilities::default()).then_some(session);
         }
         wire.encode(writer);
+    }
+
+    fn is_blank(&self) -> bool {
+        *self == AgentCapabilities::default()
     }
 }
 

@@ -27,7 +27,7 @@ record! {
         }
         optional {
             /// What it wants to be told; absent means nothing.
-            input: Option<CommandInput> = Lenient "input",
+            input: Option<CommandInput> = "input",
         }
     }
 

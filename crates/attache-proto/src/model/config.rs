@@ -2,7 +2,7 @@
 
 use super::{ConfigGroupId, ConfigId, ConfigValueId, SessionId, Unknown};
 use crate::Dialect;
-use crate::codec::{Decode, Encode, Flat, peek_field, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, peek_field, record, serde_through_json, string_enum, union};
 use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
 
 record! {
@@ -16,9 +16,9 @@ record! {
         }
         optional {
             /// What it does.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// What it is about, for clients that have a place for it.
-            category: Option<ConfigCategory> = Lenient "category",
+            category: Option<ConfigCategory> = "category",
         }
         flat {
             /// What it can be set to, and is.
@@ -54,7 +54,7 @@ record! {
         }
         optional {
             /// What it means.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 
@@ -65,10 +65,8 @@ record! {
             id: ConfigGroupId = ["group", "group", "groupId"],
             /// Its name to show.
             name: String = "name",
-        }
-        lists {
             /// The values.
-            options: Vec<ConfigValue> = "options",
+            options: Vec<ConfigValue> = "options" list,
         }
     }
 
@@ -88,9 +86,9 @@ record! {
 
     /// The options as they are now.
     pub struct SetConfigOptionResponse {
-        lists {
+        required {
             /// All of them.
-            config_options: Vec<ConfigOption> = "configOptions",
+            config_options: Vec<ConfigOption> = "configOptions" list,
         }
     }
 }
@@ -151,6 +149,12 @@ impl From<Vec<ConfigGroup>> for ConfigValues {
     }
 }
 
+impl Blank for ConfigValues {
+    fn blank() -> Self {
+        ConfigValues::Flat(Vec::new())
+    }
+}
+
 impl Decode for ConfigValues {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         // The first item tells: only groups hold options.
@@ -201,8 +205,8 @@ impl From<bool> for ConfigSetting {
     }
 }
 
-impl Flat for ConfigSetting {
-    fn write_flat(&self, writer: &mut Writer<'_>) {
+impl ConfigSetting {
+    fn encode_fields(&self, writer: &mut Writer<'_>) {
         match self {
             ConfigSetting::Id(id) => {
                 if writer.dialect() == Dialect::V2 {
@@ -220,6 +224,12 @@ impl Flat for ConfigSetting {
             }
             ConfigSetting::Other(unknown) => unknown.encode_fields(writer),
         }
+    }
+}
+
+impl Blank for ConfigSetting {
+    fn blank() -> Self {
+        ConfigSetting::Boolean(false)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Content: what prompts, messages and tool results are made of.
 
-use crate::codec::{Decode, Encode, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, record, serde_through_json, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
 union! {
@@ -55,7 +55,7 @@ record! {
         }
         optional {
             /// For whom it is, and how much it matters.
-            annotations: Option<Box<Annotations>> = Lenient "annotations",
+            annotations: Option<Box<Annotations>> = "annotations",
         }
     }
 
@@ -69,9 +69,9 @@ record! {
         }
         optional {
             /// Where it comes from.
-            uri: Option<String> = Lenient "uri",
+            uri: Option<String> = "uri",
             /// For whom it is, and how much it matters.
-            annotations: Option<Box<Annotations>> = Lenient "annotations",
+            annotations: Option<Box<Annotations>> = "annotations",
         }
     }
 
@@ -85,7 +85,7 @@ record! {
         }
         optional {
             /// For whom it is, and how much it matters.
-            annotations: Option<Box<Annotations>> = Lenient "annotations",
+            annotations: Option<Box<Annotations>> = "annotations",
         }
     }
 
@@ -99,17 +99,17 @@ record! {
         }
         optional {
             /// A title to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// Pictures to show with it.
-            icons: Option<Vec<Icon>> = LenientList ["", "", "icons"],
+            icons: Option<Vec<Icon>> = ["", "", "icons"] list,
             /// Its media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
             /// Its size in bytes.
-            size: Option<u64> = Lenient "size",
+            size: Option<u64> = "size",
             /// For whom it is, and how much it matters.
-            annotations: Option<Box<Annotations>> = Lenient "annotations",
+            annotations: Option<Box<Annotations>> = "annotations",
         }
     }
 
@@ -121,7 +121,7 @@ record! {
         }
         optional {
             /// For whom it is, and how much it matters.
-            annotations: Option<Box<Annotations>> = Lenient "annotations",
+            annotations: Option<Box<Annotations>> = "annotations",
         }
     }
 
@@ -135,7 +135,7 @@ record! {
         }
         optional {
             /// Its media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
         }
     }
 
@@ -149,7 +149,7 @@ record! {
         }
         optional {
             /// Their media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
         }
     }
 
@@ -157,11 +157,11 @@ record! {
     pub struct Annotations {
         optional {
             /// For whom it is.
-            audience: Option<Vec<Role>> = LenientList "audience",
+            audience: Option<Vec<Role>> = "audience" list,
             /// When it last changed, as an ISO 8601 time.
-            last_modified: Option<String> = Lenient "lastModified",
+            last_modified: Option<String> = "lastModified",
             /// How much it matters, from 0 to 1.
-            priority: Option<f64> = Lenient "priority",
+            priority: Option<f64> = "priority",
         }
     }
 
@@ -173,11 +173,11 @@ record! {
         }
         optional {
             /// Its media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
             /// The sizes it is made for, such as `48x48`.
-            sizes: Option<Vec<String>> = LenientList "sizes",
+            sizes: Option<Vec<String>> = "sizes" list,
             /// The theme it is made for.
-            theme: Option<IconTheme> = Lenient "theme",
+            theme: Option<IconTheme> = "theme",
         }
     }
 }
@@ -228,6 +228,12 @@ impl From<TextResource> for ResourceContents {
 impl From<BlobResource> for ResourceContents {
     fn from(resource: BlobResource) -> Self {
         ResourceContents::Blob(resource)
+    }
+}
+
+impl Blank for ResourceContents {
+    fn blank() -> Self {
+        ResourceContents::Text(TextResource::blank())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::patch;
 use crate::Dialect;
-use crate::codec::{Decode, record, string_enum, union};
+use crate::codec::{Blank, Decode, ReadInPlace, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
 /// A change of files. Either form is understood in every dialect; on the wire the other is made where it is needed.
@@ -25,19 +25,19 @@ record! {
         }
         optional {
             /// The text before; absent means that the file is new.
-            old_text: Option<String> = Lenient "oldText",
+            old_text: Option<String> = "oldText",
         }
     }
 
     /// What became of which files.
     pub struct PatchDiff {
-        lists {
+        required {
             /// What became of which files.
-            changes: Vec<DiffChange> = "changes",
+            changes: Vec<DiffChange> = "changes" list,
         }
         optional {
             /// The change of their contents.
-            patch: Option<DiffPatch> = Lenient "patch",
+            patch: Option<DiffPatch> = "patch",
         }
     }
 
@@ -59,9 +59,9 @@ record! {
         }
         optional {
             /// What sort of file it is.
-            file_type: Option<DiffFileType> = Lenient "fileType",
+            file_type: Option<DiffFileType> = "fileType",
             /// Its media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
         }
     }
 
@@ -75,9 +75,9 @@ record! {
         }
         optional {
             /// What sort of file it is.
-            file_type: Option<DiffFileType> = Lenient "fileType",
+            file_type: Option<DiffFileType> = "fileType",
             /// Its media type.
-            mime_type: Option<String> = Lenient "mimeType",
+            mime_type: Option<String> = "mimeType",
         }
     }
 }
@@ -204,6 +204,19 @@ impl From<TextDiff> for Diff {
 impl From<PatchDiff> for Diff {
     fn from(diff: PatchDiff) -> Self {
         Diff::Patch(diff)
+    }
+}
+
+impl Blank for Diff {
+    fn blank() -> Self {
+        Diff::Patch(PatchDiff::blank())
+    }
+}
+
+impl ReadInPlace for Diff {
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        *self = Diff::decode(reader)?;
+        Ok(())
     }
 }
 

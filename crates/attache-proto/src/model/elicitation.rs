@@ -1,7 +1,7 @@
 //! Questions of the agent to the user: a form to fill in, or an address to visit.
 
 use super::{ElicitationId, RequestId, SessionId, ToolCallId};
-use crate::codec::{Decode, Encode, Flat, peek_field, record, serde_through_json, union};
+use crate::codec::{Blank, Decode, Encode, peek_field, record, serde_through_json, union};
 use crate::json::{DecodeError, Kind, RawJson, Reader, Reason, Writer};
 use crate::model::ElicitationSchema;
 
@@ -52,7 +52,7 @@ record! {
         }
         optional {
             /// The tool call that it is asked for.
-            tool_call_id: Option<ToolCallId> = Lenient "toolCallId",
+            tool_call_id: Option<ToolCallId> = "toolCallId",
         }
     }
 
@@ -76,7 +76,7 @@ record! {
     pub struct ElicitationAccept bare {
         optional {
             /// The values of the form's fields.
-            content: Option<Vec<(String, ElicitationValue)>> = OptionalMap "content",
+            content: Option<Vec<(String, ElicitationValue)>> = "content" strict,
         }
     }
 
@@ -172,12 +172,18 @@ impl From<RequestScope> for ElicitationScope {
     }
 }
 
-impl Flat for ElicitationScope {
-    fn write_flat(&self, writer: &mut Writer<'_>) {
+impl ElicitationScope {
+    fn encode_fields(&self, writer: &mut Writer<'_>) {
         match self {
             ElicitationScope::Session(scope) => scope.encode_fields(writer),
             ElicitationScope::Request(scope) => scope.encode_fields(writer),
         }
+    }
+}
+
+impl Blank for ElicitationScope {
+    fn blank() -> Self {
+        ElicitationScope::Request(RequestScope::blank())
     }
 }
 

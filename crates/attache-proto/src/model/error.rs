@@ -18,7 +18,7 @@ record! {
         }
         optional {
             /// What depends on the code.
-            data: Option<RawJson> = Optional "data",
+            data: Option<RawJson> = "data" strict,
         }
     }
 }

@@ -7,15 +7,15 @@ record! {
     pub struct ElicitationSchema {
         optional {
             /// Always an object.
-            schema_type: ElicitationSchemaType = Shown "type",
+            schema_type: ElicitationSchemaType = "type" shown,
             /// The title of the form.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What the form is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// The fields by name, in the order to show them.
-            properties: Vec<(String, ElicitationProperty)> = Map "properties",
+            properties: Vec<(String, ElicitationProperty)> = "properties" strict shown null,
             /// The names of those that must be filled in.
-            required: Option<Vec<String>> = Optional "required",
+            required: Option<Vec<String>> = "required" strict,
         }
     }
 
@@ -23,23 +23,23 @@ record! {
     pub struct StringProperty {
         optional {
             /// Its name to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// How many characters it has at least.
-            min_length: Option<u32> = Optional "minLength",
+            min_length: Option<u32> = "minLength" strict,
             /// How many characters it has at most.
-            max_length: Option<u32> = Optional "maxLength",
+            max_length: Option<u32> = "maxLength" strict,
             /// The regular expression that it matches.
-            pattern: Option<String> = Optional "pattern",
+            pattern: Option<String> = "pattern" strict,
             /// What it looks like.
-            format: Option<StringFormat> = Optional "format",
+            format: Option<StringFormat> = "format" strict,
             /// What to start with.
-            default: Option<String> = Lenient "default",
+            default: Option<String> = "default",
             /// The values to choose from.
-            enum_values: Option<Vec<String>> = Optional "enum",
+            enum_values: Option<Vec<String>> = "enum" strict,
             /// The values to choose from, with names.
-            one_of: Option<Vec<EnumOption>> = Optional "oneOf",
+            one_of: Option<Vec<EnumOption>> = "oneOf" strict,
         }
     }
 
@@ -47,15 +47,15 @@ record! {
     pub struct NumberProperty {
         optional {
             /// Its name to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// The least that it may be.
-            minimum: Option<f64> = Optional "minimum",
+            minimum: Option<f64> = "minimum" strict,
             /// The most that it may be.
-            maximum: Option<f64> = Optional "maximum",
+            maximum: Option<f64> = "maximum" strict,
             /// What to start with.
-            default: Option<f64> = Lenient "default",
+            default: Option<f64> = "default",
         }
     }
 
@@ -63,15 +63,15 @@ record! {
     pub struct IntegerProperty {
         optional {
             /// Its name to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// The least that it may be.
-            minimum: Option<i64> = Optional "minimum",
+            minimum: Option<i64> = "minimum" strict,
             /// The most that it may be.
-            maximum: Option<i64> = Optional "maximum",
+            maximum: Option<i64> = "maximum" strict,
             /// What to start with.
-            default: Option<i64> = Lenient "default",
+            default: Option<i64> = "default",
         }
     }
 
@@ -79,11 +79,11 @@ record! {
     pub struct BooleanProperty {
         optional {
             /// Its name to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// What to start with.
-            default: Option<bool> = Lenient "default",
+            default: Option<bool> = "default",
         }
     }
 
@@ -95,15 +95,15 @@ record! {
         }
         optional {
             /// Its name to show.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// What it is for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// How many have to be chosen.
-            min_items: Option<u64> = Optional "minItems",
+            min_items: Option<u64> = "minItems" strict,
             /// How many may be chosen.
-            max_items: Option<u64> = Optional "maxItems",
+            max_items: Option<u64> = "maxItems" strict,
             /// What to start with.
-            default: Option<Vec<String>> = LenientList "default",
+            default: Option<Vec<String>> = "default" list,
         }
     }
 
@@ -133,7 +133,7 @@ record! {
         }
         optional {
             /// What it means.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 }

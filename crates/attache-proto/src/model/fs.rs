@@ -14,9 +14,9 @@ record! {
         }
         optional {
             /// The first line to read, counted from 1.
-            line: Option<u32> = Optional "line",
+            line: Option<u32> = "line" strict,
             /// How many lines to read.
-            limit: Option<u32> = Optional "limit",
+            limit: Option<u32> = "limit" strict,
         }
     }
 

@@ -14,7 +14,7 @@ record! {
         }
         optional {
             /// Its name, for people.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
         }
     }
 
@@ -26,9 +26,9 @@ record! {
         }
         optional {
             /// The client.
-            info: Option<Implementation> = Expected ["clientInfo", "clientInfo", "info"],
+            info: Option<Implementation> = ["clientInfo", "clientInfo", "info"] expected,
             /// What the client can do.
-            capabilities: ClientCapabilities = Defaulted ["clientCapabilities", "capabilities", "capabilities"],
+            capabilities: ClientCapabilities = ["clientCapabilities", "capabilities", "capabilities"],
         }
     }
 
@@ -40,11 +40,11 @@ record! {
         }
         optional {
             /// The agent.
-            info: Option<Implementation> = Expected ["agentInfo", "agentInfo", "info"],
+            info: Option<Implementation> = ["agentInfo", "agentInfo", "info"] expected,
             /// What the agent can do.
-            capabilities: AgentCapabilities = Baseline ["agentCapabilities", "capabilities", "capabilities"],
+            capabilities: AgentCapabilities = ["agentCapabilities", "capabilities", "capabilities"] empty_object,
             /// The ways to log in.
-            auth_methods: Vec<AuthMethod> = List "authMethods",
+            auth_methods: Vec<AuthMethod> = "authMethods" list,
         }
     }
 }

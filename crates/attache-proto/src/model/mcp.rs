@@ -29,9 +29,9 @@ record! {
         }
         optional {
             /// Its arguments.
-            args: Vec<String> = V1List "args",
+            args: Vec<String> = "args" strict shown_before_v2,
             /// Its variables.
-            env: Vec<EnvVariable> = V1List "env",
+            env: Vec<EnvVariable> = "env" strict shown_before_v2,
         }
     }
 
@@ -45,7 +45,7 @@ record! {
         }
         optional {
             /// Headers of every request to it.
-            headers: Vec<HttpHeader> = V1List "headers",
+            headers: Vec<HttpHeader> = "headers" strict shown_before_v2,
         }
     }
 
@@ -59,7 +59,7 @@ record! {
         }
         optional {
             /// Headers of every request to it.
-            headers: Vec<HttpHeader> = V1List "headers",
+            headers: Vec<HttpHeader> = "headers" strict shown_before_v2,
         }
     }
 
@@ -105,7 +105,7 @@ record! {
         }
         optional {
             /// The parameters, in MCP's words.
-            params: Option<RawJson> = Optional "params",
+            params: Option<RawJson> = "params" strict,
         }
     }
 
@@ -121,7 +121,7 @@ record! {
         }
         optional {
             /// The parameters, in MCP's words.
-            params: Option<RawJson> = Optional "params",
+            params: Option<RawJson> = "params" strict,
         }
     }
 }

@@ -14,7 +14,7 @@ record! {
         }
         optional {
             /// More about it.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 
@@ -28,9 +28,9 @@ record! {
         }
         optional {
             /// The summary that takes the conversation's place.
-            summary: Patch<Vec<ContentBlock>> = ClearableList "summary",
+            summary: Patch<Vec<ContentBlock>> = "summary" list null,
             /// What went wrong.
-            error: Patch<String> = ClearableUpsert "error",
+            error: Patch<String> = "error" null,
         }
     }
 

@@ -80,10 +80,10 @@ record! {
             options: Vec<PermissionOption> = "options",
         }
         optional {
-            title: Option<String> = Optional "title",
-            description: Option<String> = Lenient ["", "", "description"],
-            subject: Option<PermissionSubject> = Optional ["", "", "subject"],
-            tool_call: Option<ToolCallUpdate> = Optional ["toolCall", "toolCall", ""],
+            title: Option<String> = "title" strict,
+            description: Option<String> = ["", "", "description"],
+            subject: Option<PermissionSubject> = ["", "", "subject"] strict,
+            tool_call: Option<ToolCallUpdate> = ["toolCall", "toolCall", ""] strict,
         }
     }
 
@@ -105,9 +105,9 @@ record! {
         }
         optional {
             /// The tool call that runs it.
-            tool_call_id: Option<ToolCallId> = Lenient "toolCallId",
+            tool_call_id: Option<ToolCallId> = "toolCallId",
             /// The terminal that it runs in.
-            terminal_id: Option<TerminalId> = Lenient "terminalId",
+            terminal_id: Option<TerminalId> = "terminalId",
         }
     }
 

@@ -6,9 +6,9 @@ use crate::codec::{record, string_enum, union};
 record! {
     /// The one plan of a v1 session.
     pub struct PlanEntries {
-        lists {
+        required {
             /// All steps; they replace those before.
-            entries: Vec<PlanEntry> = "entries",
+            entries: Vec<PlanEntry> = "entries" list,
         }
     }
 
@@ -33,10 +33,8 @@ record! {
         required {
             /// Its id.
             plan_id: PlanId = ["planId", "id", "planId"],
-        }
-        lists {
             /// All steps; they replace those before.
-            entries: Vec<PlanEntry> = "entries",
+            entries: Vec<PlanEntry> = "entries" list,
         }
     }
 

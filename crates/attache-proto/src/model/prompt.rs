@@ -36,19 +36,19 @@ record! {
         }
         optional {
             /// Those that it thought.
-            thought_tokens: Option<u64> = Lenient "thoughtTokens",
+            thought_tokens: Option<u64> = "thoughtTokens",
             /// Those that it had read before.
-            cached_read_tokens: Option<u64> = Lenient "cachedReadTokens",
+            cached_read_tokens: Option<u64> = "cachedReadTokens",
             /// Those that were kept to be read again.
-            cached_write_tokens: Option<u64> = Lenient "cachedWriteTokens",
+            cached_write_tokens: Option<u64> = "cachedWriteTokens",
         }
     }
 
     struct PromptAnswer {
         optional {
-            stop_reason: Option<StopReason> = Optional ["stopReason", "stopReason", "-"],
-            message_id: Option<MessageId> = Optional ["-", "-", "messageId"],
-            usage: Option<Usage> = Lenient ["usage", "", "-"],
+            stop_reason: Option<StopReason> = ["stopReason", "stopReason", "-"] strict,
+            message_id: Option<MessageId> = ["-", "-", "messageId"] strict,
+            usage: Option<Usage> = ["usage", "", "-"],
         }
     }
 }

@@ -22,14 +22,12 @@ record! {
             provider_id: ProviderId = "providerId",
             /// Whether the agent cannot do without it.
             required: bool = "required",
-        }
-        lists {
             /// The protocols that it may speak.
-            supported: Vec<LlmProtocol> = "supported",
+            supported: Vec<LlmProtocol> = "supported" list,
         }
         optional {
             /// How it is set now; absent means that it is disabled.
-            current: Option<ProviderConfig> = Optional "current",
+            current: Option<ProviderConfig> = "current" strict,
         }
     }
 
@@ -55,7 +53,7 @@ record! {
         }
         optional {
             /// Headers of every request to it.
-            headers: Vec<(String, Secret)> = StrictMap "headers",
+            headers: Vec<(String, Secret)> = "headers" strict,
         }
     }
 

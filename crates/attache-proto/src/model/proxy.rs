@@ -13,7 +13,7 @@ record! {
         }
         optional {
             /// Its parameters.
-            params: Option<RawJson> = Optional "params",
+            params: Option<RawJson> = "params" strict,
         }
     }
 
@@ -25,7 +25,7 @@ record! {
         }
         optional {
             /// Its parameters.
-            params: Option<RawJson> = Optional "params",
+            params: Option<RawJson> = "params" strict,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::{Decode, Encode, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, serde_through_json};
 use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
 
 /// The id of a request: `1` and `"1"` are two ids. Null is legal in v1 only.
@@ -42,6 +42,12 @@ impl fmt::Display for RequestId {
             RequestId::Number(number) => write!(f, "{number}"),
             RequestId::Text(text) => f.write_str(text),
         }
+    }
+}
+
+impl Blank for RequestId {
+    fn blank() -> Self {
+        RequestId::Null
     }
 }
 

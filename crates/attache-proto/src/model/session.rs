@@ -12,11 +12,11 @@ record! {
         }
         optional {
             /// More directories to work in, absolute.
-            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
-            mcp_servers: Vec<McpServer> = V1List "mcpServers",
+            mcp_servers: Vec<McpServer> = "mcpServers" strict shown_before_v2,
             /// What to tell the model besides or instead of the agent's own words (unstable).
-            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+            system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
 
@@ -28,13 +28,13 @@ record! {
         }
         optional {
             /// Its modes.
-            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            modes: Option<ModeState> = ["modes", "", ""],
             /// Its models, as the first agents had them.
-            models: Option<ModelState> = Lenient ["models", "", ""],
+            models: Option<ModelState> = ["models", "", ""],
             /// Its configuration options.
-            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            config_options: Option<Vec<ConfigOption>> = "configOptions" list,
             /// Its commands.
-            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+            available_commands: Option<Vec<AvailableCommand>> = ["", "", "availableCommands"] list,
         }
     }
 
@@ -48,11 +48,11 @@ record! {
         }
         optional {
             /// More directories to work in, absolute.
-            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
-            mcp_servers: Vec<McpServer> = V1List "mcpServers",
+            mcp_servers: Vec<McpServer> = "mcpServers" strict shown_before_v2,
             /// What to tell the model besides or instead of the agent's own words (unstable).
-            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+            system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
 
@@ -60,11 +60,11 @@ record! {
     pub struct LoadSessionResponse {
         optional {
             /// Its modes.
-            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            modes: Option<ModeState> = ["modes", "", ""],
             /// Its models, as the first agents had them.
-            models: Option<ModelState> = Lenient ["models", "", ""],
+            models: Option<ModelState> = ["models", "", ""],
             /// Its configuration options.
-            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            config_options: Option<Vec<ConfigOption>> = "configOptions" list,
         }
     }
 
@@ -78,13 +78,13 @@ record! {
         }
         optional {
             /// More directories to work in, absolute.
-            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
-            mcp_servers: Vec<McpServer> = StrictList "mcpServers",
+            mcp_servers: Vec<McpServer> = "mcpServers" strict,
             /// From where to tell its history; absent means not at all.
-            replay_from: Option<ReplayFrom> = Optional ["", "", "replayFrom"],
+            replay_from: Option<ReplayFrom> = ["", "", "replayFrom"] strict,
             /// What to tell the model besides or instead of the agent's own words (unstable).
-            system_prompt: Option<SystemPrompt> = Optional ["systemPrompt", "", "systemPrompt"],
+            system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
 
@@ -92,13 +92,13 @@ record! {
     pub struct ResumeSessionResponse {
         optional {
             /// Its modes.
-            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            modes: Option<ModeState> = ["modes", "", ""],
             /// Its models, as the first agents had them.
-            models: Option<ModelState> = Lenient ["models", "", ""],
+            models: Option<ModelState> = ["models", "", ""],
             /// Its configuration options.
-            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            config_options: Option<Vec<ConfigOption>> = "configOptions" list,
             /// Its commands.
-            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+            available_commands: Option<Vec<AvailableCommand>> = ["", "", "availableCommands"] list,
         }
     }
 
@@ -112,11 +112,11 @@ record! {
         }
         optional {
             /// More directories to work in, absolute.
-            additional_directories: Vec<String> = StrictList "additionalDirectories",
+            additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
-            mcp_servers: Vec<McpServer> = StrictList "mcpServers",
+            mcp_servers: Vec<McpServer> = "mcpServers" strict,
             /// What to tell the model besides or instead of the agent's own words.
-            system_prompt: Option<SystemPrompt> = Optional "systemPrompt",
+            system_prompt: Option<SystemPrompt> = "systemPrompt" strict,
         }
     }
 
@@ -128,11 +128,11 @@ record! {
         }
         optional {
             /// Its modes.
-            modes: Option<ModeState> = Lenient ["modes", "", ""],
+            modes: Option<ModeState> = ["modes", "", ""],
             /// Its configuration options.
-            config_options: Option<Vec<ConfigOption>> = LenientList "configOptions",
+            config_options: Option<Vec<ConfigOption>> = "configOptions" list,
             /// Its commands.
-            available_commands: Option<Vec<AvailableCommand>> = LenientList ["", "", "availableCommands"],
+            available_commands: Option<Vec<AvailableCommand>> = ["", "", "availableCommands"] list,
         }
     }
 
@@ -140,23 +140,23 @@ record! {
     pub struct ListSessionsRequest {
         optional {
             /// Only those that work in this directory.
-            cwd: Option<String> = Optional "cwd",
+            cwd: Option<String> = "cwd" strict,
             /// Where the last answer ended.
-            cursor: Option<String> = Optional "cursor",
+            cursor: Option<String> = "cursor" strict,
             /// Whether those in the archive count (unstable).
-            archived: Option<ArchiveFilter> = Optional ["archived", "", "archived"],
+            archived: Option<ArchiveFilter> = ["archived", "", "archived"] strict,
         }
     }
 
     /// Some of the sessions that there are.
     pub struct ListSessionsResponse {
-        lists {
+        required {
             /// The sessions.
-            sessions: Vec<SessionInfo> = "sessions",
+            sessions: Vec<SessionInfo> = "sessions" list,
         }
         optional {
             /// Where to go on, when there are more.
-            next_cursor: Option<String> = Optional "nextCursor",
+            next_cursor: Option<String> = "nextCursor" strict,
         }
     }
 
@@ -170,13 +170,13 @@ record! {
         }
         optional {
             /// More directories that it works in.
-            additional_directories: Vec<String> = List "additionalDirectories",
+            additional_directories: Vec<String> = "additionalDirectories" list,
             /// Its title.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// When it last changed, as an ISO 8601 time.
-            updated_at: Option<String> = Lenient "updatedAt",
+            updated_at: Option<String> = "updatedAt",
             /// Whether it is in the archive (unstable).
-            archived: Option<bool> = Lenient ["archived", "", "archived"],
+            archived: Option<bool> = ["archived", "", "archived"],
         }
     }
 
@@ -240,7 +240,7 @@ record! {
         }
         optional {
             /// What it is doing.
-            state: Option<StateUpdate> = Lenient ["", "", "state"],
+            state: Option<StateUpdate> = ["", "", "state"],
         }
     }
 
@@ -267,10 +267,8 @@ record! {
         required {
             /// The one it is in.
             current_mode_id: ModeId = "currentModeId",
-        }
-        lists {
             /// All of them.
-            available_modes: Vec<Mode> = "availableModes",
+            available_modes: Vec<Mode> = "availableModes" list,
         }
     }
 
@@ -284,7 +282,7 @@ record! {
         }
         optional {
             /// What it means.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 
@@ -306,10 +304,8 @@ record! {
         required {
             /// The one in use.
             current_model_id: ConfigValueId = "currentModelId",
-        }
-        lists {
             /// All of them.
-            available_models: Vec<ModelInfo> = "availableModels",
+            available_models: Vec<ModelInfo> = "availableModels" list,
         }
     }
 
@@ -323,7 +319,7 @@ record! {
         }
         optional {
             /// What it is good for.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
         }
     }
 

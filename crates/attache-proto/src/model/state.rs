@@ -70,7 +70,7 @@ record! {
     pub struct RunningState {
         optional {
             /// What goes on beside it; absent means not told.
-            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+            background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
 
@@ -78,13 +78,13 @@ record! {
     pub struct IdleState {
         optional {
             /// Why the last work ended; absent means not told.
-            stop_reason: Option<StopReason> = Lenient "stopReason",
+            stop_reason: Option<StopReason> = "stopReason",
             /// What went wrong, when that is the reason.
-            error: Option<ErrorObject> = Lenient "error",
+            error: Option<ErrorObject> = "error",
             /// The tokens that the work took (unstable).
-            usage: Option<Usage> = Lenient "usage",
+            usage: Option<Usage> = "usage",
             /// What goes on beside it; absent means not told.
-            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+            background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
 
@@ -92,7 +92,7 @@ record! {
     pub struct RequiresActionState {
         optional {
             /// What goes on beside it; absent means not told.
-            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+            background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
 
@@ -100,7 +100,7 @@ record! {
     pub struct UnknownState {
         optional {
             /// What goes on beside it; absent means not told.
-            background: Option<Vec<BackgroundWork>> = Lenient ["-", "", "background"],
+            background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
 

@@ -12,17 +12,17 @@ record! {
         }
         optional {
             /// What it does, in one line.
-            title: Patch<String> = ClearableUpsert "title",
+            title: Patch<String> = "title" null,
             /// More about it.
-            description: Patch<String> = ClearableUpsert "description",
+            description: Patch<String> = "description" null,
             /// What it can be told.
-            capabilities: Patch<SubagentCapabilities> = ClearableUpsert "capabilities",
+            capabilities: Patch<SubagentCapabilities> = "capabilities" null,
             /// What it is doing.
-            state: Patch<StateUpdate> = ClearableUpsert "state",
+            state: Patch<StateUpdate> = "state" null,
             /// The directory that it works in, absolute.
-            cwd: Patch<String> = StrictUpsert "cwd",
+            cwd: Patch<String> = "cwd" strict null,
             /// More directories that it works in, absolute.
-            additional_directories: Patch<Vec<String>> = StrictUpsert "additionalDirectories",
+            additional_directories: Patch<Vec<String>> = "additionalDirectories" strict null,
         }
     }
 
@@ -34,15 +34,15 @@ record! {
         }
         optional {
             /// The session that sent it.
-            sender_session_id: Patch<SessionId> = ClearableUpsert "senderSessionId",
+            sender_session_id: Patch<SessionId> = "senderSessionId" null,
             /// The session that it is for.
-            recipient_session_id: Patch<SessionId> = ClearableUpsert "recipientSessionId",
+            recipient_session_id: Patch<SessionId> = "recipientSessionId" null,
             /// The same message in the sender's session.
-            sender_message_id: Patch<MessageId> = ClearableUpsert "senderMessageId",
+            sender_message_id: Patch<MessageId> = "senderMessageId" null,
             /// The same message in the recipient's session.
-            recipient_message_id: Patch<MessageId> = ClearableUpsert "recipientMessageId",
+            recipient_message_id: Patch<MessageId> = "recipientMessageId" null,
             /// All of it.
-            content: Patch<Vec<ContentBlock>> = ClearableList "content",
+            content: Patch<Vec<ContentBlock>> = "content" list null,
         }
     }
 

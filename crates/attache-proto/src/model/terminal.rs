@@ -14,13 +14,13 @@ record! {
         }
         optional {
             /// Its arguments.
-            args: Vec<String> = StrictList "args",
+            args: Vec<String> = "args" strict,
             /// Its variables.
-            env: Vec<EnvVariable> = StrictList "env",
+            env: Vec<EnvVariable> = "env" strict,
             /// The directory to run it in, absolute.
-            cwd: Option<String> = Optional "cwd",
+            cwd: Option<String> = "cwd" strict,
             /// How many bytes of output to keep at most; older ones go first.
-            output_byte_limit: Option<u64> = Optional "outputByteLimit",
+            output_byte_limit: Option<u64> = "outputByteLimit" strict,
         }
     }
 
@@ -52,7 +52,7 @@ record! {
         }
         optional {
             /// How it ended, when it has.
-            exit_status: Option<ExitStatus> = Lenient "exitStatus",
+            exit_status: Option<ExitStatus> = "exitStatus",
         }
     }
 
@@ -70,9 +70,9 @@ record! {
     pub struct ExitStatus {
         optional {
             /// Its exit code, unless a signal ended it.
-            exit_code: Option<i64> = Lenient "exitCode",
+            exit_code: Option<i64> = "exitCode",
             /// The signal that ended it.
-            signal: Option<String> = Lenient "signal",
+            signal: Option<String> = "signal",
         }
     }
 
@@ -110,17 +110,17 @@ record! {
         }
         optional {
             /// The command.
-            command: Patch<String> = Upsert "command",
+            command: Patch<String> = "command",
             /// The directory that it runs in, absolute.
-            cwd: Patch<String> = Upsert "cwd",
+            cwd: Patch<String> = "cwd",
             /// All output so far.
-            output: Patch<TerminalOutput> = Upsert "output",
+            output: Patch<TerminalOutput> = "output",
             /// How it ended; that it is there means that it has.
-            exit_status: Patch<ExitStatus> = Upsert "exitStatus",
+            exit_status: Patch<ExitStatus> = "exitStatus",
             /// The size that the output was made for.
-            size: Patch<TerminalSize> = Upsert "size",
+            size: Patch<TerminalSize> = "size",
             /// What it can be told.
-            capabilities: Patch<TerminalCapabilities> = Upsert "capabilities",
+            capabilities: Patch<TerminalCapabilities> = "capabilities",
         }
     }
 

@@ -15,23 +15,23 @@ record! {
         }
         optional {
             /// What it does, for people.
-            title: Patch<String> = Upsert "title",
+            title: Patch<String> = "title",
             /// The name of the tool, for programs.
-            name: Patch<String> = Upsert "name",
+            name: Patch<String> = "name",
             /// What sort of thing it does.
-            kind: Patch<ToolKind> = Upsert "kind",
+            kind: Patch<ToolKind> = "kind",
             /// How far it is.
-            status: Patch<ToolCallStatus> = Upsert "status",
+            status: Patch<ToolCallStatus> = "status",
             /// What it brought forth.
-            content: Patch<Vec<ToolCallContent>> = UpsertList "content",
+            content: Patch<Vec<ToolCallContent>> = "content" list,
             /// The files that it works on.
-            locations: Patch<Vec<Location>> = UpsertList "locations",
+            locations: Patch<Vec<Location>> = "locations" list,
             /// What the model gave the tool.
-            raw_input: Patch<RawJson> = Upsert "rawInput",
+            raw_input: Patch<RawJson> = "rawInput",
             /// What the tool gave back.
-            raw_output: Patch<RawJson> = Upsert "rawOutput",
+            raw_output: Patch<RawJson> = "rawOutput",
             /// What it can be told.
-            capabilities: Patch<ToolCallCapabilities> = Upsert ["", "", "capabilities"],
+            capabilities: Patch<ToolCallCapabilities> = ["", "", "capabilities"],
         }
     }
 
@@ -69,7 +69,7 @@ record! {
         }
         optional {
             /// The line, counted from 1.
-            line: Option<u32> = Lenient "line",
+            line: Option<u32> = "line",
         }
     }
 

@@ -30,7 +30,7 @@ record! {
         }
         optional {
             /// The message. Optional in v1; since v2 its absence is a violation, and the chunk is kept.
-            message_id: Option<MessageId> = RequiredSinceV2 "messageId",
+            message_id: Option<MessageId> = "messageId" expected_since_v2,
         }
     }
 
@@ -42,15 +42,15 @@ record! {
         }
         optional {
             /// All of it.
-            content: Patch<Vec<ContentBlock>> = UpsertList "content",
+            content: Patch<Vec<ContentBlock>> = "content" list,
         }
     }
 
     /// The commands that there are now.
     pub struct CommandsUpdate {
-        lists {
+        required {
             /// All of them.
-            available_commands: Vec<AvailableCommand> = "availableCommands",
+            available_commands: Vec<AvailableCommand> = "availableCommands" list,
         }
     }
 
@@ -64,9 +64,9 @@ record! {
 
     /// The configuration options as they are now.
     pub struct ConfigOptionsUpdate {
-        lists {
+        required {
             /// All of them.
-            config_options: Vec<ConfigOption> = "configOptions",
+            config_options: Vec<ConfigOption> = "configOptions" list,
         }
     }
 
@@ -74,9 +74,9 @@ record! {
     pub struct SessionInfoUpdate v2_upsert {
         optional {
             /// Its title.
-            title: Patch<String> = ClearableUpsert "title",
+            title: Patch<String> = "title" null,
             /// When it last changed, as an ISO 8601 time.
-            updated_at: Patch<String> = ClearableUpsert "updatedAt",
+            updated_at: Patch<String> = "updatedAt" null,
         }
     }
 
@@ -90,7 +90,7 @@ record! {
         }
         optional {
             /// What the session has cost so far.
-            cost: Patch<Cost> = Upsert "cost",
+            cost: Patch<Cost> = "cost",
         }
     }
 

@@ -48,7 +48,7 @@ record! {
         }
         optional {
             /// What the session has cost so far, if the agent reports it.
-            cost: Option<Cost> = Lenient "cost",
+            cost: Option<Cost> = "cost",
         }
     }
 
@@ -60,17 +60,17 @@ record! {
         }
         optional {
             /// What it does, in one line.
-            title: Option<String> = Lenient "title",
+            title: Option<String> = "title",
             /// More about it.
-            description: Option<String> = Lenient "description",
+            description: Option<String> = "description",
             /// What the user can do to it, such as cancel it.
-            capabilities: Option<SubagentCapabilities> = Lenient "capabilities",
+            capabilities: Option<SubagentCapabilities> = "capabilities",
             /// What it is doing.
-            state: Option<StateUpdate> = Lenient "state",
+            state: Option<StateUpdate> = "state",
             /// The directory that it works in, absolute.
-            cwd: Option<String> = Lenient "cwd",
+            cwd: Option<String> = "cwd",
             /// More directories that it works in, absolute.
-            additional_directories: Option<Vec<String>> = Lenient "additionalDirectories",
+            additional_directories: Option<Vec<String>> = "additionalDirectories",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The entries of a conversation.
 
 use super::ToolCall;
-use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, record, serde_through_json};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 use crate::model::{CompactionId, CompactionStatus, ContentBlock, MessageId, Notice, SessionId};
 
@@ -41,9 +41,9 @@ record! {
         }
         optional {
             /// Its id. There may be none in v1, and before the agent has reported a prompt.
-            id: Option<MessageId> = Lenient "messageId",
+            id: Option<MessageId> = "messageId",
             /// All of it so far. Text that came in pieces is one block.
-            content: Vec<ContentBlock> = Shown "content",
+            content: Vec<ContentBlock> = "content" shown,
         }
     }
 
@@ -57,9 +57,9 @@ record! {
         }
         optional {
             /// The summary that replaces the conversation.
-            summary: Vec<ContentBlock> = Shown "summary",
+            summary: Vec<ContentBlock> = "summary" shown,
             /// What went wrong.
-            error: Option<String> = Lenient "error",
+            error: Option<String> = "error",
         }
     }
 
@@ -71,15 +71,15 @@ record! {
         }
         optional {
             /// The session that sent it.
-            sender_session_id: Option<SessionId> = Lenient "senderSessionId",
+            sender_session_id: Option<SessionId> = "senderSessionId",
             /// The session that it is for.
-            recipient_session_id: Option<SessionId> = Lenient "recipientSessionId",
+            recipient_session_id: Option<SessionId> = "recipientSessionId",
             /// The same message in the sender's session.
-            sender_message_id: Option<MessageId> = Lenient "senderMessageId",
+            sender_message_id: Option<MessageId> = "senderMessageId",
             /// The same message in the recipient's session.
-            recipient_message_id: Option<MessageId> = Lenient "recipientMessageId",
+            recipient_message_id: Option<MessageId> = "recipientMessageId",
             /// All of it so far. Text that came in pieces is one block.
-            content: Vec<ContentBlock> = Shown "content",
+            content: Vec<ContentBlock> = "content" shown,
         }
     }
 }
@@ -114,6 +114,12 @@ impl MessageRole {
             MessageRole::Agent => "agent",
             MessageRole::Thought => "thought",
         }
+    }
+}
+
+impl Blank for MessageRole {
+    fn blank() -> Self {
+        MessageRole::User
     }
 }
 

@@ -69,32 +69,32 @@ impl SessionView {
 record! {
     struct Snapshot bare {
         optional {
-            timeline: Vec<Entry> = List "timeline",
-            plans: Vec<PlanContent> = List "plans",
-            terminals: Vec<Terminal> = List "terminals",
-            subagents: Vec<Subagent> = List "subagents",
-            commands: Vec<AvailableCommand> = List "availableCommands",
-            options: Vec<ConfigOption> = List "configOptions",
-            modes: Vec<Mode> = List "availableModes",
-            current_mode: Option<ModeId> = Lenient "currentModeId",
-            title: Option<String> = Lenient "title",
-            updated_at: Option<String> = Lenient "updatedAt",
-            usage: Option<ContextUsage> = Lenient "usage",
-            state: SessionState = Defaulted "state",
-            background: Option<Vec<BackgroundWork>> = Lenient "background",
-            stop_reason: Option<StopReason> = Lenient "stopReason",
-            error: Option<ErrorObject> = Lenient "error",
-            turn_usage: Option<Usage> = Lenient "turnUsage",
-            unknown: UnknownUpdates = Defaulted "unknown",
-            omitted: u64 = Defaulted "omitted",
-            meta: Option<Meta> = Lenient "_meta",
+            timeline: Vec<Entry> = "timeline" list,
+            plans: Vec<PlanContent> = "plans" list,
+            terminals: Vec<Terminal> = "terminals" list,
+            subagents: Vec<Subagent> = "subagents" list,
+            commands: Vec<AvailableCommand> = "availableCommands" list,
+            options: Vec<ConfigOption> = "configOptions" list,
+            modes: Vec<Mode> = "availableModes" list,
+            current_mode: Option<ModeId> = "currentModeId",
+            title: Option<String> = "title",
+            updated_at: Option<String> = "updatedAt",
+            usage: Option<ContextUsage> = "usage",
+            state: SessionState = "state",
+            background: Option<Vec<BackgroundWork>> = "background",
+            stop_reason: Option<StopReason> = "stopReason",
+            error: Option<ErrorObject> = "error",
+            turn_usage: Option<Usage> = "turnUsage",
+            unknown: UnknownUpdates = "unknown",
+            omitted: u64 = "omitted",
+            meta: Option<Meta> = "_meta",
         }
     }
 
     struct UnknownUpdates bare {
         optional {
-            count: u64 = Defaulted "count",
-            last: Vec<RawJson> = List "last",
+            count: u64 = "count",
+            last: Vec<RawJson> = "last" list,
         }
     }
 }

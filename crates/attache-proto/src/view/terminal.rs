@@ -23,19 +23,19 @@ record! {
         }
         optional {
             /// The command.
-            command: Option<String> = Lenient "command",
+            command: Option<String> = "command",
             /// The directory that it runs in, absolute.
-            cwd: Option<String> = Lenient "cwd",
+            cwd: Option<String> = "cwd",
             /// Its output so far.
-            output: OutputBytes = Shown "output",
+            output: OutputBytes = "output" shown,
             /// How it ended, when it has.
-            exit_status: Option<ExitStatus> = Lenient "exitStatus",
+            exit_status: Option<ExitStatus> = "exitStatus",
             /// The size that the output was made for.
-            size: Option<TerminalSize> = Lenient "size",
+            size: Option<TerminalSize> = "size",
             /// What the user can do to it, such as cancel it.
-            capabilities: Option<TerminalCapabilities> = Lenient "capabilities",
+            capabilities: Option<TerminalCapabilities> = "capabilities",
             /// How many pieces of output are missing because they were not valid base64.
-            undecodable: u64 = Defaulted "undecodable",
+            undecodable: u64 = "undecodable",
         }
     }
 
@@ -44,7 +44,7 @@ record! {
             data: String = "data",
         }
         optional {
-            omitted: u64 = Defaulted "omitted",
+            omitted: u64 = "omitted",
         }
     }
 }

@@ -15,25 +15,25 @@ record! {
         }
         optional {
             /// Its title, for people; empty until the agent gives one.
-            title: String = Shown "title",
+            title: String = "title" shown,
             /// The name of the tool, for programs.
-            name: Option<String> = Lenient "name",
+            name: Option<String> = "name",
             /// The kind of tool.
-            kind: ToolKind = Shown "kind",
+            kind: ToolKind = "kind" shown,
             /// Its status.
-            status: ToolCallStatus = Shown "status",
+            status: ToolCallStatus = "status" shown,
             /// Whether it counts as cancelled because the user wants to stop, and the agent has not confirmed it yet.
-            presumed_cancelled: bool = Defaulted "presumedCancelled",
+            presumed_cancelled: bool = "presumedCancelled",
             /// What it has produced so far.
-            content: Vec<ToolCallContent> = Shown "content",
+            content: Vec<ToolCallContent> = "content" shown,
             /// The files that it works on.
-            locations: Vec<Location> = Shown "locations",
+            locations: Vec<Location> = "locations" shown,
             /// The arguments of the tool.
-            raw_input: Option<RawJson> = Lenient "rawInput",
+            raw_input: Option<RawJson> = "rawInput",
             /// The result of the tool.
-            raw_output: Option<RawJson> = Lenient "rawOutput",
+            raw_output: Option<RawJson> = "rawOutput",
             /// What the user can do to it, such as cancel it.
-            capabilities: Option<ToolCallCapabilities> = Lenient "capabilities",
+            capabilities: Option<ToolCallCapabilities> = "capabilities",
         }
     }
 }
