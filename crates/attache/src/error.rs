@@ -20,6 +20,8 @@ pub enum Closed {
     Junk,
     /// The peer makes us answer but does not read the answers.
     NotReading,
+    /// The agent that was launched has exited.
+    AgentExited(Arc<crate::AgentExit>),
 }
 
 impl fmt::Display for Closed {
@@ -30,6 +32,7 @@ impl fmt::Display for Closed {
             Closed::Io(kind) => write!(f, "the connection broke: {kind}"),
             Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are no messages"),
             Closed::NotReading => f.write_str("the peer sends requests but does not read the answers"),
+            Closed::AgentExited(exit) => exit.fmt(f),
         }
     }
 }
@@ -57,8 +60,8 @@ pub enum Error {
     Cancelled,
     /// A call was given something that can be seen to be wrong before it is sent.
     Invalid(String),
-    /// The agent could not be started, or ended before it spoke.
-    Launch(Arc<crate::LaunchFailure>),
+    /// The agent could not be launched.
+    Launch(Arc<crate::LaunchError>),
     /// The peer speaks no version of the protocol that we speak.
     Version {
         /// The version it wants.
@@ -87,7 +90,7 @@ impl fmt::Display for Error {
             Error::InboxFull => f.write_str("the answer stands behind too many unread updates"),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Invalid(what) => f.write_str(what),
-            Error::Launch(failure) => failure.fmt(f),
+            Error::Launch(error) => error.fmt(f),
             Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not spoken here"),
         }
     }

@@ -87,7 +87,7 @@ pub use attache_proto::view::SessionView;
 pub use batch::{Answer, Batch};
 pub use client::{Client, Connection, Event, Protocol};
 pub use error::{Closed, Error};
-pub use launch::LaunchFailure;
+pub use launch::{AgentExit, LaunchCause, LaunchError};
 pub use limits::Limits;
 pub use prompt::Prompt;
 pub use report::Report;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use attache::process::{Command, ExitStatus, LaunchError, Process};
+use attache::process::{Command, ExitStatus, Process, SpawnError};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{ChildStdin, ChildStdout},
@@ -318,7 +318,7 @@ async fn merged_output_comes_in_order_and_without_input() {
     assert_eq!(text, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
     assert_eq!(process.shutdown(LONG).await.code, Some(7));
     let error = Command::new("no-such-agent").spawn_merged().unwrap_err();
-    assert!(matches!(error, LaunchError::NotFound { .. }));
+    assert!(matches!(error, SpawnError::NotFound { .. }));
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn values_of_environment_variables_are_never_shown() {
         assert!(!shown.contains("hunter2"), "{shown}");
     }
     assert!(format!("{command:?}").contains("API_KEY"));
-    let error: LaunchError = Command::new("no-such-agent").env("API_KEY", "hunter2").spawn().unwrap_err();
+    let error: SpawnError = Command::new("no-such-agent").env("API_KEY", "hunter2").spawn().unwrap_err();
     assert!(!format!("{error} {error:?}").contains("hunter2"));
 
     // The child does see it.

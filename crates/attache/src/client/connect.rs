@@ -15,16 +15,19 @@ use attache_proto::model::{
     ListSessionsRequest, ListSessionsResponse, LogoutRequest, SessionCapabilities, SessionId,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use super::event::Event;
 use super::router::ClientRouter;
 use super::session::SessionBuilder;
+use crate::launch::{self, AgentProcess};
 use crate::link::{Link, Options};
-use crate::process::{Command, ExitStatus, Process};
-use crate::{Closed, Error, LaunchFailure};
+use crate::process::{Command, ExitStatus};
+use crate::{Closed, Error, LaunchCause, LaunchError};
 
-/// How long an agent gets to end by itself when its input is closed, and again after it was asked to.
+/// How long what is still to be sent may take when a connection is shut down, and how long an agent may take to leave.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// Which version of the protocol a client asks for.
@@ -68,6 +71,8 @@ pub struct Client {
     extensions: HashSet<String>,
     protocol: Protocol,
     options: Options,
+    launch_timeout: Option<Duration>,
+    shutdown_grace: Duration,
 }
 
 impl Client {
@@ -79,6 +84,8 @@ impl Client {
             extensions: HashSet::new(),
             protocol: Protocol::Auto,
             options: Options::default(),
+            launch_timeout: None,
+            shutdown_grace: SHUTDOWN_GRACE,
         }
     }
 
@@ -136,38 +143,68 @@ impl Client {
 
     crate::link::connection_settings!("agent");
 
+    /// Sets how long a launched agent may take until it has answered `initialize`. Without it there is no limit, because
+    /// an agent that is installed when it is first launched takes as long as its download.
+    ///
+    /// When the time is up, the agent is ended, and [`LaunchError`] has what it has printed so far.
+    pub fn launch_timeout(mut self, limit: Duration) -> Self {
+        self.launch_timeout = Some(limit);
+        self
+    }
+
+    /// Sets how long [`Connection::shutdown`] waits for a launched agent to leave by itself, and again after SIGTERM,
+    /// before it is killed. It is two seconds unless told otherwise.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
+    }
+
     /// Starts an agent as a process of its own and greets it.
+    ///
+    /// When it exits later, whatever waits for it fails with [`Closed::AgentExited`].
     pub async fn launch(self, command: impl Into<Command>) -> Result<Connection, Error> {
         let command = command.into();
         let again = (self.protocol == Protocol::Auto).then(|| self.clone());
-        match self.launch_once(command.clone()).await {
+        let deadline = self.launch_timeout.map(|limit| Instant::now() + limit);
+        match self.launch_once(command.clone(), deadline).await {
             // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
             Err(Greeting::NeedsFreshStart) => match again {
-                Some(client) => client.protocol(Protocol::V1).launch_once(command).await.map_err(Greeting::into_error),
+                Some(client) => {
+                    let launched = client.protocol(Protocol::V1).launch_once(command, deadline).await;
+                    launched.map_err(Greeting::into_error)
+                }
                 None => Err(Error::Version { peer: 1 }),
             },
             other => other.map_err(Greeting::into_error),
         }
     }
 
-    async fn launch_once(self, command: Command) -> Result<Connection, Greeting> {
+    async fn launch_once(self, command: Command, deadline: Option<Instant>) -> Result<Connection, Greeting> {
         let shown = command.to_string();
-        let (mut process, stdin, stdout) = command.spawn().map_err(|error| {
-            Greeting::Failed(Error::Launch(Arc::new(LaunchFailure::not_started(shown.clone(), error))))
-        })?;
-        let link = self.open(Box::new(stdout), Box::new(stdin));
-        match self.greet(&link.0).await {
-            Ok(answer) => Ok(Connection::new(link, Some(process), answer)),
-            // It ended, or said nothing that can be understood: whoever started it needs to see what it did say.
-            Err(Greeting::Failed(Error::Closed(Closed::ByPeer | Closed::Io(_) | Closed::Junk))) => {
-                let printed = link.0.junk();
-                let status = tokio::time::timeout(SHUTDOWN_GRACE, process.wait()).await.ok();
-                let stderr = process.stderr_tail();
-                let failure = LaunchFailure::ended(shown, status, printed, stderr);
-                Err(Greeting::Failed(Error::Launch(Arc::new(failure))))
+        let (process, stdin, stdout) = match command.spawn() {
+            Ok(started) => started,
+            Err(error) => return Err(Greeting::launch_failed(LaunchError::not_started(shown, error))),
+        };
+        let (exited, exit) = watch::channel(None);
+        let (output, input) = launch::pipes(stdout, stdin, exit);
+        let link = self.open(Box::new(output), Box::new(input));
+        let watched = link.0.clone();
+        let agent = AgentProcess::watch(process, exited, move |exit| watched.set_cause(Closed::AgentExited(exit)));
+        let greeted = match deadline {
+            Some(deadline) => timeout_at(deadline, self.greet(&link.0)).await,
+            None => Ok(self.greet(&link.0).await),
+        };
+        let (cause, exit) = match greeted {
+            Ok(Ok(answer)) => return Ok(Connection::new(link, Some((agent, self.shutdown_grace)), answer)),
+            Ok(Err(Greeting::Failed(Error::Closed(Closed::AgentExited(exit))))) => {
+                (LaunchCause::Exited(exit.status), Some(exit))
             }
-            Err(other) => Err(other),
-        }
+            Ok(Err(Greeting::Failed(Error::Closed(_)))) => (LaunchCause::NotAnAgent, None),
+            Ok(Err(other)) => return Err(other),
+            Err(_) => (LaunchCause::TimedOut(self.launch_timeout.unwrap_or_default()), None),
+        };
+        let stderr_tail = exit.map_or_else(|| agent.stderr_tail(), |exit| exit.stderr_tail.clone());
+        Err(Greeting::launch_failed(LaunchError { command: shown, cause, stdout: link.0.junk(), stderr_tail }))
     }
 
     /// Greets an agent at the other end of two streams.
@@ -280,6 +317,10 @@ enum Greeting {
 }
 
 impl Greeting {
+    fn launch_failed(error: LaunchError) -> Self {
+        Greeting::Failed(Error::Launch(Arc::new(error)))
+    }
+
     fn into_error(self) -> Error {
         match self {
             Greeting::Failed(error) => error,
@@ -304,7 +345,8 @@ impl Drop for Driver {
 pub(super) struct Shared {
     pub(super) link: Link<ClientRouter>,
     driver: Mutex<Driver>,
-    process: Mutex<Option<Process>>,
+    /// The agent that we launched, and how long it gets to leave.
+    agent: Mutex<Option<(AgentProcess, Duration)>>,
     answer: InitializeResponse,
 }
 
@@ -325,8 +367,12 @@ impl Shared {
 pub struct Connection(Arc<Shared>);
 
 impl Connection {
-    fn new((link, driver): (Link<ClientRouter>, Driver), process: Option<Process>, answer: InitializeResponse) -> Self {
-        Connection(Arc::new(Shared { link, driver: Mutex::new(driver), process: Mutex::new(process), answer }))
+    fn new(
+        (link, driver): (Link<ClientRouter>, Driver),
+        agent: Option<(AgentProcess, Duration)>,
+        answer: InitializeResponse,
+    ) -> Self {
+        Connection(Arc::new(Shared { link, driver: Mutex::new(driver), agent: Mutex::new(agent), answer }))
     }
 
     /// What the agent calls itself.
@@ -406,18 +452,19 @@ impl Connection {
 
     crate::link::free_speech!();
 
-    /// Ends the connection: what is still to be sent is sent, then an agent that we started is given time to end and is
-    /// ended with all its processes if it does not.
+    /// Ends the connection: what is still to be sent is sent, then an agent that we launched is given time to leave and is
+    /// ended with its processes if it does not. Returns its exit status.
     pub async fn shutdown(self) -> Option<ExitStatus> {
+        let agent = self.0.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, |(_, grace)| *grace);
         self.0.link.close();
         let task = self.0.driver.lock().unwrap_or_else(PoisonError::into_inner).0.take();
         if let Some(mut task) = task
-            && tokio::time::timeout(SHUTDOWN_GRACE, &mut task).await.is_err()
+            && tokio::time::timeout(grace, &mut task).await.is_err()
         {
             task.abort();
             let _ = task.await;
         }
-        let process = self.0.process.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Some(process?.shutdown(SHUTDOWN_GRACE).await)
+        agent?.0.shutdown(grace).await
     }
 }

@@ -45,17 +45,12 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout},
-    sync::watch,
     time::timeout,
 };
 
-pub use command::{Command, LaunchError, Stderr};
+pub use command::{Command, SpawnError, Stderr};
 pub use exit::ExitStatus;
-use tail::Tail;
-
-/// How long [`Process::wait`] waits for the end of stderr once the child has ended. What the child wrote is in the
-/// pipe by then, so this is only used up when a descendant holds the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(crate) use tail::Tail;
 
 /// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
 /// process stuck in the kernel (a dead network file system) takes more.
@@ -68,8 +63,6 @@ const BURIAL: Duration = Duration::from_secs(5);
 pub struct Process {
     child: sys::Child,
     tail: Tail,
-    /// Closed when stderr has been read to its end.
-    stderr: watch::Receiver<()>,
 }
 
 impl Process {
@@ -91,8 +84,18 @@ impl Process {
     /// [`stderr_tail`](Process::stderr_tail) afterwards.
     pub async fn wait(&mut self) -> ExitStatus {
         let status = self.child.wait().await;
-        let _ = timeout(LAST_WORDS, self.stderr.changed()).await;
+        self.tail.ended().await;
         status
+    }
+
+    /// Waits until the child has ended, and not for what it wrote. Nothing is lost if it is dropped and made anew.
+    pub(crate) async fn exited(&mut self) -> ExitStatus {
+        self.child.wait().await
+    }
+
+    /// What is kept of stderr, also after the process is gone.
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail.clone()
     }
 
     /// Ends the tree: politely first, then for certain.
@@ -138,14 +141,6 @@ impl Pipes {
 fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
     let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
     let (child, mut pipes) = sys::spawn(command, hook)?;
-    let tail = Tail::default();
-    let (ended, stderr) = watch::channel(());
-    let process = Process { child, tail: tail.clone(), stderr };
-    if let Some(stderr) = pipes.stderr.take() {
-        runtime.spawn(async move {
-            tail.drain(stderr).await;
-            drop(ended);
-        });
-    }
-    Ok((process, pipes))
+    let tail = Tail::of(pipes.stderr.take(), &runtime);
+    Ok((Process { child, tail }, pipes))
 }
