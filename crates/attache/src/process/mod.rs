@@ -1,16 +1,33 @@
-//! Child processes that end together with everything they started.
+//! Child processes that end together with what they started.
 //!
-//! One implementation for agents, terminals and MCP servers. On Linux a [`Process`] is a tree: the child and all its
-//! descendants, also those in other process groups and sessions and those whose parents have ended. It ends as a whole
-//! when it is shut down or dropped, and also when this program ends in whatever way, SIGKILL included.
+//! One implementation for agents, terminals and MCP servers. A [`Process`] ends with its process group when it is shut
+//! down or dropped. On Linux the child itself also ends when this program does, in whatever way, SIGKILL included.
 //!
-//! To that end the child's parent is not this program but a small process in between, `attache-keeper`, which needs a
-//! mounted `/proc`. Three things are out of its reach: programs that run as another user (setuid), until they end by
-//! themselves; processes that were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`);
-//! and if the keeper itself is killed, only the child ends with it.
+//! # What takes a keeper
 //!
-//! Elsewhere only the child (on Unix, its process group) is ended, and nothing is promised for the case that this
-//! program is killed.
+//! A program that calls [`use_keeper`] at its start gets more than that on Linux: a [`Process`] is a tree then, the child
+//! and all its descendants, and ends as a whole. Without it, there is no guarantee that these end:
+//!
+//! - descendants that have left the process group, as daemons do, and shells with job control;
+//! - descendants of any kind when this program is killed, or ends without dropping the [`Process`];
+//! - where the kernel is older than 6.9, descendants that are left when the child has exited.
+//!
+//! It is not done unasked, because it means to fork this program: the child's parent is then a small process in between,
+//! `attache-keeper`, which is a copy of this program that gives its memory back. It needs a mounted `/proc`. Three things
+//! are out of its reach, too: programs that run as another user (setuid), until they end by themselves; processes that
+//! were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`); and if the keeper itself is
+//! killed, only the child ends with it.
+//!
+//! # Elsewhere
+//!
+//! Outside of Linux the child's process group is ended, and on Windows the child alone. Nothing is promised for the case
+//! that this program is killed.
+//!
+//! # Threads
+//!
+//! Without a keeper, Linux programs are started by a thread of their own, `attache-launch`, which is made for the first of
+//! them: the kernel ends a child with the thread that started it. What a program changes for single threads afterwards,
+//! such as Landlock rules, does not reach the children. [`Command::before_exec`] does.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -28,15 +45,16 @@
 //! # }
 //! ```
 
+mod child;
 mod command;
 mod exit;
+mod group;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
 mod keeper_proc;
-#[cfg_attr(target_os = "linux", path = "sys_linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "sys_other.rs")]
-mod sys;
+#[cfg(target_os = "linux")]
+mod kept;
 mod tail;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -48,6 +66,8 @@ use tokio::{
     time::timeout,
 };
 
+use child::Child;
+pub use child::use_keeper;
 pub use command::{Command, SpawnError, Stderr};
 pub use exit::ExitStatus;
 pub(crate) use tail::Tail;
@@ -56,12 +76,12 @@ pub(crate) use tail::Tail;
 /// process stuck in the kernel (a dead network file system) takes more.
 const BURIAL: Duration = Duration::from_secs(5);
 
-/// A running child with all its descendants.
+/// A running child with what it started: its process group, or all its descendants under a [keeper](use_keeper).
 ///
-/// Dropping it ends them all at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
+/// Dropping it ends them at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
 /// The example is in the [module documentation](self).
 pub struct Process {
-    child: sys::Child,
+    child: Child,
     tail: Tail,
 }
 
@@ -140,7 +160,7 @@ impl Pipes {
 /// Starts the command and the task that drains its stderr.
 fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
     let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-    let (child, mut pipes) = sys::spawn(command, hook)?;
+    let (child, mut pipes) = Child::spawn(command, hook)?;
     let tail = Tail::of(pipes.stderr.take(), &runtime);
     Ok((Process { child, tail }, pipes))
 }
