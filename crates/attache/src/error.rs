@@ -1,6 +1,7 @@
 //! What can go wrong between two peers, in words for our own code and for people.
 
 use std::fmt;
+#[cfg(feature = "process")]
 use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
@@ -20,7 +21,8 @@ pub enum Closed {
     Junk,
     /// The peer makes us answer but does not read the answers.
     NotReading,
-    /// The agent that was launched has exited.
+    /// The agent that was launched has exited. Needs the feature `process`.
+    #[cfg(feature = "process")]
     AgentExited(Arc<crate::AgentExit>),
 }
 
@@ -32,6 +34,7 @@ impl fmt::Display for Closed {
             Closed::Io(kind) => write!(f, "the connection broke: {kind}"),
             Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are no messages"),
             Closed::NotReading => f.write_str("the peer sends requests but does not read the answers"),
+            #[cfg(feature = "process")]
             Closed::AgentExited(exit) => exit.fmt(f),
         }
     }
@@ -60,7 +63,8 @@ pub enum Error {
     Cancelled,
     /// A call was given something that can be seen to be wrong before it is sent.
     Invalid(String),
-    /// The agent could not be launched.
+    /// The agent could not be launched. Needs the feature `process`.
+    #[cfg(feature = "process")]
     Launch(Arc<crate::LaunchError>),
     /// The peer speaks no version of the protocol that we speak.
     Version {
@@ -90,6 +94,7 @@ impl fmt::Display for Error {
             Error::InboxFull => f.write_str("the answer stands behind too many unread updates"),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Invalid(what) => f.write_str(what),
+            #[cfg(feature = "process")]
             Error::Launch(error) => error.fmt(f),
             Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not spoken here"),
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 pub(crate) use agent::{AgentProcess, pipes};
 
-use crate::process::{ExitStatus, SpawnError};
+use crate::ExitStatus;
+use crate::process::SpawnError;
 
 /// How many lines of stderr an error message shows: a stack trace, not a log.
 const SHOWN_LINES: usize = 20;

@@ -328,11 +328,13 @@ impl<R: Router> Link<R> {
     }
 
     /// The first junk that the peer sent, without control characters.
+    #[cfg(feature = "process")]
     pub(crate) fn junk(&self) -> String {
         self.lock().printed.clone()
     }
 
     /// Sets what to give as the reason when the wire ends or breaks, for who knows more than the wire.
+    #[cfg(feature = "process")]
     pub(crate) fn set_cause(&self, cause: Closed) {
         self.lock().cause = Some(cause);
     }

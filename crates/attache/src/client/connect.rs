@@ -1,5 +1,8 @@
 //! How a client meets an agent.
 
+#[cfg(feature = "process")]
+mod launch;
+
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::path::Path;
@@ -15,17 +18,15 @@ use attache_proto::model::{
     ListSessionsRequest, ListSessionsResponse, LogoutRequest, SessionCapabilities, SessionId,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
 
 use super::event::Event;
 use super::router::ClientRouter;
 use super::session::SessionBuilder;
-use crate::launch::{self, AgentProcess};
+#[cfg(feature = "process")]
+use crate::launch::AgentProcess;
 use crate::link::{Link, Options};
-use crate::process::{Command, ExitStatus};
-use crate::{Closed, Error, LaunchCause, LaunchError};
+use crate::{Closed, Error, ExitStatus};
 
 /// How long what is still to be sent may take when a connection is shut down, and how long an agent may take to leave.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
@@ -71,8 +72,8 @@ pub struct Client {
     extensions: HashSet<String>,
     protocol: Protocol,
     options: Options,
-    launch_timeout: Option<Duration>,
-    shutdown_grace: Duration,
+    #[cfg(feature = "process")]
+    launching: launch::Settings,
 }
 
 impl Client {
@@ -84,8 +85,8 @@ impl Client {
             extensions: HashSet::new(),
             protocol: Protocol::Auto,
             options: Options::default(),
-            launch_timeout: None,
-            shutdown_grace: SHUTDOWN_GRACE,
+            #[cfg(feature = "process")]
+            launching: launch::Settings::default(),
         }
     }
 
@@ -142,70 +143,6 @@ impl Client {
     }
 
     crate::link::connection_settings!("agent");
-
-    /// Sets how long a launched agent may take until it has answered `initialize`. Without it there is no limit, because
-    /// an agent that is installed when it is first launched takes as long as its download.
-    ///
-    /// When the time is up, the agent is ended, and [`LaunchError`] has what it has printed so far.
-    pub fn launch_timeout(mut self, limit: Duration) -> Self {
-        self.launch_timeout = Some(limit);
-        self
-    }
-
-    /// Sets how long [`Connection::shutdown`] waits for a launched agent to leave by itself, and again after SIGTERM,
-    /// before it is killed. It is two seconds unless told otherwise.
-    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
-        self.shutdown_grace = grace;
-        self
-    }
-
-    /// Starts an agent as a process of its own and greets it.
-    ///
-    /// When it exits later, whatever waits for it fails with [`Closed::AgentExited`].
-    pub async fn launch(self, command: impl Into<Command>) -> Result<Connection, Error> {
-        let command = command.into();
-        let again = (self.protocol == Protocol::Auto).then(|| self.clone());
-        let deadline = self.launch_timeout.map(|limit| Instant::now() + limit);
-        match self.launch_once(command.clone(), deadline).await {
-            // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
-            Err(Greeting::NeedsFreshStart) => match again {
-                Some(client) => {
-                    let launched = client.protocol(Protocol::V1).launch_once(command, deadline).await;
-                    launched.map_err(Greeting::into_error)
-                }
-                None => Err(Error::Version { peer: 1 }),
-            },
-            other => other.map_err(Greeting::into_error),
-        }
-    }
-
-    async fn launch_once(self, command: Command, deadline: Option<Instant>) -> Result<Connection, Greeting> {
-        let shown = command.to_string();
-        let (process, stdin, stdout) = match command.spawn() {
-            Ok(started) => started,
-            Err(error) => return Err(Greeting::launch_failed(LaunchError::not_started(shown, error))),
-        };
-        let (exited, exit) = watch::channel(None);
-        let (output, input) = launch::pipes(stdout, stdin, exit);
-        let link = self.open(Box::new(output), Box::new(input));
-        let watched = link.0.clone();
-        let agent = AgentProcess::watch(process, exited, move |exit| watched.set_cause(Closed::AgentExited(exit)));
-        let greeted = match deadline {
-            Some(deadline) => timeout_at(deadline, self.greet(&link.0)).await,
-            None => Ok(self.greet(&link.0).await),
-        };
-        let (cause, exit) = match greeted {
-            Ok(Ok(answer)) => return Ok(Connection::new(link, Some((agent, self.shutdown_grace)), answer)),
-            Ok(Err(Greeting::Failed(Error::Closed(Closed::AgentExited(exit))))) => {
-                (LaunchCause::Exited(exit.status), Some(exit))
-            }
-            Ok(Err(Greeting::Failed(Error::Closed(_)))) => (LaunchCause::NotAnAgent, None),
-            Ok(Err(other)) => return Err(other),
-            Err(_) => (LaunchCause::TimedOut(self.launch_timeout.unwrap_or_default()), None),
-        };
-        let stderr_tail = exit.map_or_else(|| agent.stderr_tail(), |exit| exit.stderr_tail.clone());
-        Err(Greeting::launch_failed(LaunchError { command: shown, cause, stdout: link.0.junk(), stderr_tail }))
-    }
 
     /// Greets an agent at the other end of two streams.
     pub async fn connect(
@@ -317,10 +254,6 @@ enum Greeting {
 }
 
 impl Greeting {
-    fn launch_failed(error: LaunchError) -> Self {
-        Greeting::Failed(Error::Launch(Arc::new(error)))
-    }
-
     fn into_error(self) -> Error {
         match self {
             Greeting::Failed(error) => error,
@@ -341,12 +274,27 @@ impl Drop for Driver {
     }
 }
 
+/// Without the feature `process` there is no launched agent.
+#[cfg(not(feature = "process"))]
+enum AgentProcess {}
+
+#[cfg(not(feature = "process"))]
+impl AgentProcess {
+    fn grace(&self) -> Duration {
+        match *self {}
+    }
+
+    async fn shutdown(self) -> Option<ExitStatus> {
+        match self {}
+    }
+}
+
 /// What all handles to one connection share. When the last is gone, the connection ends and the agent's process with it.
 pub(super) struct Shared {
     pub(super) link: Link<ClientRouter>,
     driver: Mutex<Driver>,
-    /// The agent that we launched, and how long it gets to leave.
-    agent: Mutex<Option<(AgentProcess, Duration)>>,
+    /// The agent, if we launched it.
+    agent: Mutex<Option<AgentProcess>>,
     answer: InitializeResponse,
 }
 
@@ -369,7 +317,7 @@ pub struct Connection(Arc<Shared>);
 impl Connection {
     fn new(
         (link, driver): (Link<ClientRouter>, Driver),
-        agent: Option<(AgentProcess, Duration)>,
+        agent: Option<AgentProcess>,
         answer: InitializeResponse,
     ) -> Self {
         Connection(Arc::new(Shared { link, driver: Mutex::new(driver), agent: Mutex::new(agent), answer }))
@@ -456,7 +404,7 @@ impl Connection {
     /// ended with its processes if it does not. Returns its exit status.
     pub async fn shutdown(self) -> Option<ExitStatus> {
         let agent = self.0.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, |(_, grace)| *grace);
+        let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, AgentProcess::grace);
         self.0.link.close();
         let task = self.0.driver.lock().unwrap_or_else(PoisonError::into_inner).0.take();
         if let Some(mut task) = task
@@ -465,6 +413,6 @@ impl Connection {
             task.abort();
             let _ = task.await;
         }
-        agent?.0.shutdown(grace).await
+        agent?.shutdown().await
     }
 }

@@ -14,7 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::AgentExit;
-use crate::process::{ExitStatus, Process};
+use crate::ExitStatus;
+use crate::process::Process;
 
 /// An agent that has exited is read from until nothing came for this long. All it wrote is in the pipe by then, so this
 /// is used up only when a process that it left behind holds the pipe open.
@@ -32,6 +33,7 @@ type Exit = Option<Arc<AgentExit>>;
 /// The process of an agent, with a task that waits for its exit. Dropping it ends the process and all it started.
 pub(crate) struct AgentProcess {
     process: Arc<Mutex<Option<Process>>>,
+    grace: Duration,
     watcher: JoinHandle<()>,
 }
 
@@ -39,6 +41,7 @@ impl AgentProcess {
     /// Calls `on_exit` when the agent has exited, and then tells the pipes.
     pub(crate) fn watch(
         process: Process,
+        grace: Duration,
         exit: watch::Sender<Exit>,
         on_exit: impl FnOnce(Arc<AgentExit>) + Send + 'static,
     ) -> Self {
@@ -57,7 +60,7 @@ impl AgentProcess {
             on_exit(ended.clone());
             exit.send_replace(Some(ended));
         });
-        AgentProcess { process, watcher }
+        AgentProcess { process, grace, watcher }
     }
 
     /// The end of what it has written to stderr so far.
@@ -65,10 +68,15 @@ impl AgentProcess {
         self.lock().as_ref().map(Process::stderr_tail).unwrap_or_default()
     }
 
+    /// How long it gets to leave.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace
+    }
+
     /// Ends the agent, politely at first. See [`Process::shutdown`].
-    pub(crate) async fn shutdown(self, grace: Duration) -> Option<ExitStatus> {
+    pub(crate) async fn shutdown(self) -> Option<ExitStatus> {
         let process = self.lock().take()?;
-        Some(process.shutdown(grace).await)
+        Some(process.shutdown(self.grace).await)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Process>> {

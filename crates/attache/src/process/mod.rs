@@ -47,7 +47,6 @@
 
 mod child;
 mod command;
-mod exit;
 mod group;
 #[cfg(target_os = "linux")]
 mod keeper;
@@ -66,10 +65,10 @@ use tokio::{
     time::timeout,
 };
 
+pub use crate::ExitStatus;
 use child::Child;
 pub use child::use_keeper;
 pub use command::{Command, SpawnError, Stderr};
-pub use exit::ExitStatus;
 pub(crate) use tail::Tail;
 
 /// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
