@@ -16,6 +16,7 @@ use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
+    attache::process::use_keeper();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let Some((tool, arguments, server)) = parse(&args) else {
         eprintln!("usage: mcp_call TOOL ARGUMENTS (stdio COMMAND [ARG…] | http URL | sse URL)");

@@ -1,12 +1,14 @@
 //! A coding agent of the Agent Client Protocol: turn loop, models, tools, MCP and session store.
 //!
 //! It works in a person's project through tools, asks before what no rule allows, and keeps its sessions. Any client can
-//! start it; the command `attache agent` is no more than this:
+//! start it; the command `attache agent` is no more than this, where [`use_keeper`](attache::process::use_keeper) has
+//! what the agent started end with it in any case:
 //!
 //! ```no_run
 //! use attache_agent::{CodingAgent, Config};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! attache::process::use_keeper();
 //! let config = Config::load("/home/me/.config/attache", "/home/me/.local/state/attache")?;
 //! CodingAgent::new(config).await?.server().stdio().await?;
 //! # Ok(())

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache::model::Capability;
-use attache::process::LaunchError;
+use attache::process::SpawnError;
 use attache::trace::Tap;
-use attache::{Client, Connection, Error, Protocol};
+use attache::{Client, Connection, Error, LaunchCause, Protocol};
 use attache_host::sandbox::Sandbox;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -70,21 +70,18 @@ pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Conne
     if let Some(sandbox) = sandbox {
         command = sandbox.confine(command);
     }
-    match tokio::time::timeout(*patience, client.launch(command)).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err(not_started(spec, error)),
-        Err(_) => {
-            let what = format!("`{}` did not answer within {patience:?}", spec.command());
-            Err(Failure::new(Code::Timeout, format!("{what}\nhint: does it speak the Agent Client Protocol?")))
-        }
-    }
+    client.launch_timeout(*patience).launch(command).await.map_err(|error| not_started(spec, error))
 }
 
 fn not_started(spec: &AgentSpec, error: Error) -> Failure {
     let hint = match &error {
-        Error::Launch(failure) => match (&failure.error, spec.install_hint, spec.login_hint) {
-            (Some(LaunchError::NotFound { .. }), Some(install), _) => Some(format!("\nhint: to install it: {install}")),
-            (None, _, Some(login)) if !spec.is_built_in => Some(format!("\nhint: if it wants a login: `{login}`")),
+        Error::Launch(failure) => match (&failure.cause, spec.install_hint, spec.login_hint) {
+            (LaunchCause::NotStarted(SpawnError::NotFound { .. }), Some(install), _) => {
+                Some(format!("\nhint: to install it: {install}"))
+            }
+            (LaunchCause::NotStarted(_), ..) => None,
+            (LaunchCause::TimedOut(_), ..) => Some("\nhint: does it speak the Agent Client Protocol?".to_owned()),
+            (_, _, Some(login)) if !spec.is_built_in => Some(format!("\nhint: if it wants a login: `{login}`")),
             _ => None,
         },
         _ => None,
@@ -131,6 +128,9 @@ mod tests {
             Opening { patience: Duration::from_millis(50), ..Opening::new(&spec, Path::new("/"), Version::Auto) };
         let failure = start(client(), &opening).await.unwrap_err();
         assert_eq!(failure.code, Code::Timeout);
-        assert!(failure.message.starts_with("`sleep 60` did not answer within 50ms"), "{failure}");
+        assert!(
+            failure.message.starts_with("agent `sleep 60` did not answer `initialize`: timed out after 50 ms"),
+            "{failure}"
+        );
     }
 }

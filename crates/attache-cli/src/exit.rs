@@ -65,9 +65,12 @@ impl std::error::Error for Failure {}
 
 impl From<attache::Error> for Failure {
     fn from(error: attache::Error) -> Self {
-        use attache::Error;
+        use attache::{Closed, Error, LaunchCause};
         match &error {
-            Error::Launch(_) => Failure::new(Code::Died, error.to_string()),
+            Error::Launch(launch) if matches!(launch.cause, LaunchCause::TimedOut(_)) => {
+                Failure::new(Code::Timeout, error.to_string())
+            }
+            Error::Launch(_) | Error::Closed(Closed::AgentExited(_)) => Failure::new(Code::Died, error.to_string()),
             Error::Closed(closed) => Failure::new(Code::Died, format!("the agent is gone: {closed}")),
             Error::NotOffered(what) => Failure::usage(format!("the agent does not offer {what}")),
             Error::Invalid(what) => Failure::usage(what.as_str()),

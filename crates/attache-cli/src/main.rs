@@ -30,6 +30,8 @@ use exit::{Code, Failure};
 use visible::visible;
 
 fn main() -> ExitCode {
+    // Whatever we start ends with us, to the last daemon.
+    attache::process::use_keeper();
     let command = Cli::parse().command;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let code = match runtime {

@@ -206,7 +206,7 @@ fn an_agent_is_probed() {
 #[test]
 fn an_agent_that_does_not_start_is_explained() {
     let home = Home::new();
-    home.scripted(&["probe"], &["--die", "start"]).check(9, &[], &["exit code 7", "cannot go on"]);
+    home.scripted(&["probe"], &["--die", "start"]).check(9, &[], &["exited with status 7", "cannot go on"]);
     home.scripted(&["probe"], &["--die", "session"]).check(9, &["could not be opened"], &[]);
     home.scripted(&["probe"], &["--junk"]).check(0, &["opened"], &[]);
     home.run(&["agents", "probe", "--", "no-such-program"]).check(9, &[], &["`no-such-program` not found"]);

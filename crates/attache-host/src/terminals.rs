@@ -2,7 +2,8 @@
 //!
 //! A terminal is a process with everything it starts, and the end of what it wrote. It belongs to the session that
 //! created it, stays readable when its command has ended or was killed, and is gone when it is released. Commands end
-//! with their terminals, and all of them when the [`Terminals`] are dropped.
+//! with their terminals, and all of them when the [`Terminals`] are dropped. How far "everything" reaches is up to the
+//! program: see [`use_keeper`](attache::process::use_keeper).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -197,6 +197,7 @@ async fn doors_out_are_closed_and_the_network_only_if_asked() {
 
 #[tokio::test]
 async fn a_confined_tree_ends_like_any_other() {
+    attache::process::use_keeper();
     let home = Home::new();
     let Some(sandbox) = sandbox(&home.policy()) else { return };
     let script = "trap '' TERM HUP; (setsid sleep 1000 & echo $!); cat";

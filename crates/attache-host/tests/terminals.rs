@@ -186,6 +186,7 @@ async fn a_killed_command_can_be_read_and_a_released_one_cannot() {
 
 #[tokio::test]
 async fn what_a_command_leaves_in_the_background_ends_with_its_terminal() {
+    attache::process::use_keeper();
     let terminals = Terminals::new(Limits::default());
     let id = create(&terminals, &request("setsid sleep 1000 > /dev/null 2>&1 & echo $!"));
     assert_eq!(wait(&terminals, &id).await, code(0));

@@ -45,10 +45,16 @@
 //! - [`method`] and [`model`] are the protocol's methods and types, the same for all versions.
 //! - [`conversation`] is what the messages mean: versions, turns, questions, options.
 //! - [`dialect`] says them in the words of a version.
-//! - [`view`] folds the updates of a session into what there is to show.
 //! - [`json`] reads and writes JSON in one pass.
+#![cfg_attr(feature = "view", doc = "- [`view`] folds the updates of a session into what there is to show.")]
+#![cfg_attr(feature = "bridge", doc = "- [`bridge`] lets a client and an agent of different versions talk.")]
+//!
+//! # Features
+//!
+//! Both are on by default: `bridge` for the module of that name, `view` for the module of that name.
 
 pub mod base64;
+#[cfg(feature = "bridge")]
 pub mod bridge;
 mod codec;
 pub mod conversation;
@@ -58,6 +64,7 @@ pub mod json;
 pub mod method;
 pub mod model;
 pub mod rpc;
+#[cfg(feature = "view")]
 pub mod view;
 
 pub use codec::{Decode, Encode};

@@ -1,6 +1,7 @@
 //! What can go wrong between two peers, in words for our own code and for people.
 
 use std::fmt;
+#[cfg(feature = "process")]
 use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
@@ -20,6 +21,9 @@ pub enum Closed {
     Junk,
     /// The peer makes us answer but does not read the answers.
     NotReading,
+    /// The agent that was launched has exited. Needs the feature `process`.
+    #[cfg(feature = "process")]
+    AgentExited(Arc<crate::AgentExit>),
 }
 
 impl fmt::Display for Closed {
@@ -30,6 +34,8 @@ impl fmt::Display for Closed {
             Closed::Io(kind) => write!(f, "the connection broke: {kind}"),
             Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are no messages"),
             Closed::NotReading => f.write_str("the peer sends requests but does not read the answers"),
+            #[cfg(feature = "process")]
+            Closed::AgentExited(exit) => exit.fmt(f),
         }
     }
 }
@@ -66,8 +72,9 @@ pub enum Error {
     Cancelled,
     /// A call was given something that can be seen to be wrong before it is sent.
     Invalid(String),
-    /// The agent could not be started, or ended before it spoke.
-    Launch(Arc<crate::LaunchFailure>),
+    /// The agent could not be launched. Needs the feature `process`.
+    #[cfg(feature = "process")]
+    Launch(Arc<crate::LaunchError>),
     /// The peer speaks no version of the protocol that we speak.
     Version {
         /// The version it wants.
@@ -104,7 +111,8 @@ impl fmt::Display for Error {
             Error::TimedOut(time) => write!(f, "timed out after {} s", time.as_secs_f64()),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Invalid(what) => f.write_str(what),
-            Error::Launch(failure) => failure.fmt(f),
+            #[cfg(feature = "process")]
+            Error::Launch(error) => error.fmt(f),
             Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not spoken here"),
         }
     }

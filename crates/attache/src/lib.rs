@@ -59,6 +59,15 @@
 //! - Only a clear yes is a yes. Whatever is unknown is kept, and is never taken for approval.
 //! - Bad input never ends a conversation, and is never repeated in an error or a log.
 //!
+//! # Features
+//!
+//! All are on by default.
+//!
+//! - `process` launches agents and other programs: [`Client::launch`](Client), the module `process`.
+//! - `bridge` lets a client and an agent of different versions talk: `proto::bridge`.
+//! - `relay` passes messages between a client and an agent: the module `relay`. It brings `bridge` along.
+//! - `view` folds the updates of a session into what there is to show: `SessionView`, `proto::view`.
+//!
 //! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
 
 pub mod agent;
@@ -66,14 +75,18 @@ mod cancel;
 pub mod client;
 pub mod draft;
 mod error;
+mod exit;
 mod extension;
+#[cfg(feature = "process")]
 mod launch;
 mod limits;
 mod link;
+#[cfg(feature = "process")]
 pub mod process;
 mod prompt;
 mod queue;
 mod random;
+#[cfg(feature = "relay")]
 pub mod relay;
 mod report;
 mod spans;
@@ -88,11 +101,14 @@ pub use attache_proto::conversation::Protocol;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::StopReason as Stop;
+#[cfg(feature = "view")]
 pub use attache_proto::view::SessionView;
 pub use cancel::CancelToken;
 pub use client::{Client, Connection, Event};
 pub use error::{Closed, Error};
-pub use launch::LaunchFailure;
+pub use exit::ExitStatus;
+#[cfg(feature = "process")]
+pub use launch::{AgentExit, LaunchCause, LaunchError};
 pub use limits::Limits;
 pub use prompt::Prompt;
 pub use report::Report;

@@ -280,6 +280,8 @@ pub(crate) struct State<R: Router> {
     ended: Option<Closed>,
     /// Nothing more will be written either.
     closed: Option<Closed>,
+    /// What is known of the peer's end before the wire ends.
+    cause: Option<Closed>,
     junk: usize,
     /// The first junk of the conversation, for whoever started a wrong program.
     printed: String,
@@ -357,6 +359,7 @@ impl<R: Router> Link<R> {
             closing: false,
             ended: None,
             closed: None,
+            cause: None,
             junk: 0,
             printed: String::new(),
             reports: Vec::new(),
@@ -392,8 +395,15 @@ impl<R: Router> Link<R> {
     }
 
     /// The first junk that the peer sent, without control characters.
+    #[cfg(feature = "process")]
     pub(crate) fn junk(&self) -> String {
         self.lock().printed.clone()
+    }
+
+    /// Sets what to give as the reason when the wire ends or breaks, for who knows more than the wire.
+    #[cfg(feature = "process")]
+    pub(crate) fn set_cause(&self, cause: Closed) {
+        self.lock().cause = Some(cause);
     }
 
     /// Why the connection ended, if it has.

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use attache::process::Command;
-use attache::{Client, Error, Protocol};
+use attache::{AgentExit, Client, Closed, Connection, Error, Event, LaunchCause, Protocol};
 
 /// What launching a shell script comes to.
 async fn launch(script: &str) -> String {
@@ -26,7 +26,7 @@ async fn a_program_that_is_not_there_is_named_with_a_hint() {
 #[tokio::test]
 async fn an_agent_that_dies_at_once_is_shown_with_all_it_said() {
     let error = launch("echo 'Welcome to the agent!'; echo 'out of cheese' >&2; exit 3").await;
-    for part in ["sh -c", "exit code 3", "Welcome to the agent!", "out of cheese"] {
+    for part in ["sh -c", "exited with status 3", "Welcome to the agent!", "out of cheese"] {
         assert!(error.contains(part), "{part} in {error}");
     }
 }
@@ -65,25 +65,142 @@ while read -r line; do
   esac
 done"#;
 
+/// Launches `ANSWERS` with this reaction to a prompt.
+async fn launch_answering(reaction: &str) -> Connection {
+    let script = ANSWERS.replace("AFTER_PROMPT", reaction);
+    Client::new("test", "1").protocol(Protocol::V1).launch(["sh", "-c", &script]).await.unwrap()
+}
+
+/// A bound on what must not hang.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("this ends soon")
+}
+
+#[track_caller]
+fn exit_of(error: &Error) -> &AgentExit {
+    match error {
+        Error::Closed(Closed::AgentExited(exit)) => exit,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_dies_in_a_turn_fails_the_turn() {
-    let script = ANSWERS.replace("AFTER_PROMPT", "kill -9 $$");
-    let client = Client::new("test", "1").read_files();
-    let agent = client.launch(["sh", "-c", &script]).await.unwrap();
-    assert_eq!(agent.dialect(), attache::Dialect::V1);
+    let agent = launch_answering("kill -9 $$").await;
     let session = agent.session("/tmp").open().await.unwrap();
-    let failed = session.prompt("go").await.unwrap().text().await;
-    assert!(matches!(failed, Err(Error::Closed(_))), "{failed:?}");
-    assert!(matches!(session.prompt("again").await, Err(Error::Closed(_))));
+    let failed = in_time(session.prompt("go").await.unwrap().text()).await.unwrap_err();
+    assert_eq!(exit_of(&failed).status.signal, Some(9));
+    assert_eq!(failed.to_string(), "agent was killed by signal 9 (SIGKILL)");
+    let again = in_time(session.prompt("again")).await.unwrap_err();
+    assert_eq!(exit_of(&again).status.signal, Some(9));
     let status = agent.shutdown().await.unwrap();
     assert_eq!(status.signal, Some(9));
 }
 
 #[tokio::test]
+async fn the_death_of_an_agent_is_told_with_its_status_and_stderr_to_everybody_who_waits() {
+    let agent = launch_answering("printf '\\033[31mout of\\033[0m cheese\\n' >&2; exit 3").await;
+    let session = agent.session("/tmp").open().await.unwrap();
+    let request = attache::model::ListSessionsRequest::new();
+    let (turn, event, call) = in_time(async {
+        tokio::join!(async { session.prompt("go").await?.text().await }, agent.next(), agent.call(&request))
+    })
+    .await;
+    for error in [turn.unwrap_err(), event.unwrap_err(), call.unwrap_err()] {
+        let exit = exit_of(&error);
+        assert_eq!((exit.status.code, exit.stderr_tail.as_str()), (Some(3), "out of cheese\n"));
+        assert_eq!(error.to_string(), "agent exited with status 3 (last stderr lines below)\nout of cheese");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_exits_while_its_child_holds_stdout_open_ends_the_connection() {
+    let agent = launch_answering("sleep 1000 & echo 'out of cheese' >&2; exit 3").await;
+    let session = agent.session("/tmp").open().await.unwrap();
+    let error = in_time(session.prompt("go").await.unwrap().text()).await.unwrap_err();
+    let exit = exit_of(&error);
+    assert_eq!((exit.status.code, exit.stderr_tail.as_str()), (Some(3), "out of cheese\n"));
+}
+
+#[tokio::test]
+async fn what_an_agent_wrote_before_it_exited_is_read_first() {
+    // Of more than a pipe holds, so that it exits when the client has begun to read.
+    let reaction = r#"
+      sleep 1000 &
+      text=$(printf '%01000d' 0)
+      for i in $(seq 200); do
+        printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
+        printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$text"
+      done
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}\n' "$id"
+      exit 0"#;
+    let agent = launch_answering(reaction).await;
+    let session = agent.session("/tmp").open().await.unwrap();
+    let text = in_time(session.prompt("go").await.unwrap().text()).await.unwrap();
+    assert_eq!(text.len(), 200_000);
+    let gone = in_time(agent.next()).await.unwrap_err();
+    assert_eq!(gone.to_string(), "agent exited with status 0");
+}
+
+#[tokio::test]
+async fn a_request_to_an_agent_that_has_exited_is_told_of_its_exit_and_not_of_a_broken_pipe() {
+    // It shows that nobody reads its stdin any more, and lives on for a moment.
+    let reaction = r#"
+      exec 0<&-
+      printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
+      printf '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"bye"}}}}\n'
+      echo 'out of cheese' >&2
+      sleep 0.05
+      exit 3"#;
+    let agent = launch_answering(reaction).await;
+    let session = agent.session("/tmp").open().await.unwrap();
+    let mut turn = session.prompt("go").await.unwrap();
+    assert!(matches!(in_time(turn.next()).await, Ok(Some(Event::Update(_)))));
+    let error = in_time(agent.call(&attache::model::ListSessionsRequest::new())).await.unwrap_err();
+    assert_eq!(exit_of(&error).status.code, Some(3));
+    let error = in_time(turn.next()).await.map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "agent exited with status 3 (last stderr lines below)\nout of cheese");
+}
+
+#[tokio::test]
 async fn shutting_down_ends_an_agent_that_does_not_listen() {
     let script = format!("trap '' TERM; {}; sleep 1000", ANSWERS.replace("AFTER_PROMPT", ":"));
-    let agent = Client::new("test", "1").protocol(Protocol::V1).launch(["sh", "-c", &script]).await.unwrap();
-    let started = Instant::now();
-    let status = agent.shutdown().await.unwrap();
-    assert!(!status.success() && started.elapsed() < Duration::from_secs(15), "{status} after {:?}", started.elapsed());
+    let client = Client::new("test", "1").protocol(Protocol::V1).shutdown_grace(Duration::from_millis(50));
+    let agent = client.launch(["sh", "-c", &script]).await.unwrap();
+    let status = in_time(agent.shutdown()).await.unwrap();
+    assert_eq!(status.signal, Some(9));
+}
+
+#[tokio::test]
+async fn an_agent_that_exits_before_it_answers_while_its_child_holds_stdout_open_fails_the_launch() {
+    let error = in_time(launch("sleep 1000 & echo 'out of cheese' >&2; exit 3")).await;
+    assert!(error.contains("exited with status 3") && error.ends_with("--- stderr\nout of cheese"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_prints_without_end_is_no_agent() {
+    let error = in_time(launch("yes 'Welcome to the agent!'")).await;
+    assert!(error.contains("does not speak the Agent Client Protocol\nhint: "), "{error}");
+    assert!(error.contains("--- stdout\nWelcome to the agent!\n"), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_is_given_up_with_all_it_said() {
+    let (printed, mut wait_printed) = tokio::sync::mpsc::unbounded_channel();
+    let client = Client::new("test", "1").launch_timeout(Duration::from_secs(10));
+    let client = client.on_report(move |report| printed.send(report.to_string()).unwrap());
+    let script = "echo 'waiting for cheese' >&2; echo 'Welcome to the agent!'; cat >/dev/null";
+    let launching = tokio::spawn(client.launch(["sh", "-c", script]));
+    in_time(wait_printed.recv()).await.unwrap();
+    // From here on, time passes as soon as there is nothing else to do.
+    tokio::time::pause();
+    let started = tokio::time::Instant::now();
+    let error = launching.await.unwrap().unwrap_err();
+    assert!(started.elapsed() <= Duration::from_secs(10));
+    let Error::Launch(failure) = &error else { panic!("{error:?}") };
+    assert!(matches!(failure.cause, LaunchCause::TimedOut(limit) if limit == Duration::from_secs(10)));
+    let shown = error.to_string();
+    for part in ["timed out after 10 s", "--- stdout\nWelcome to the agent!", "--- stderr\nwaiting for cheese"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
 }

@@ -1,4 +1,4 @@
-//! A program that is killed at any moment leaves no process behind, also none that took pains to stay.
+//! A program with a keeper that is killed at any moment leaves no process behind, also none that took pains to stay.
 //!
 //! Alone in its file, because the test adopts every orphan of the programs it starts, and wants to be sure whose they are.
 #![cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use attache::process::Command;
+use attache::process::{Command, use_keeper};
 use attache_testkit::Dice;
 
 const KILLS: usize = 100;
@@ -31,6 +31,7 @@ async fn program_that_owns_processes() {
     if std::env::var_os(MARK).is_none() {
         return;
     }
+    use_keeper();
     println!("\nready");
     let mut owned = Vec::new();
     for turn in 0..8 {

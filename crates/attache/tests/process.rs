@@ -1,4 +1,4 @@
-//! Real processes: they end with everything they started, and say why they could not start.
+//! Real processes under a keeper: they end with everything they started, and say why they could not start.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use attache::process::{Command, ExitStatus, LaunchError, Process};
+use attache::process::{Command, ExitStatus, Process, SpawnError, use_keeper};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{ChildStdin, ChildStdout},
@@ -19,8 +19,13 @@ const LONG: Duration = Duration::from_secs(30);
 /// Long enough for a signal to be acted on by a busy machine, short enough to wait for.
 const SHORT: Duration = Duration::from_secs(1);
 
+fn program(name: &str) -> Command {
+    use_keeper();
+    Command::new(name)
+}
+
 fn shell(script: &str) -> Command {
-    Command::from(["/bin/sh", "-c", script])
+    program("/bin/sh").args(["-c", script])
 }
 
 /// A running shell script, and the process id that is its first line of output.
@@ -220,7 +225,7 @@ async fn a_process_outlives_the_thread_that_launched_it() {
     let runtime = tokio::runtime::Handle::current();
     let launch = move || {
         let _guard = runtime.enter();
-        Command::new("cat").spawn().unwrap()
+        program("cat").spawn().unwrap()
     };
     let (process, mut stdin, stdout) = std::thread::spawn(launch).join().unwrap();
     stdin.write_all(b"still here\n").await.unwrap();
@@ -237,7 +242,7 @@ async fn program_that_owns_a_process() {
     if std::env::var_os("ATTACHE_TEST_OWNER").is_none() {
         return;
     }
-    let (mut process, _stdin, _stdout) = Command::from(["sleep", "1000"]).spawn().unwrap();
+    let (mut process, _stdin, _stdout) = program("sleep").args(["1000"]).spawn().unwrap();
     println!("\nchild {}", process.id().unwrap());
     process.wait().await;
 }
@@ -274,7 +279,7 @@ fn keeper_of(process: &Process) -> u32 {
 async fn the_keeper_holds_nothing_of_ours_and_leaves_no_zombie() {
     // Written to, so that it is there; the keeper gives its copy back.
     let ballast = vec![1u8; 64 << 20];
-    let (process, _stdin, _stdout) = Command::new("cat").spawn().unwrap();
+    let (process, _stdin, _stdout) = program("cat").spawn().unwrap();
     let keeper = keeper_of(&process);
     wait_until("it has only its socket", || {
         std::fs::read_dir(format!("/proc/{keeper}/fd")).unwrap().count() == 1
@@ -288,7 +293,7 @@ async fn the_keeper_holds_nothing_of_ours_and_leaves_no_zombie() {
 
 #[tokio::test]
 async fn a_child_ends_when_its_keeper_is_killed() {
-    let (mut process, _stdin, _stdout) = Command::from(["sleep", "1000"]).spawn().unwrap();
+    let (mut process, _stdin, _stdout) = program("sleep").args(["1000"]).spawn().unwrap();
     let child = process.id().unwrap();
     // SAFETY: the keeper is our child, and we have not reaped it.
     unsafe { libc::kill(keeper_of(&process) as i32, libc::SIGKILL) };
@@ -303,7 +308,7 @@ async fn a_child_starts_with_the_signals_that_any_child_has() {
     let mut usual = std::process::Command::new("grep");
     // SAFETY: does nothing. With a hook the child is forked, as ours is, and not made by the C library.
     let usual = unsafe { std::os::unix::process::CommandExt::pre_exec(usual.args(print), || Ok(())) }.output().unwrap();
-    let (_process, mut output) = Command::new("grep").args(print).spawn_merged().unwrap();
+    let (_process, mut output) = program("grep").args(print).spawn_merged().unwrap();
     let mut ours = String::new();
     output.read_to_string(&mut ours).await.unwrap();
     assert_eq!(ours, String::from_utf8(usual.stdout).unwrap());
@@ -318,7 +323,7 @@ async fn merged_output_comes_in_order_and_without_input() {
     assert_eq!(text, "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
     assert_eq!(process.shutdown(LONG).await.code, Some(7));
     let error = Command::new("no-such-agent").spawn_merged().unwrap_err();
-    assert!(matches!(error, LaunchError::NotFound { .. }));
+    assert!(matches!(error, SpawnError::NotFound { .. }));
 }
 
 #[tokio::test]
@@ -329,16 +334,16 @@ async fn a_hook_runs_in_the_child_but_not_in_its_keeper() {
         _ => Err(std::io::Error::last_os_error()),
     };
     // SAFETY: see above.
-    let command = unsafe { Command::new("cat").before_exec(std::sync::Arc::new(confine)) };
+    let command = unsafe { program("cat").before_exec(std::sync::Arc::new(confine)) };
     assert_eq!(command, command.clone());
-    assert_ne!(command, Command::new("cat"));
+    assert_ne!(command, program("cat"));
     let (process, _stdin, _stdout) = command.spawn().unwrap();
     assert_eq!(status_line(process.id().unwrap(), "NoNewPrivs:"), "1");
     assert_eq!(status_line(keeper_of(&process), "NoNewPrivs:"), "0");
 
     let refuse = || Err(std::io::Error::from_raw_os_error(libc::ENOSYS));
     // SAFETY: it makes a value without allocating.
-    let error = unsafe { Command::new("cat").before_exec(std::sync::Arc::new(refuse)) }.spawn().unwrap_err();
+    let error = unsafe { program("cat").before_exec(std::sync::Arc::new(refuse)) }.spawn().unwrap_err();
     assert_eq!(error.to_string(), "cannot start `cat`: Function not implemented (os error 38)");
 }
 
@@ -368,7 +373,7 @@ async fn what_cannot_be_started_is_explained() {
         Command::new("./plain.txt").cwd(&directory),
         "`./plain.txt` may not be executed\nhint: check its permissions",
     );
-    check(Command::new("cat").cwd(directory.join("gone")), "`DIR/gone` is not a directory");
+    check(program("cat").cwd(directory.join("gone")), "`DIR/gone` is not a directory");
     check(Command::from(Vec::<String>::new()), "the command is empty\nhint: name a program to start");
     check(Command::from(["echo", "a b\0"]), r"cannot start `echo $'a b\u0000'`: nul byte found in provided data");
     std::fs::remove_dir_all(&directory).unwrap();
@@ -381,7 +386,7 @@ async fn values_of_environment_variables_are_never_shown() {
         assert!(!shown.contains("hunter2"), "{shown}");
     }
     assert!(format!("{command:?}").contains("API_KEY"));
-    let error: LaunchError = Command::new("no-such-agent").env("API_KEY", "hunter2").spawn().unwrap_err();
+    let error: SpawnError = Command::new("no-such-agent").env("API_KEY", "hunter2").spawn().unwrap_err();
     assert!(!format!("{error} {error:?}").contains("hunter2"));
 
     // The child does see it.

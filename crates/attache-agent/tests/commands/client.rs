@@ -12,6 +12,7 @@ use super::*;
 /// An agent that runs every prompt as a command, in the way that it will be done: what is shown is said while it runs,
 /// and a cancelled turn drops it.
 fn agent(cwd: PathBuf, outcomes: Arc<Mutex<Vec<Outcome>>>) -> impl attache::agent::Agent {
+    attache::process::use_keeper();
     attache::agent_fn("runner", "1", move |turn: Turn, prompt: Prompt| {
         let (cwd, outcomes) = (cwd.clone(), outcomes.clone());
         async move {

@@ -31,6 +31,8 @@ impl Place {
     }
 
     fn with(change: impl FnOnce(Setup) -> Setup) -> Self {
+        // As the programs do that this agent is part of.
+        attache::process::use_keeper();
         // Not where temporary files usually are: those can be changed in the sandbox.
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let cwd = directory.path().join("project");

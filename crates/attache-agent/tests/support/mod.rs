@@ -55,6 +55,8 @@ impl World {
 
     /// With a model on any server.
     pub(crate) fn new(model: &str, server: Option<ModelServer>) -> Self {
+        // As the programs do that this agent is part of.
+        attache::process::use_keeper();
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         for name in ["project", "config", "state"] {

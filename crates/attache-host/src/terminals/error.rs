@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use attache::{model::ErrorObject, process::LaunchError};
+use attache::{model::ErrorObject, process::SpawnError};
 
 use crate::files::shown;
 
@@ -30,7 +30,7 @@ pub enum TerminalError {
     /// An environment variable has no name, or a character in it that none can have.
     BadVariable,
     /// The command could not be started.
-    Launch(LaunchError),
+    Launch(SpawnError),
 }
 
 impl TerminalError {
@@ -47,11 +47,11 @@ impl TerminalError {
             Self::RelativeDirectory { .. } => ErrorObject::wrong_params("cwd must be absolute"),
             Self::BadVariable => ErrorObject::wrong_params("env has a name or value that no variable can have"),
             Self::Launch(error) => match error {
-                LaunchError::NotFound { .. } => ErrorObject::not_found("Program not found"),
-                LaunchError::NoInterpreter { .. } => ErrorObject::not_found("Interpreter of the program not found"),
-                LaunchError::NotExecutable { .. } => ErrorObject::wrong_params("the command may not be executed"),
-                LaunchError::NoDirectory { .. } => ErrorObject::wrong_params("cwd is not a directory"),
-                LaunchError::Empty => ErrorObject::wrong_params("the command is empty"),
+                SpawnError::NotFound { .. } => ErrorObject::not_found("Program not found"),
+                SpawnError::NoInterpreter { .. } => ErrorObject::not_found("Interpreter of the program not found"),
+                SpawnError::NotExecutable { .. } => ErrorObject::wrong_params("the command may not be executed"),
+                SpawnError::NoDirectory { .. } => ErrorObject::wrong_params("cwd is not a directory"),
+                SpawnError::Empty => ErrorObject::wrong_params("the command is empty"),
                 _ => ErrorObject::internal("the command could not be started"),
             },
         }

@@ -1,5 +1,8 @@
 //! How a client meets an agent.
 
+#[cfg(feature = "process")]
+mod launch;
+
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,12 +26,13 @@ use tokio::task::JoinHandle;
 use super::event::Event;
 use super::router::{ClientRouter, Decoder};
 use super::session::{Next, SessionBuilder, next};
+#[cfg(feature = "process")]
+use crate::launch::AgentProcess;
 use crate::link::{Link, Options};
-use crate::process::{Command, ExitStatus, Process};
 use crate::transport::Transport;
-use crate::{Closed, Error, LaunchFailure};
+use crate::{Closed, Error, ExitStatus};
 
-/// How long an agent gets to end by itself when its input is closed, and again after it was asked to.
+/// How long what is still to be sent may take when a connection is shut down, and how long an agent may take to leave.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// A client: what it is called, and what it offers to agents.
@@ -60,6 +64,8 @@ pub struct Client {
     methods: HashSet<Method>,
     protocol: Protocol,
     options: Options,
+    #[cfg(feature = "process")]
+    launching: launch::Settings,
 }
 
 impl Client {
@@ -72,6 +78,8 @@ impl Client {
             methods: HashSet::new(),
             protocol: Protocol::Auto,
             options: Options::default(),
+            #[cfg(feature = "process")]
+            launching: launch::Settings::default(),
         }
     }
 
@@ -142,40 +150,6 @@ impl Client {
     }
 
     crate::link::connection_settings!("agent");
-
-    /// Starts an agent as a process of its own and greets it.
-    pub async fn launch(self, command: impl Into<Command>) -> Result<Connection, Error> {
-        let command = command.into();
-        let again = (self.protocol == Protocol::Auto).then(|| self.clone());
-        match self.launch_once(command.clone()).await {
-            // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
-            Err(Greeting::NeedsFreshStart) => match again {
-                Some(client) => client.protocol(Protocol::V1).launch_once(command).await.map_err(Greeting::into_error),
-                None => Err(Error::Version { peer: 1 }),
-            },
-            other => other.map_err(Greeting::into_error),
-        }
-    }
-
-    async fn launch_once(self, command: Command) -> Result<Connection, Greeting> {
-        let shown = command.to_string();
-        let (mut process, stdin, stdout) = command.spawn().map_err(|error| {
-            Greeting::Failed(Error::Launch(Arc::new(LaunchFailure::not_started(shown.clone(), error))))
-        })?;
-        let link = self.open(Box::new(stdout), Box::new(stdin));
-        match self.greet(&link.0, true).await {
-            Ok(answer) => Ok(Connection::new(link, Some(process), answer)),
-            // It ended, or said nothing that can be understood: whoever started it needs to see what it did say.
-            Err(Greeting::Failed(Error::Closed(Closed::ByPeer | Closed::Io(_) | Closed::Junk))) => {
-                let printed = link.0.junk();
-                let status = tokio::time::timeout(SHUTDOWN_GRACE, process.wait()).await.ok();
-                let stderr = process.stderr_tail();
-                let failure = LaunchFailure::ended(shown, status, printed, stderr);
-                Err(Greeting::Failed(Error::Launch(Arc::new(failure))))
-            }
-            Err(other) => Err(other),
-        }
-    }
 
     /// Greets an agent at the other end of two streams.
     pub async fn connect(
@@ -287,11 +261,27 @@ impl Drop for Driver {
     }
 }
 
+/// Without the feature `process` there is no launched agent.
+#[cfg(not(feature = "process"))]
+enum AgentProcess {}
+
+#[cfg(not(feature = "process"))]
+impl AgentProcess {
+    fn grace(&self) -> Duration {
+        match *self {}
+    }
+
+    async fn shutdown(self) -> Option<ExitStatus> {
+        match self {}
+    }
+}
+
 /// What all handles to one connection share. When the last is gone, the connection ends and the agent's process with it.
 pub(super) struct Shared {
     pub(super) link: Link<ClientRouter>,
     driver: Mutex<Driver>,
-    process: Mutex<Option<Process>>,
+    /// The agent, if we launched it.
+    agent: Mutex<Option<AgentProcess>>,
     answer: InitializeResponse,
 }
 
@@ -312,8 +302,12 @@ impl Shared {
 pub struct Connection(Arc<Shared>);
 
 impl Connection {
-    fn new((link, driver): (Link<ClientRouter>, Driver), process: Option<Process>, answer: InitializeResponse) -> Self {
-        Connection(Arc::new(Shared { link, driver: Mutex::new(driver), process: Mutex::new(process), answer }))
+    fn new(
+        (link, driver): (Link<ClientRouter>, Driver),
+        agent: Option<AgentProcess>,
+        answer: InitializeResponse,
+    ) -> Self {
+        Connection(Arc::new(Shared { link, driver: Mutex::new(driver), agent: Mutex::new(agent), answer }))
     }
 
     /// What the agent calls itself.
@@ -465,18 +459,19 @@ impl Connection {
 
     crate::link::untyped_methods!();
 
-    /// Ends the connection: what is still to be sent is sent, then an agent that we started is given time to end and is
-    /// ended with all its processes if it does not.
+    /// Ends the connection: what is still to be sent is sent, then an agent that we launched is given time to leave and is
+    /// ended with its processes if it does not. Returns its exit status.
     pub async fn shutdown(self) -> Option<ExitStatus> {
+        let agent = self.0.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, AgentProcess::grace);
         self.0.link.close();
         let task = self.0.driver.lock().unwrap_or_else(PoisonError::into_inner).0.take();
         if let Some(mut task) = task
-            && tokio::time::timeout(SHUTDOWN_GRACE, &mut task).await.is_err()
+            && tokio::time::timeout(grace, &mut task).await.is_err()
         {
             task.abort();
             let _ = task.await;
         }
-        let process = self.0.process.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Some(process?.shutdown(SHUTDOWN_GRACE).await)
+        agent?.shutdown().await
     }
 }

@@ -45,6 +45,7 @@ impl<R: Router> Driver<R> {
             state.ended.is_none()
         };
         if is_reading && let Err(reason) = self.poll_read(cx) {
+            let reason = self.cause_of(reason);
             // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
             let half = R::SIDE == Side::Agent && reason == Closed::ByPeer;
             self.end_reading(&reason);
@@ -61,7 +62,8 @@ impl<R: Router> Driver<R> {
                 Poll::Ready(closed.unwrap_or(Closed::ByUs))
             }
             Poll::Ready(Err(error)) => {
-                self.end(Closed::Io(error.kind()));
+                let reason = self.cause_of(Closed::Io(error.kind()));
+                self.end(reason);
                 let closed = self.link.closed().unwrap_or(Closed::ByUs);
                 Poll::Ready(closed)
             }
@@ -120,6 +122,14 @@ impl<R: Router> Driver<R> {
         match &mut *self.link.outlet() {
             Some(outlet) => outlet.poll_shutdown(cx).map(|_| ()),
             None => Poll::Ready(()),
+        }
+    }
+
+    /// What made the wire end, where somebody has told.
+    fn cause_of(&self, reason: Closed) -> Closed {
+        match reason {
+            Closed::ByPeer | Closed::Io(_) => self.link.lock().cause.take().unwrap_or(reason),
+            other => other,
         }
     }
 

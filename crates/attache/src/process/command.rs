@@ -114,7 +114,7 @@ impl Command {
     ///
     /// Must be called in a tokio runtime with IO and time enabled. Returns when the program has been started or could
     /// not be.
-    pub fn spawn(self) -> Result<(Process, ChildStdin, ChildStdout), LaunchError> {
+    pub fn spawn(self) -> Result<(Process, ChildStdin, ChildStdout), SpawnError> {
         let mut command = self.prepare()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(match self.stderr {
             Stderr::Keep => Stdio::piped(),
@@ -143,7 +143,7 @@ impl Command {
     /// # }
     /// ```
     #[cfg(unix)]
-    pub fn spawn_merged(self) -> Result<(Process, tokio::net::unix::pipe::Receiver), LaunchError> {
+    pub fn spawn_merged(self) -> Result<(Process, tokio::net::unix::pipe::Receiver), SpawnError> {
         let mut command = self.prepare()?;
         let launch = || {
             let (output, input) = io::pipe()?;
@@ -162,13 +162,13 @@ impl Command {
     }
 
     /// The command without its pipes.
-    fn prepare(&self) -> Result<std::process::Command, LaunchError> {
+    fn prepare(&self) -> Result<std::process::Command, SpawnError> {
         if self.program.is_empty() {
-            return Err(LaunchError::Empty);
+            return Err(SpawnError::Empty);
         }
         // Asked first, because the kernel gives the same error for a missing directory and a missing program.
         if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
-            return Err(LaunchError::NoDirectory { path: cwd.clone() });
+            return Err(SpawnError::NoDirectory { path: cwd.clone() });
         }
         let mut command = std::process::Command::new(&self.program);
         if self.clear_env {
@@ -181,14 +181,14 @@ impl Command {
         Ok(command)
     }
 
-    fn explain(&self, error: io::Error) -> LaunchError {
+    fn explain(&self, error: io::Error) -> SpawnError {
         let program = self.program.to_string_lossy().into_owned();
         match (error.kind(), self.find_program().is_some()) {
-            (io::ErrorKind::NotFound, true) => LaunchError::NoInterpreter { program },
+            (io::ErrorKind::NotFound, true) => SpawnError::NoInterpreter { program },
             // A directory on the PATH that we may not enter turns "not found" into "permission denied".
-            (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, false) => LaunchError::NotFound { program },
-            (io::ErrorKind::PermissionDenied, true) => LaunchError::NotExecutable { program },
-            _ => LaunchError::Io { command: self.to_string(), source: error },
+            (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, false) => SpawnError::NotFound { program },
+            (io::ErrorKind::PermissionDenied, true) => SpawnError::NotExecutable { program },
+            _ => SpawnError::Io { command: self.to_string(), source: error },
         }
     }
 
@@ -308,7 +308,7 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
 /// Why a program could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum LaunchError {
+pub enum SpawnError {
     /// The command names no program.
     Empty,
     /// There is no such program.
@@ -340,7 +340,7 @@ pub enum LaunchError {
     },
 }
 
-impl fmt::Display for LaunchError {
+impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the command is empty\nhint: name a program to start"),
@@ -363,7 +363,7 @@ impl fmt::Display for LaunchError {
     }
 }
 
-impl std::error::Error for LaunchError {}
+impl std::error::Error for SpawnError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,33 @@
-//! Child processes that end together with everything they started.
+//! Child processes that end together with what they started.
 //!
-//! One implementation for agents, terminals and MCP servers. On Linux a [`Process`] is a tree: the child and all its
-//! descendants, also those in other process groups and sessions and those whose parents have ended. It ends as a whole
-//! when it is shut down or dropped, and also when this program ends in whatever way, SIGKILL included.
+//! One implementation for agents, terminals and MCP servers. A [`Process`] ends with its process group when it is shut
+//! down or dropped. On Linux the child itself also ends when this program does, in whatever way, SIGKILL included.
 //!
-//! To that end the child's parent is not this program but a small process in between, `attache-keeper`, which needs a
-//! mounted `/proc`. Three things are out of its reach: programs that run as another user (setuid), until they end by
-//! themselves; processes that were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`);
-//! and if the keeper itself is killed, only the child ends with it.
+//! # What takes a keeper
 //!
-//! Elsewhere only the child (on Unix, its process group) is ended, and nothing is promised for the case that this
-//! program is killed.
+//! A program that calls [`use_keeper`] at its start gets more than that on Linux: a [`Process`] is a tree then, the child
+//! and all its descendants, and ends as a whole. Without it, there is no guarantee that these end:
+//!
+//! - descendants that have left the process group, as daemons do, and shells with job control;
+//! - descendants of any kind when this program is killed, or ends without dropping the [`Process`];
+//! - where the kernel is older than 6.9, descendants that are left when the child has exited.
+//!
+//! It is not done unasked, because it means to fork this program: the child's parent is then a small process in between,
+//! `attache-keeper`, which is a copy of this program that gives its memory back. It needs a mounted `/proc`. Three things
+//! are out of its reach, too: programs that run as another user (setuid), until they end by themselves; processes that
+//! were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`); and if the keeper itself is
+//! killed, only the child ends with it.
+//!
+//! # Elsewhere
+//!
+//! Outside of Linux the child's process group is ended, and on Windows the child alone. Nothing is promised for the case
+//! that this program is killed.
+//!
+//! # Threads
+//!
+//! Without a keeper, Linux programs are started by a thread of their own, `attache-launch`, which is made for the first of
+//! them: the kernel ends a child with the thread that started it. What a program changes for single threads afterwards,
+//! such as Landlock rules, does not reach the children. [`Command::before_exec`] does.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -28,15 +45,15 @@
 //! # }
 //! ```
 
+mod child;
 mod command;
-mod exit;
+mod group;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
 mod keeper_proc;
-#[cfg_attr(target_os = "linux", path = "sys_linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "sys_other.rs")]
-mod sys;
+#[cfg(target_os = "linux")]
+mod kept;
 mod tail;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -45,31 +62,26 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout},
-    sync::watch,
     time::timeout,
 };
 
-pub use command::{Command, LaunchError, Stderr};
-pub use exit::ExitStatus;
-use tail::Tail;
-
-/// How long [`Process::wait`] waits for the end of stderr once the child has ended. What the child wrote is in the
-/// pipe by then, so this is only used up when a descendant holds the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub use crate::ExitStatus;
+use child::Child;
+pub use child::use_keeper;
+pub use command::{Command, SpawnError, Stderr};
+pub(crate) use tail::Tail;
 
 /// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
 /// process stuck in the kernel (a dead network file system) takes more.
 const BURIAL: Duration = Duration::from_secs(5);
 
-/// A running child with all its descendants.
+/// A running child with what it started: its process group, or all its descendants under a [keeper](use_keeper).
 ///
-/// Dropping it ends them all at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
+/// Dropping it ends them at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
 /// The example is in the [module documentation](self).
 pub struct Process {
-    child: sys::Child,
+    child: Child,
     tail: Tail,
-    /// Closed when stderr has been read to its end.
-    stderr: watch::Receiver<()>,
 }
 
 impl Process {
@@ -91,8 +103,18 @@ impl Process {
     /// [`stderr_tail`](Process::stderr_tail) afterwards.
     pub async fn wait(&mut self) -> ExitStatus {
         let status = self.child.wait().await;
-        let _ = timeout(LAST_WORDS, self.stderr.changed()).await;
+        self.tail.ended().await;
         status
+    }
+
+    /// Waits until the child has ended, and not for what it wrote. Nothing is lost if it is dropped and made anew.
+    pub(crate) async fn exited(&mut self) -> ExitStatus {
+        self.child.wait().await
+    }
+
+    /// What is kept of stderr, also after the process is gone.
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail.clone()
     }
 
     /// Ends the tree: politely first, then for certain.
@@ -137,15 +159,7 @@ impl Pipes {
 /// Starts the command and the task that drains its stderr.
 fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
     let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-    let (child, mut pipes) = sys::spawn(command, hook)?;
-    let tail = Tail::default();
-    let (ended, stderr) = watch::channel(());
-    let process = Process { child, tail: tail.clone(), stderr };
-    if let Some(stderr) = pipes.stderr.take() {
-        runtime.spawn(async move {
-            tail.drain(stderr).await;
-            drop(ended);
-        });
-    }
-    Ok((process, pipes))
+    let (child, mut pipes) = Child::spawn(command, hook)?;
+    let tail = Tail::of(pipes.stderr.take(), &runtime);
+    Ok((Process { child, tail }, pipes))
 }

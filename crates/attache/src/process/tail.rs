@@ -1,27 +1,57 @@
 //! The last words of a process, made harmless for a terminal.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    runtime::Handle,
+    sync::watch,
+    time::timeout,
+};
 
 /// Enough for a stack trace, little enough for an error message.
 const TAIL: usize = 8 * 1024;
 
-/// The last bytes that were written to a stream.
-#[derive(Clone, Default)]
-pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+/// How long to wait for the end of stderr once the child has ended. What the child wrote is in the pipe by then, so this
+/// is only used up when a descendant holds the pipe open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// The last bytes that were written to a stream. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Tail {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// Closed when the stream has been read to its end.
+    end: watch::Receiver<()>,
+}
 
 impl Tail {
-    /// Reads the stream to its end and keeps the tail.
-    pub(super) async fn drain(&self, mut stream: impl AsyncRead + Unpin) {
-        let mut buffer = vec![0; TAIL];
-        while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-            self.push(&buffer[..length]);
+    /// Reads the stream to its end, in a task, and keeps the tail.
+    pub(super) fn of(stream: Option<impl AsyncRead + Send + Unpin + 'static>, runtime: &Handle) -> Self {
+        let (reading, end) = watch::channel(());
+        let tail = Tail { bytes: Arc::default(), end };
+        if let Some(mut stream) = stream {
+            let tail = tail.clone();
+            runtime.spawn(async move {
+                let mut buffer = vec![0; TAIL];
+                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+                    tail.push(&buffer[..length]);
+                }
+                drop(reading);
+            });
         }
+        tail
+    }
+
+    /// Waits until the stream has been read to its end, for a short time at most: for when its writer has exited.
+    pub(crate) async fn ended(&mut self) {
+        let _ = timeout(LAST_WORDS, self.end.changed()).await;
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         // Twice the tail is kept at most, so that bytes are moved once per tail and not once per write.
         if kept.len() + bytes.len() > 2 * TAIL {
             let surplus = kept.len().saturating_sub(TAIL);
@@ -31,8 +61,8 @@ impl Tail {
     }
 
     /// What was kept, as harmless text.
-    pub(super) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn text(&self) -> String {
+        let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = &kept[kept.len().saturating_sub(TAIL)..];
         if bytes.len() < kept.len() {
             // The cut may go through a character; its rest is not an error of the writer.
@@ -119,12 +149,12 @@ mod tests {
 
     #[test]
     fn the_tail_is_bounded_and_cut_between_characters() {
-        let tail = Tail::default();
+        let tail = Tail { bytes: Arc::default(), end: watch::channel(()).1 };
         for _ in 0..10 * TAIL {
             tail.push("é".as_bytes());
         }
         tail.push(b"!");
-        assert!(tail.0.lock().unwrap().len() <= 2 * TAIL);
+        assert!(tail.bytes.lock().unwrap().len() <= 2 * TAIL);
         let text = tail.text();
         assert_eq!(text.len(), TAIL - 1);
         assert!(text.trim_end_matches('!').chars().all(|c| c == 'é'));

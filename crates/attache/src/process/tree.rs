@@ -7,7 +7,7 @@ use std::{
     ptr,
 };
 
-use libc::{c_int, pid_t};
+use libc::{c_int, c_uint, pid_t};
 
 /// The living descendants of a process, parents before their children, without that process itself.
 ///
@@ -27,6 +27,12 @@ pub(super) fn descendants(root: pid_t) -> Vec<Descendant> {
     found
 }
 
+/// Whether a process of this group lives, or that cannot be seen.
+pub(super) fn is_group_alive(group: pid_t) -> bool {
+    let table = process_table();
+    table.is_empty() || table.iter().any(|entry| entry.group == group && !entry.is_zombie)
+}
+
 /// A descendant, held in a way that never means another process with a recycled id.
 pub(super) struct Descendant {
     entry: Entry,
@@ -37,13 +43,9 @@ pub(super) struct Descendant {
 
 impl Descendant {
     fn open(entry: Entry) -> Option<Self> {
-        // SAFETY: takes two integers, gives a new file descriptor or -1.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, entry.pid, 0) };
-        let pidfd = match fd {
-            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) => return None,
-            -1 => None,
-            // SAFETY: the kernel just gave us this descriptor (always close-on-exec), and nobody else has it.
-            fd => Some(unsafe { OwnedFd::from_raw_fd(fd as c_int) }),
+        let pidfd = match open_pidfd(entry.pid) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return None,
+            pidfd => pidfd.ok(),
         };
         // The process, or the parent that it was found by, may have ended between the look at the table and the opening.
         let is_same = |now: Entry| now.start_time == entry.start_time && now.parent == entry.parent;
@@ -58,7 +60,7 @@ impl Descendant {
     pub(super) fn signal(&self, signal: c_int) {
         match &self.pidfd {
             Some(pidfd) => {
-                send_signal(pidfd, signal, 0);
+                let _ = signal_process(pidfd, signal);
             }
             None if read_entry(self.entry.pid).is_some_and(|now| now.start_time == self.entry.start_time) => {
                 // SAFETY: sends a signal, touches no memory.
@@ -69,12 +71,33 @@ impl Descendant {
     }
 }
 
-/// Sends a signal to the process behind a pidfd; says whether there is one and it may be signalled.
-pub(super) fn send_signal(pidfd: &OwnedFd, signal: c_int, flags: libc::c_uint) -> bool {
+/// Holds a process, so that it is never taken for another with a recycled id.
+pub(super) fn open_pidfd(pid: pid_t) -> io::Result<OwnedFd> {
+    // SAFETY: takes two integers, gives a new file descriptor or -1.
+    match unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the kernel just gave us this descriptor (always close-on-exec), and nobody else has it.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd as c_int) }),
+    }
+}
+
+/// Sends a signal to the process behind a pidfd.
+pub(super) fn signal_process(pidfd: &OwnedFd, signal: c_int) -> io::Result<()> {
+    send_signal(pidfd, signal, 0)
+}
+
+/// Sends a signal to the process group that the process behind a pidfd leads, or led. In kernels since 6.9.
+pub(super) fn signal_group(pidfd: &OwnedFd, signal: c_int) -> io::Result<()> {
+    const PIDFD_SIGNAL_PROCESS_GROUP: c_uint = 1 << 2;
+    send_signal(pidfd, signal, PIDFD_SIGNAL_PROCESS_GROUP)
+}
+
+fn send_signal(pidfd: &OwnedFd, signal: c_int, flags: c_uint) -> io::Result<()> {
+    let no_info = ptr::null::<libc::siginfo_t>();
     // SAFETY: no siginfo is passed, the rest are numbers.
-    unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, ptr::null::<libc::siginfo_t>(), flags)
-            == 0
+    match unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, no_info, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// How a process ended: with a code, or by a signal.
 ///
 /// ```
-/// use attache::process::ExitStatus;
+/// use attache::ExitStatus;
 ///
 /// assert_eq!(ExitStatus { code: Some(3), signal: None }.to_string(), "exit code 3");
 /// assert_eq!(ExitStatus { code: None, signal: Some(9) }.to_string(), "killed by signal 9 (SIGKILL)");
@@ -20,7 +20,8 @@ pub struct ExitStatus {
 
 impl ExitStatus {
     /// The process is gone or out of reach, and nobody can tell how it ended.
-    pub(super) const UNKNOWN: Self = Self { code: None, signal: None };
+    #[cfg(feature = "process")]
+    pub(crate) const UNKNOWN: Self = Self { code: None, signal: None };
 
     /// Whether it ended with code 0.
     pub fn success(self) -> bool {
@@ -30,7 +31,7 @@ impl ExitStatus {
     /// The name of the signal that ended it, if it is one of the common ones.
     ///
     /// ```
-    /// use attache::process::ExitStatus;
+    /// use attache::ExitStatus;
     ///
     /// assert_eq!(ExitStatus { code: None, signal: Some(9) }.signal_name(), Some("SIGKILL"));
     /// ```

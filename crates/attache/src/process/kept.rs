@@ -1,4 +1,4 @@
-//! Child processes on Linux: our side of a keeper, which is the real parent of the program.
+//! A child with its tree, on Linux: our side of a keeper, which is the real parent of the program.
 
 use std::{
     io,
@@ -21,9 +21,6 @@ use super::{
     keeper::{self, Report},
     tree,
 };
-
-/// To send a signal to a process group, in kernels since 6.9.
-const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
 
 /// A child and its tree. Dropping it ends them, because that closes the link to the keeper.
 pub(super) struct Child {
@@ -67,7 +64,8 @@ pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Chi
 impl Child {
     pub(super) fn id(&self) -> Option<u32> {
         // The id is the program's until the keeper has reaped it.
-        let is_own = self.exit.is_none() && self.pidfd.as_ref().is_none_or(|pidfd| tree::send_signal(pidfd, 0, 0));
+        let is_own =
+            self.exit.is_none() && self.pidfd.as_ref().is_none_or(|pidfd| tree::signal_process(pidfd, 0).is_ok());
         is_own.then_some(self.program as u32)
     }
 
@@ -125,7 +123,7 @@ impl Child {
         }
         // The group at one stroke where the kernel can do that without a doubt whose it is, so that no shell takes the
         // end of one command for the time to start the next. Otherwise parents come first.
-        let ask_group = |pidfd: &OwnedFd| tree::send_signal(pidfd, libc::SIGTERM, PIDFD_SIGNAL_PROCESS_GROUP);
+        let ask_group = |pidfd: &OwnedFd| tree::signal_group(pidfd, libc::SIGTERM).is_ok();
         let was_group_asked = self.pidfd.as_ref().is_some_and(ask_group);
         for descendant in descendants {
             if !(was_group_asked && descendant.group() == self.program) {
