@@ -163,7 +163,7 @@ impl Terminals {
             },
             _ => None,
         });
-        Terminals(own.filter(|_| dialect == Dialect::V2).collect())
+        Terminals(own.filter(|_| dialect.shows_terminals()).collect())
     }
 
     /// The update without terminals that are gone. Notes the calls that had some.

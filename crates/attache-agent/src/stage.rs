@@ -114,13 +114,7 @@ impl Stage {
     /// Tells the person something beside the conversation: as a notice, or as a thought to a client that has none.
     pub(crate) async fn notice(&self, severity: NoticeSeverity, title: impl Into<String>) -> Result<(), Error> {
         let title = title.into();
-        let client = self.handle.client();
-        let takes_notices = match client.dialect {
-            Dialect::V1 => client.capabilities.session.notices.is_some(),
-            Dialect::V2 => true,
-            _ => false,
-        };
-        if takes_notices {
+        if self.handle.client().capabilities.session.notices.is_some() {
             self.show(SessionUpdate::Notice(Notice::new(severity, title))).await
         } else {
             self.say(Voice::Thought, &self.fresh_id("notice"), format!("{title}\n")).await

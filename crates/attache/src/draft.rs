@@ -59,7 +59,7 @@ impl Batch {
 
     /// Sends the batch, if the dialect has batches.
     pub(crate) async fn send<R: Router>(self, link: &Link<R>) -> Result<(), Error> {
-        if link.dialect() != Dialect::V2Draft {
+        if !link.dialect().has_batches() {
             return Err(Error::NotOffered("batches"));
         }
         link.send(|_, port| {

@@ -54,11 +54,7 @@ pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> 
 pub(super) async fn compact_unasked(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
     compact(desk, talk, model).await?;
     let client = desk.stage.handle().client();
-    let is_told = match client.dialect {
-        Dialect::V1 => client.capabilities.session.compaction.is_some(),
-        dialect => dialect == Dialect::V2,
-    };
-    if !is_told {
+    if client.capabilities.session.compaction.is_none() {
         let text = "The conversation had become long; the model works with a summary of it from here on.";
         desk.stage.notice(NoticeSeverity::Info, text).await?;
     }

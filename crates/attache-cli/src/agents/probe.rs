@@ -71,7 +71,7 @@ async fn try_session(connection: &Connection, cwd: &Path) -> Tried {
         }
     };
     let mut commands = session.commands().to_vec();
-    if commands.is_empty() && connection.dialect() == Dialect::V1 {
+    if commands.is_empty() && !connection.dialect().opens_with_commands() {
         let told = tokio::time::timeout(SHORT_PATIENCE, told_commands(&session)).await;
         commands = told.ok().flatten().unwrap_or_default();
     }
@@ -104,27 +104,19 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn protocol(&self) -> &'static str {
-        match self.connection.dialect() {
-            Dialect::V1 => "1",
-            Dialect::V2Draft => "2-draft",
-            Dialect::V2 => "2",
-        }
+    fn protocol(&self) -> String {
+        self.connection.dialect().to_string()
     }
 
     /// What is offered, by topic, in the words of the protocol.
     fn offers(&self) -> [(&'static str, Vec<&'static str>); 4] {
         let capabilities = self.connection.capabilities();
         let session = capabilities.session.clone().unwrap_or_default();
-        let is_v1 = self.connection.dialect() == Dialect::V1;
-        // What the published version 2 takes for granted is not named in it.
-        let is_v2 = self.connection.dialect() == Dialect::V2 && capabilities.session.is_some();
         let there = |offer: &Option<Capability>| offer.is_some();
         let pick = |rows: &[(&'static str, bool)]| {
             rows.iter().filter(|(_, offered)| *offered).map(|(word, _)| *word).collect::<Vec<_>>()
         };
         let login = !self.connection.auth_methods().is_empty();
-        let logout = if self.connection.dialect() == Dialect::V2 { login } else { there(&capabilities.auth.logout) };
         [
             (
                 "prompt",
@@ -138,7 +130,7 @@ impl Found<'_> {
             (
                 "mcp",
                 pick(&[
-                    ("stdio", is_v1 || there(&session.mcp.stdio)),
+                    ("stdio", there(&session.mcp.stdio)),
                     ("http", there(&session.mcp.http)),
                     ("sse", there(&session.mcp.sse)),
                     ("acp", there(&session.mcp.acp)),
@@ -147,10 +139,10 @@ impl Found<'_> {
             (
                 "session",
                 pick(&[
-                    ("load", is_v2 || there(&session.load)),
-                    ("resume", is_v2 || there(&session.resume)),
-                    ("list", is_v2 || there(&session.list)),
-                    ("close", is_v2 || there(&session.close)),
+                    ("load", there(&session.load)),
+                    ("resume", there(&session.resume)),
+                    ("list", there(&session.list)),
+                    ("close", there(&session.close)),
                     ("delete", there(&session.delete)),
                     ("fork", there(&session.fork)),
                     ("archive", there(&session.archive)),
@@ -159,7 +151,14 @@ impl Found<'_> {
                     ("additional_directories", there(&session.additional_directories)),
                 ]),
             ),
-            ("auth", pick(&[("login", login), ("logout", logout), ("status", there(&capabilities.auth.status))])),
+            (
+                "auth",
+                pick(&[
+                    ("login", login),
+                    ("logout", there(&capabilities.auth.logout)),
+                    ("status", there(&capabilities.auth.status)),
+                ]),
+            ),
         ]
     }
 

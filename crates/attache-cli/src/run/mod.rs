@@ -286,14 +286,7 @@ async fn open(
         agent: spec.name.clone(),
         name: info.map(|info| info.title.clone().unwrap_or_else(|| info.name.clone())),
         version: info.map(|info| info.version.clone()),
-        protocol: Some(
-            match connection.dialect() {
-                Dialect::V1 => "1",
-                Dialect::V2Draft => "2-draft",
-                Dialect::V2 => "2",
-            }
-            .into(),
-        ),
+        protocol: Some(connection.dialect().to_string()),
     };
     record.add(event::Event::Agent(agent));
     record.flush().await?;
@@ -336,7 +329,7 @@ async fn open_session(
     let resumed = known.is_some();
     let opened = match known {
         None => builder.open().await,
-        Some(id) => reopen(builder, connection, id).await,
+        Some(id) => builder.resume(id).await,
     };
     let session = opened.map_err(|error| crate::auth::explain(error, connection, spec))?;
     record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed }));
@@ -347,34 +340,6 @@ async fn open_session(
 
 fn prompt_capabilities(connection: &Connection) -> PromptCapabilities {
     connection.capabilities().session.clone().unwrap_or_default().prompt
-}
-
-/// Goes on with an old session: without its history where the agent can do that, else past it.
-async fn reopen(
-    builder: attache::client::SessionBuilder,
-    connection: &Connection,
-    id: String,
-) -> Result<Session, attache::Error> {
-    let offered = connection.capabilities().session.clone().unwrap_or_default();
-    if connection.dialect() == Dialect::V2 || offered.resume.is_some() {
-        return builder.resume(id).await;
-    }
-    let session = builder.load(id).await?;
-    // The history came before the answer, so it is all here by now.
-    while let Some(event) = at_once(session.next()).await {
-        event?.decline().await?;
-    }
-    Ok(session)
-}
-
-/// What a future has to give now, without waiting.
-async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| match future.as_mut().poll(context) {
-        std::task::Poll::Ready(value) => std::task::Poll::Ready(Some(value)),
-        std::task::Poll::Pending => std::task::Poll::Ready(None),
-    })
-    .await
 }
 
 struct TurnLoop<'a> {

@@ -24,9 +24,35 @@ impl Dialect {
         }
     }
 
+    /// Whether several messages may be sent as one.
+    pub fn has_batches(self) -> bool {
+        matches!(self, Dialect::V2Draft)
+    }
+
+    /// Whether clients show terminals of the agent's own.
+    pub fn shows_terminals(self) -> bool {
+        matches!(self, Dialect::V2)
+    }
+
+    /// Whether the slash commands of a session are named when it is opened. Elsewhere an update names them.
+    pub fn opens_with_commands(self) -> bool {
+        matches!(self, Dialect::V2)
+    }
+
     /// Whether a prompt is answered at the end of its turn. Since version 2 it is answered when it was taken in.
     pub fn answers_at_end(self) -> bool {
         !matches!(self, Dialect::V2)
+    }
+}
+
+/// The short name: `1`, `2-draft` or `2`.
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Dialect::V1 => "1",
+            Dialect::V2Draft => "2-draft",
+            Dialect::V2 => "2",
+        })
     }
 }
 

@@ -264,7 +264,7 @@ impl Commands {
 
     /// Whether the client shows terminals that are ours.
     fn shows_terminals(&self) -> bool {
-        self.setup.client.as_ref().is_some_and(|client| client.client().dialect == Dialect::V2)
+        self.setup.client.as_ref().is_some_and(|client| client.client().dialect.shows_terminals())
     }
 
     /// A name that no terminal of this session had, also not before it was opened again.
