@@ -85,13 +85,18 @@ impl Greeting {
             Protocol::V2Draft => (Dialect::V2Draft, true),
             Protocol::V2 => (Dialect::V2, true),
         };
-        let needs_v1_words = *offered != ClientCapabilities::default();
-        Greeting { asked, is_fixed, can_restart: false, needs_v1_words, first: None }
+        Greeting { is_fixed, ..Greeting::in_dialect(asked) }.offering(offered)
     }
 
     /// A greeting in a dialect that takes whatever the agent answers.
     pub fn in_dialect(dialect: Dialect) -> Self {
         Greeting { asked: dialect, is_fixed: false, can_restart: false, needs_v1_words: false, first: None }
+    }
+
+    /// Says what the client offers: an agent of version 1 that has heard of it in version 2's words only is greeted again.
+    pub fn offering(mut self, offered: &ClientCapabilities) -> Self {
+        self.needs_v1_words = *offered != ClientCapabilities::default();
+        self
     }
 
     /// Says that the agent can be started anew if it will not hear a second `initialize`.
@@ -170,7 +175,7 @@ impl Greeting {
 }
 
 /// Adds what a client of this dialect understands without saying so, and takes away what it has no words for.
-pub(super) fn understand_client(request: &mut InitializeRequest, dialect: Dialect) {
+pub(crate) fn understand_client(request: &mut InitializeRequest, dialect: Dialect) {
     let offered = Capability::new;
     if dialect == Dialect::V1 {
         return;

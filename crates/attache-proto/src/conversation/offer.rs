@@ -28,6 +28,21 @@ pub struct Offer {
     pub methods: HashSet<Method>,
 }
 
+impl From<&InitializeResponse> for Offer {
+    /// What an agent said that it offers.
+    fn from(response: &InitializeResponse) -> Self {
+        let session = response.capabilities.session.as_ref();
+        Offer {
+            info: response.info.clone().unwrap_or_else(|| Implementation::new("agent", "0")),
+            capabilities: response.capabilities.clone(),
+            auth_methods: response.auth_methods.clone(),
+            restores: session.is_some_and(|session| session.load.is_some() || session.resume.is_some()),
+            forks: session.is_some_and(|session| session.fork.is_some()),
+            methods: HashSet::new(),
+        }
+    }
+}
+
 impl Offer {
     /// Takes in a client's `initialize`: the dialect, what the client said with what goes without saying in its dialect,
     /// the answer, and what was let pass.

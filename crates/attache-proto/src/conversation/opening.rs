@@ -2,8 +2,8 @@
 
 use super::options::SessionOptions;
 use crate::Dialect;
-use crate::json::Writer;
-use crate::method::{ClientRequest, Method};
+use crate::json::{DecodeError, Writer};
+use crate::method::{ClientRequest, Method, decode_result};
 use crate::model::{
     AvailableCommand, ConfigOption, ErrorObject, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest,
     LoadSessionResponse, McpServer, Meta, ModeState, ModelState, NewSessionRequest, NewSessionResponse, ReplayFrom,
@@ -161,6 +161,17 @@ impl OpenedSession {
     /// Its options, with its modes and models among them.
     pub fn options(&mut self) -> SessionOptions {
         SessionOptions::new(self.config_options.take(), self.modes.as_ref(), self.models.as_ref())
+    }
+
+    /// Reads the answer to the request that opened the session.
+    pub fn decode_as(method: Method, result: &str, dialect: Dialect) -> Result<Self, DecodeError> {
+        let tolerated = &mut Vec::new();
+        match method {
+            Method::LoadSession => decode_result::<LoadSessionResponse>(result, dialect, tolerated).map(Self::from),
+            Method::ResumeSession => decode_result::<ResumeSessionResponse>(result, dialect, tolerated).map(Self::from),
+            Method::ForkSession => decode_result::<ForkSessionResponse>(result, dialect, tolerated).map(Self::from),
+            _ => decode_result::<NewSessionResponse>(result, dialect, tolerated).map(Self::from),
+        }
     }
 
     /// Writes the answer to the request that opened the session.
