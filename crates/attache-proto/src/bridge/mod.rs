@@ -1,7 +1,8 @@
 //! A translator between a client and an agent that speak different dialects.
 //!
-//! [`Bridge`] is plain data: it is the agent for the client and the client for the agent, is fed the frames of both, and
-//! appends frames for either. Where both speak the same dialect it changes ids only.
+//! [`Bridge`] is plain data: it is fed the frames of both sides, and appends frames for either. Towards the client it is an
+//! agent, towards the agent it is a client, with the same values of [`conversation`](crate::conversation) that agents and
+//! clients are made of. Where both sides speak the same dialect it changes ids only.
 //!
 //! ```
 //! use attache_proto::Dialect;
@@ -19,99 +20,107 @@
 
 // Every function of this module is `inline`: so it is compiled by the program that uses a bridge, and by no other.
 
-mod agent_calls;
-mod client_calls;
-mod initialize;
-mod modes;
+mod from_agent;
+mod from_client;
+mod greeting;
 mod recode;
 mod sessions;
-mod turns;
-mod updates;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::Dialect;
+use crate::conversation::Offer;
 use crate::frame::{Framing, Junk};
 use crate::json::Writer;
 use crate::method::Method;
-use crate::model::{AgentCapabilities, ClientCapabilities, ErrorObject, ModeId, SessionId};
-use crate::rpc::{Call, Event, Outcome, Peer, RequestKey, Side, Violation};
-use sessions::Session;
+use crate::model::{ClientCapabilities, ConfigId, ConfigValueId, ErrorObject, SessionId};
+use crate::rpc::{Call, Event, IntMap, Outcome, Peer, RequestKey, Side, Violation};
+use greeting::Hello;
+use sessions::{OpenRequest, Session};
 
-/// Sits between a client and an agent, and has each hear its own dialect.
+/// Requests of one side that can be open at a time. Each costs an entry in three tables, and nobody asks for so much at once.
+const OPEN_CALLS: usize = 1024;
+
+/// Reports that are kept. Nobody may be asking for them.
+const REPORTS: usize = 1024;
+
+/// Sits between a client and an agent, and lets each hear its own dialect.
 ///
 /// The client's dialect follows from its `initialize`, the agent's from how it answers ours.
 #[derive(Debug)]
 pub struct Bridge {
-    /// The dialect that the agent is addressed in until its answer shows which it speaks.
+    /// The dialect that the agent is greeted in. It may answer in another.
     hint: Dialect,
-    /// The dialect that the client seems to speak. It is settled when the agent has answered.
-    client_hint: Dialect,
-    /// We are the agent that the client talks to. The calls in the waiters are the agent's.
+    /// We are the agent that the client talks to.
     client: Peer<Asking>,
-    /// We are the client that the agent talks to. The calls in the waiters are the client's.
+    /// We are the client that the agent talks to.
     agent: Peer<Asked>,
     client_capabilities: ClientCapabilities,
-    agent_capabilities: AgentCapabilities,
+    /// What the agent offers, once it was greeted.
+    offer: Option<Offer>,
+    is_agent_gone: bool,
     sessions: HashMap<SessionId, Session>,
-    /// Calls of the client that wait for the agent.
-    client_calls: HashMap<Call, RequestKey>,
-    /// Calls of the agent that wait for the client.
-    agent_calls: HashMap<Call, RequestKey>,
-    messages: u64,
+    /// Requests to open a session that the agent has not answered.
+    opening: usize,
+    /// Sessions that were closed lately, the last one first.
+    closed_sessions: VecDeque<SessionId>,
+    /// Bytes of prompts that wait for their turn.
+    queued_bytes: usize,
+    /// Calls of the client whose answer the agent owes us.
+    client_calls: IntMap<Call, RequestKey>,
+    /// Calls of the agent whose answer the client owes us.
+    agent_calls: IntMap<Call, RequestKey>,
+    id_prefix: String,
     reports: Vec<&'static str>,
 }
 
-/// Who waits for an answer of the agent.
+/// A call of the client that waits for an answer of the agent.
 #[derive(Debug)]
-enum Asked {
-    /// The client, to begin.
-    Initialize(Call),
-    /// The client, for the result as it comes.
-    Raw(Call),
-    /// The client, for the result of this method in its own dialect.
-    Recode(Call, Method),
-    /// The client, for a session to open.
-    Open(Box<Opening>),
-    /// The client, which has asked to close a session.
-    Close(Call, SessionId),
-    /// A client that hears of the end of its prompt later: nobody waits, the session does.
-    Turn(SessionId),
-    /// A client that hears of the end of its prompt in the answer; the agent says only that it has begun.
-    Insert(Call, SessionId),
-    /// A client that has set an option, which for the agent is its mode.
-    SetMode(Call, SessionId, ModeId),
-    /// A client that has set its mode, which for the agent is an option.
-    SetModeOption(Call, SessionId),
-    /// A client that has set an option.
-    SetOption(Call, SessionId),
+struct Asked {
+    call: Call,
+    then: Then,
 }
 
-/// A session on its way to be opened.
+/// What an answer of the agent means.
 #[derive(Debug)]
-struct Opening {
+enum Then {
+    /// The first exchange.
+    Greet(Box<Hello>),
+    /// The client gets the result as it comes.
+    Pass,
+    /// The client gets the result of this method in its own dialect.
+    Recode(Method),
+    /// A session is open.
+    Open(Box<OpenRequest>),
+    /// A session is closed or deleted.
+    Free(Method, SessionId),
+    /// A prompt was taken in, or its turn has ended.
+    Prompt(SessionId),
+    /// An option was set.
+    SetOption(Box<OptionChange>),
+}
+
+/// A call of the agent that waits for an answer of the client.
+#[derive(Debug)]
+struct Asking {
     call: Call,
+    /// The method whose result has to be translated, if it has to be.
+    method: Option<Method>,
+    /// The session that waits for its user meanwhile.
+    session: Option<SessionId>,
+}
+
+/// An option on its way to be set.
+#[derive(Debug)]
+struct OptionChange {
+    session: SessionId,
     /// What the client asked for.
     asked: Method,
-    /// What the agent was asked for.
-    sent: Method,
-    /// The session, unless it is new.
-    session_id: Option<SessionId>,
-    cwd: String,
-}
-
-/// Who waits for an answer of the client.
-#[derive(Debug)]
-enum Asking {
-    /// The agent, for the result as it comes.
-    Raw(Call),
-    /// The agent, for the result of this method in its own dialect.
-    Recode(Call, Method),
-    /// The agent, for a permission in a session.
-    Permission(Call, SessionId),
+    /// The option and its value, when the agent has something older in its place.
+    older: Option<(ConfigId, ConfigValueId)>,
 }
 
 /// Where frames go.
@@ -121,22 +130,32 @@ struct Out<'a> {
 }
 
 impl Bridge {
-    /// A bridge to an agent that is addressed in this dialect. It may answer in another.
+    /// A bridge to an agent that is greeted in this dialect. It may answer in another.
     #[inline]
     pub fn new(agent: Dialect) -> Self {
         Bridge {
             hint: agent,
-            client_hint: agent,
             client: Peer::new(Side::Agent),
             agent: Peer::new(Side::Client),
             client_capabilities: ClientCapabilities::new(),
-            agent_capabilities: AgentCapabilities::new(),
+            offer: None,
+            is_agent_gone: false,
             sessions: HashMap::new(),
-            client_calls: HashMap::new(),
-            agent_calls: HashMap::new(),
-            messages: 0,
+            opening: 0,
+            closed_sessions: VecDeque::new(),
+            queued_bytes: 0,
+            client_calls: IntMap::default(),
+            agent_calls: IntMap::default(),
+            id_prefix: "bridge".into(),
             reports: Vec::new(),
         }
+    }
+
+    /// Sets what ids of messages begin with that an agent without such ids is given. No earlier bridge should have used it
+    /// for the same sessions.
+    #[inline]
+    pub fn set_id_prefix(&mut self, prefix: impl Into<String>) {
+        self.id_prefix = prefix.into();
     }
 
     /// Chooses how frames are written, for the client and for the agent.
@@ -152,13 +171,10 @@ impl Bridge {
         Some((self.client.dialect()?, self.agent.dialect()?))
     }
 
-    /// What could not be said to the other side, and what either side did wrong. Nothing in it repeats a message.
+    /// Takes what could not be said to the other side, and what either side did wrong. Nothing in it repeats a message.
     #[inline]
     pub fn take_reports(&mut self) -> Vec<&'static str> {
-        let mut reports = std::mem::take(&mut self.reports);
-        reports.extend(self.agent.take_lost());
-        reports.extend(self.client.take_lost());
-        reports
+        std::mem::take(&mut self.reports)
     }
 
     /// Takes in a frame of the client.
@@ -174,6 +190,7 @@ impl Bridge {
                 Event::Violation(violation) => self.report(violation.rule()),
             }
         }
+        self.report_lost();
     }
 
     /// Takes in a frame of the agent.
@@ -197,6 +214,7 @@ impl Bridge {
                 Event::Violation(violation) => self.report(violation.rule()),
             }
         }
+        self.report_lost();
     }
 
     /// Takes note of bytes of the client that are no message, and answers as the protocol says.
@@ -213,62 +231,82 @@ impl Bridge {
         self.report(violation.rule());
     }
 
-    /// The agent is gone: whatever the client waits for fails.
+    /// The agent is gone: whatever the client waits for fails, now and later.
     #[inline]
     pub fn handle_agent_gone(&mut self, to_client: &mut Vec<u8>) {
-        let gone = ErrorObject::internal("the agent is gone");
-        let mut sink = Vec::new();
-        let out = &mut Out { agent: &mut sink, client: to_client };
+        self.is_agent_gone = true;
+        let mut nowhere = Vec::new();
+        let out = &mut Out { agent: &mut nowhere, client: to_client };
+        let mut sessions: Vec<SessionId> = self.sessions.keys().cloned().collect();
+        sessions.sort_unstable();
+        for id in &sessions {
+            // No queued prompt is begun now.
+            for call in self.take_queued(id, None) {
+                self.refuse(call, &gone(), out);
+            }
+        }
         for waiter in self.agent.close() {
-            self.handle_agent_answer(waiter, Err(gone.clone()), out);
+            self.handle_agent_answer(waiter, Err(gone()), out);
         }
-        let mut calls: Vec<Call> = self.sessions.values_mut().flat_map(Session::take_open_calls).collect();
-        calls.sort();
-        for call in calls {
-            self.settle_error(call, &gone, out);
+        for id in &sessions {
+            self.end_session(id, &Err(gone()), out);
         }
+        self.client.abandon_all(|_| true, out.client);
+        self.agent_calls.clear();
+        self.report_lost();
     }
 
-    /// Sends a call of the client on as it is.
+    /// The dialects of both sides, where something has to be translated.
     #[inline]
-    fn pass_client_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
-        let params = |writer: &mut Writer<'_>| raw(writer, params.unwrap_or("{}"));
-        let request = self.agent.request(method, params, Asked::Raw(call), out.agent);
-        self.client_calls.insert(call, request);
-    }
-
-    /// Answers a call of the client.
-    #[inline]
-    fn settle(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Out<'_>) {
-        self.client_calls.remove(&call);
-        self.client.answer(call, result, out.client);
+    fn translated(&self) -> Option<(Dialect, Dialect)> {
+        self.dialects().filter(|(client, agent)| client != agent)
     }
 
     #[inline]
-    fn settle_error(&mut self, call: Call, error: &ErrorObject, out: &mut Out<'_>) {
-        self.client_calls.remove(&call);
+    fn client_dialect(&self) -> Dialect {
+        self.client.dialect().unwrap_or(self.hint)
+    }
+
+    #[inline]
+    fn agent_dialect(&self) -> Dialect {
+        self.agent.dialect().unwrap_or(self.hint)
+    }
+
+    /// Answers a call of the client with an error.
+    #[inline]
+    fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Out<'_>) {
         self.client.refuse(call, error, out.client);
     }
 
+    /// Answers a call of the client with a result as it came from the agent.
     #[inline]
-    fn settle_raw(&mut self, call: Call, outcome: Outcome<'_>, out: &mut Out<'_>) {
+    fn answer_raw(&mut self, call: Call, outcome: Outcome<'_>, out: &mut Out<'_>) {
         match outcome {
-            Ok(result) => self.settle(call, |writer| raw(writer, result), out),
-            Err(error) => self.settle_error(call, &error, out),
+            Ok(result) => self.client.answer(call, |writer| raw(writer, result), out.client),
+            Err(error) => self.refuse(call, &error, out),
         }
     }
 
-    /// The dialects; before they are settled both count as the same, so that nothing is changed.
+    /// Answers a call of the client whose result makes no sense.
     #[inline]
-    fn both(&self) -> (Dialect, Dialect) {
-        self.dialects().unwrap_or((self.hint, self.hint))
+    fn refuse_misunderstood(&mut self, call: Call, out: &mut Out<'_>) {
+        self.report("invalid result from the agent");
+        self.refuse(call, &ErrorObject::internal("invalid result from the agent"), out);
     }
 
+    /// Collects what was left out of what we wrote.
+    #[inline]
+    fn report_lost(&mut self) {
+        for lost in self.agent.take_lost().into_iter().chain(self.client.take_lost()) {
+            self.report(lost);
+        }
+    }
+
+    /// Keeps a report: the one place that does.
     #[cold]
     #[inline]
     fn report(&mut self, what: &'static str) {
-        // Nobody may be asking for reports.
-        if self.reports.len() < 1024 {
+        if self.reports.len() < REPORTS {
             self.reports.push(what);
         }
     }
@@ -284,8 +322,7 @@ fn raw(writer: &mut Writer<'_>, json: &str) {
     }
 }
 
-/// Whether the answer to a prompt ends the turn in this dialect.
 #[inline]
-fn answers_at_the_end(dialect: Dialect) -> bool {
-    dialect != Dialect::V2
+fn gone() -> ErrorObject {
+    ErrorObject::internal("connection to the agent closed")
 }

@@ -1,28 +1,33 @@
 //! Results of one dialect in the words of another.
 
+use super::raw;
 use crate::Dialect;
-use crate::json::{DecodeError, RawJson, Writer};
+use crate::json::DecodeError;
 use crate::method::{Method, Request, decode_result};
 use crate::model::*;
+use crate::rpc::{Call, Peer};
 
 macro_rules! results {
     ($( $method:ident($request:ty), )*) => {
-        /// The result of a method in another dialect, and what was lost. A method without a row has the same result in
-        /// all dialects, which is kept as it came.
+        /// Answers a call with the result of a method that came in another dialect. A method without a row has the same
+        /// result in all dialects, which is kept as it came.
         #[inline]
-        pub(super) fn recode(
+        pub(super) fn answer_recoded<W>(
+            peer: &mut Peer<W>,
+            call: Call,
             method: Method,
             result: &str,
             from: Dialect,
-            to: Dialect,
-        ) -> Result<(String, Vec<&'static str>), DecodeError> {
+            out: &mut Vec<u8>,
+        ) -> Result<(), DecodeError> {
             match method {
                 $( Method::$method => {
                     let value: <$request as Request>::Response = decode_result(result, from, &mut Vec::new())?;
-                    Ok(write(to, |writer| writer.value(&value)))
+                    peer.answer(call, |writer| writer.value(&value), out);
                 } )*
-                _ => Ok((RawJson::new(result)?.as_str().to_owned(), Vec::new())),
+                _ => peer.answer(call, |writer| raw(writer, result), out),
             }
+            Ok(())
         }
     };
 }
@@ -34,17 +39,5 @@ results! {
     CloseSession(CloseSessionRequest),
     DeleteSession(DeleteSessionRequest),
     SessionStatus(SessionStatusRequest),
-    Prompt(PromptRequest),
-    RequestPermission(PermissionRequest),
     CreateElicitation(CreateElicitationRequest),
-}
-
-/// What was written in a dialect, and what it had no words for.
-#[inline]
-pub(super) fn write(dialect: Dialect, write: impl FnOnce(&mut Writer<'_>)) -> (String, Vec<&'static str>) {
-    let mut buffer = Vec::new();
-    let mut writer = Writer::new(&mut buffer, dialect);
-    write(&mut writer);
-    let lost = writer.lost();
-    (String::from_utf8(buffer).expect("the writer takes strings and adds ASCII"), lost)
 }

@@ -1,337 +1,343 @@
-//! What is known of each session, and opening, listing and closing them.
+//! The sessions of a bridge: each is an agent's session and a client's session, back to back.
 
 use std::collections::VecDeque;
 
-use super::modes::{self, Modes};
-use super::recode::write;
-use super::turns::Turn;
-use super::{Asked, Bridge, Opening, Out};
-use crate::Dialect;
-use crate::dialect::Speaker;
-use crate::method::{ClientRequest, Method, decode_result};
+use super::{Bridge, Out, Then};
+use crate::conversation::{AgentSession, ClientSession, Emitted, OpenKind, OpenedSession, Opening, TurnEnd, TurnId};
+use crate::json::Writer;
+use crate::method::Method;
 use crate::model::{
-    AvailableCommand, CancelNotification, CloseSessionRequest, CloseSessionResponse, CommandsUpdate, ConfigKind,
-    ConfigOption, ErrorObject, ForkSessionResponse, IdleState, ListSessionsRequest, ListSessionsResponse,
-    LoadSessionRequest, LoadSessionResponse, ModeState, NewSessionResponse, PromptRequest, ReplayFrom,
-    ResumeSessionRequest, ResumeSessionResponse, SessionId, SessionInfo, SessionUpdate, StateUpdate, StopReason,
+    CancelNotification, CloseSessionRequest, CloseSessionResponse, ErrorObject, ListSessionsRequest,
+    ListSessionsResponse, Meta, PermissionOutcome, PermissionResponse, PromptRequest, SessionId, SessionInfo,
+    StopReason,
 };
 use crate::rpc::{Call, Outcome};
 
-/// A session as both sides have it.
+/// Sessions at a time. The ends have limits of their own; this one is for a bridge whose ends have none.
+const SESSIONS: usize = 4096;
+
+/// Sessions that were closed and are still known: an agent has little more to say about older ones.
+const CLOSED_SESSIONS: usize = 64;
+
+/// Bytes of prompts that wait for their turn, in all sessions: as much as the longest message that is let through.
+pub(super) const QUEUED_BYTES: usize = if cfg!(test) { 64 * 1024 } else { 64 * 1024 * 1024 };
+
+/// A session that was opened through the bridge, or is being opened.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) speaker: Speaker,
-    pub(super) modes: Modes,
-    /// The directory, once the session was opened through us.
-    cwd: Option<String>,
+    /// What we are to the client.
+    pub(super) as_agent: AgentSession,
+    /// What we are to the agent.
+    pub(super) as_client: ClientSession,
+    /// Whether the agent has opened it. If not, it is kept as long as something is being opened.
+    is_open: bool,
+    /// The session that this one works for, if its agent says so.
+    parent: Option<SessionId>,
+    cwd: String,
     pub(super) title: Option<String>,
-    /// Whether the client hears nothing of it: it is closed, or the agent tells history that nobody asked for.
-    pub(super) is_muted: bool,
-    /// Whether an agent that answers at the end is at work.
-    pub(super) is_busy: bool,
-    /// Prompts that wait for their turn.
-    pub(super) queue: VecDeque<(Call, PromptRequest)>,
-    /// Questions of the agent that the user has not answered.
-    pub(super) questions: usize,
-    /// Prompts of a client that waits for the end.
-    pub(super) turns: Vec<Turn>,
+    /// The client's calls that open it again without its history, which this agent tells all the same.
+    pub(super) muted_by: Vec<Call>,
+    /// The turns that run, with the client's calls that began them.
+    pub(super) prompts: Vec<(TurnId, Call)>,
+    /// Prompts that wait for their turn, and their size.
+    queue: VecDeque<(Call, PromptRequest, usize)>,
 }
 
-impl Session {
-    /// The calls of the client that nobody will answer any more.
-    #[inline]
-    pub(super) fn take_open_calls(&mut self) -> Vec<Call> {
-        let queued = self.queue.drain(..).map(|(call, _)| call);
-        queued.chain(self.turns.drain(..).map(|turn| turn.call)).collect()
-    }
+/// A session on its way to be opened.
+#[derive(Debug)]
+pub(super) struct OpenRequest {
+    /// What the client asked for.
+    asked: Method,
+    /// What the agent was asked for.
+    sent: Method,
+    /// The session, unless it is new.
+    restored: Option<SessionId>,
+    cwd: String,
 }
 
 impl Bridge {
+    /// The session of this id, which is made if there is none.
     #[inline]
-    pub(super) fn session(&mut self, id: &SessionId) -> &mut Session {
-        let (client, _) = self.both();
-        let capabilities = &self.client_capabilities;
+    fn add_session(&mut self, id: &SessionId) -> &mut Session {
+        self.closed_sessions.retain(|closed| closed != id);
+        let dialect = self.client_dialect();
         self.sessions.entry(id.clone()).or_insert_with(|| Session {
-            speaker: Speaker::new(client, capabilities),
-            modes: Modes::Plain,
-            cwd: None,
+            as_agent: AgentSession::new(dialect, &self.client_capabilities, self.id_prefix.as_str()),
+            as_client: ClientSession::default(),
+            is_open: false,
+            parent: None,
+            cwd: String::new(),
             title: None,
-            is_muted: false,
-            is_busy: false,
+            muted_by: Vec::new(),
+            prompts: Vec::new(),
             queue: VecDeque::new(),
-            questions: 0,
-            turns: Vec::new(),
         })
+    }
+
+    /// A session that the client may speak of.
+    #[inline]
+    pub(super) fn open_session(&mut self, id: &SessionId) -> Result<&mut Session, ErrorObject> {
+        let session = self.sessions.get_mut(id).filter(|session| session.is_open);
+        session.ok_or_else(|| ErrorObject::session_not_found(id))
+    }
+
+    /// A session that the agent may speak of: one that is open, or that may be the one being opened.
+    #[inline]
+    pub(super) fn session_of_agent(&mut self, id: &SessionId) -> Option<&mut Session> {
+        let unopened = || self.sessions.values().filter(|session| !session.is_open).count();
+        let is_known = self.sessions.contains_key(id) || self.opening > unopened();
+        is_known.then(|| self.add_session(id))
+    }
+
+    /// The agent says that a session works for another.
+    #[inline]
+    pub(super) fn add_subagent(&mut self, parent: &SessionId, id: &SessionId) {
+        if self.sessions.len() < SESSIONS && !self.sessions.contains_key(id) {
+            let root = self.sessions.get(parent).and_then(|session| session.parent.clone());
+            let session = self.add_session(id);
+            session.is_open = true;
+            session.parent = Some(root.unwrap_or_else(|| parent.clone()));
+        }
+    }
+
+    /// Has a session tell the client something: updates, and the answer to one of its calls.
+    #[inline]
+    pub(super) fn tell(
+        &mut self,
+        id: &SessionId,
+        call: Option<Call>,
+        mut meta: Option<Meta>,
+        out: &mut Out<'_>,
+        say: impl FnOnce(&mut AgentSession, &mut dyn FnMut(Emitted<'_>)),
+    ) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let client = &mut self.client;
+        say(&mut session.as_agent, &mut |emitted| match (emitted, call) {
+            (Emitted::Update(update), _) => {
+                let params = |writer: &mut Writer<'_>| {
+                    writer.begin_object();
+                    writer.key("sessionId");
+                    writer.value(id);
+                    writer.key("update");
+                    writer.value(update);
+                    if let Some(meta) = meta.take() {
+                        writer.key("_meta");
+                        writer.value(&meta);
+                    }
+                    writer.end_object();
+                };
+                client.notify("session/update", params, out.client);
+            }
+            (Emitted::Answer(response), Some(call)) => {
+                client.answer(call, |writer| writer.value(&response), out.client);
+            }
+            (Emitted::Refusal(error), Some(call)) => client.refuse(call, &error, out.client),
+            (Emitted::Answer(_) | Emitted::Refusal(_), None) => {}
+        });
+        for lost in session.as_agent.take_lost() {
+            self.report(lost);
+        }
     }
 
     /// Opens a session: one that is new, or one that there was.
     #[inline]
-    pub(super) fn open(&mut self, call: Call, request: ClientRequest, out: &mut Out<'_>) {
-        let (cwd, session_id) = match &request {
-            ClientRequest::NewSession(request) => (request.cwd.clone(), None),
-            ClientRequest::ForkSession(request) => (request.cwd.clone(), None),
-            ClientRequest::LoadSession(request) => (request.cwd.clone(), Some(request.session_id.clone())),
-            ClientRequest::ResumeSession(request) => (request.cwd.clone(), Some(request.session_id.clone())),
-            _ => return self.pass_client_call(call, request.method().any_name(), None, out),
+    pub(super) fn open(&mut self, call: Call, asked: Method, opening: Opening, out: &mut Out<'_>) {
+        if self.sessions.len() + self.opening >= SESSIONS {
+            return self.refuse(call, &ErrorObject::rate_limited(1), out);
+        }
+        let offered = self.offer.as_ref().and_then(|offer| offer.capabilities.session.clone()).unwrap_or_default();
+        let restored = match &opening.kind {
+            OpenKind::Restore { session, .. } => Some(session.clone()),
+            OpenKind::New | OpenKind::Fork { .. } => None,
         };
-        let asked = request.method();
-        let (request, is_muted) = match self.opening_request(request) {
+        let cwd = opening.cwd.clone();
+        let (request, is_muted) = match opening.into_request(self.agent_dialect(), &offered) {
             Ok(request) => request,
-            Err(error) => return self.settle_error(call, &error, out),
+            Err(_) if asked == Method::ResumeSession && offered.resume.is_some() => {
+                let error = ErrorObject::wrong_params("replayFrom: the agent cannot replay the history");
+                return self.refuse(call, &error, out);
+            }
+            Err(_) => return self.refuse(call, &ErrorObject::method_not_found(Some(asked.any_name())), out),
         };
-        if let Some(id) = &session_id {
-            self.session(id).is_muted = is_muted;
+        if let Some(id) = &restored {
+            self.add_session(id).muted_by.extend(is_muted.then_some(call));
         }
-        let opening = Opening { call, asked, sent: request.method(), session_id, cwd };
-        self.forward(call, &request, Asked::Open(Box::new(opening)), out);
+        self.opening += 1;
+        let open = OpenRequest { asked, sent: request.method(), restored, cwd };
+        self.ask(call, &request, Then::Open(Box::new(open)), out);
     }
 
-    /// How the agent is asked to open a session, and whether the history that it tells is not wanted.
+    /// The agent has opened a session, or not.
     #[inline]
-    fn opening_request(&self, request: ClientRequest) -> Result<(ClientRequest, bool), ErrorObject> {
-        let (_, agent) = self.both();
-        let session = self.agent_capabilities.session.as_ref();
-        let loads = session.is_some_and(|session| session.load.is_some());
-        let resumes = session.is_some_and(|session| session.resume.is_some());
-        match request {
-            ClientRequest::LoadSession(load) if agent == Dialect::V2 => {
-                let LoadSessionRequest { session_id, cwd, additional_directories, mcp_servers, system_prompt, meta } =
-                    load;
-                let replay_from = Some(ReplayFrom::start());
-                let resume = ResumeSessionRequest {
-                    session_id,
-                    cwd,
-                    additional_directories,
-                    mcp_servers,
-                    replay_from,
-                    system_prompt,
-                    meta,
-                };
-                Ok((resume.into(), false))
-            }
-            ClientRequest::ResumeSession(resume) if agent != Dialect::V2 => {
-                let replays = match &resume.replay_from {
-                    None => false,
-                    Some(ReplayFrom::Start(_)) => true,
-                    Some(ReplayFrom::Other(_)) => return Err(unknown_place()),
-                };
-                if !replays && resumes {
-                    return Ok((resume.into(), false));
-                }
-                if !loads {
-                    let not_found = ErrorObject::method_not_found(Some("session/resume"));
-                    return Err(if resumes { unknown_place() } else { not_found });
-                }
-                let ResumeSessionRequest {
-                    session_id,
-                    cwd,
-                    additional_directories,
-                    mcp_servers,
-                    system_prompt,
-                    meta,
-                    ..
-                } = resume;
-                let load =
-                    LoadSessionRequest { session_id, cwd, additional_directories, mcp_servers, system_prompt, meta };
-                Ok((load.into(), !replays))
-            }
-            request => Ok((request, false)),
+    pub(super) fn opened(&mut self, call: Call, open: OpenRequest, outcome: Outcome<'_>, out: &mut Out<'_>) {
+        self.opening -= 1;
+        if let Some(session) = open.restored.as_ref().and_then(|id| self.sessions.get_mut(id)) {
+            session.muted_by.retain(|muted| *muted != call);
+        }
+        match outcome.map(|result| OpenedSession::decode_as(open.sent, result, self.agent_dialect())) {
+            Ok(Ok(opened)) => self.present(call, open, opened, out),
+            Ok(Err(_)) => self.refuse_misunderstood(call, out),
+            Err(error) => self.refuse(call, &error, out),
+        }
+        if self.opening == 0 {
+            self.sessions.retain(|_, session| session.is_open);
         }
     }
 
+    /// Tells the client of a session that the agent has opened.
     #[inline]
-    pub(super) fn opened(&mut self, opening: Opening, outcome: Outcome<'_>, out: &mut Out<'_>) {
-        let call = opening.call;
-        if let Some(id) = &opening.session_id {
-            self.session(id).is_muted = false;
+    fn present(&mut self, call: Call, open: OpenRequest, mut opened: OpenedSession, out: &mut Out<'_>) {
+        let is_restored = open.restored.is_some();
+        let Some(id) = open.restored.or(opened.session_id.take()) else { return self.refuse_misunderstood(call, out) };
+        let session = self.add_session(&id);
+        session.is_open = true;
+        session.cwd = open.cwd;
+        session.as_client.options = opened.options();
+        let options = session.as_client.options.all().to_vec();
+        let commands = opened.available_commands.unwrap_or_default();
+        let (answer, later) = session.as_agent.open(options, commands, opened.meta);
+        if is_restored {
+            self.tell(&id, None, None, out, |session, emit| session.say_state(emit));
         }
-        let result = match outcome {
-            Ok(result) => result,
-            Err(error) => return self.settle_error(call, &error, out),
-        };
-        let (_, agent) = self.both();
-        let parts = match opening.sent {
-            Method::NewSession => decode_result(result, agent, &mut Vec::new()).map(Parts::from_new),
-            Method::ForkSession => decode_result(result, agent, &mut Vec::new()).map(Parts::from_fork),
-            Method::LoadSession => decode_result(result, agent, &mut Vec::new()).map(Parts::from_load),
-            _ => decode_result(result, agent, &mut Vec::new()).map(Parts::from_resume),
-        };
-        let Ok(mut parts) = parts else { return self.settle_misunderstood(call, out) };
-        let Some(id) = opening.session_id.or_else(|| parts.session_id.clone()) else {
-            return self.settle_misunderstood(call, out);
-        };
-        let session = self.session(&id);
-        session.cwd = Some(opening.cwd);
-        self.present(&id, &mut parts);
-        let (client, _) = self.both();
-        // v2 wants to know what a session is doing before it hears that it goes on.
-        if client == Dialect::V2 && opening.asked == Method::ResumeSession {
-            let state = if self.session(&id).is_busy { StateUpdate::running() } else { IdleState::new().into() };
-            self.say(&id, &SessionUpdate::State(state), None, out);
-        }
-        let commands = if client == Dialect::V2 { None } else { parts.available_commands.take() };
-        let (text, lost) = write(client, |writer| match opening.asked {
-            Method::NewSession => writer.value(&parts.into_new(id.clone())),
-            Method::ForkSession => writer.value(&parts.into_fork(id.clone())),
-            Method::LoadSession => writer.value(&parts.into_load()),
-            _ => writer.value(&parts.into_resume()),
-        });
-        self.reports.extend(lost);
-        self.settle(call, |writer| writer.raw(&text), out);
-        // Other dialects have no place for the commands in the answer.
-        if let Some(commands) = commands {
-            self.say(&id, &SessionUpdate::AvailableCommands(CommandsUpdate::new(commands)), None, out);
-        }
-    }
-
-    /// Shows modes as an option or an option as modes, and leaves out what the client does not understand.
-    #[inline]
-    fn present(&mut self, id: &SessionId, parts: &mut Parts) {
-        let (client, agent) = self.both();
-        match (agent, client) {
-            (Dialect::V1, _) => {
-                let Some(modes) = parts.modes.take() else { return };
-                let options = parts.config_options.take().unwrap_or_default();
-                let modes = modes::as_option(modes, options.clone());
-                parts.config_options = Some(modes.as_options().unwrap_or(options));
-                self.session(id).modes = modes;
-            }
-            (_, Dialect::V1) => {
-                let Some(options) = &mut parts.config_options else { return };
-                if let Some(option) = modes::mode_option(options) {
-                    parts.modes = modes::modes_of(option);
-                    self.session(id).modes = Modes::FromOption(option.id.clone());
-                }
-                self.understood_options(options);
-            }
-            _ => {}
-        }
-    }
-
-    /// Leaves out the options that a v1 client does not understand.
-    #[inline]
-    pub(super) fn understood_options(&mut self, options: &mut Vec<ConfigOption>) {
-        let offers = self.client_capabilities.session.config_options.as_ref();
-        let knows_switches = offers.is_some_and(|offers| offers.boolean.is_some());
-        let all = options.len();
-        options.retain(|option| match option.kind {
-            ConfigKind::Select(_) => true,
-            ConfigKind::Boolean(_) => knows_switches,
-            ConfigKind::Other(_) => false,
-        });
-        if options.len() < all {
-            self.report("configOptions.type");
+        self.client.answer(call, |writer| answer.encode_as(open.asked, &id, writer), out.client);
+        if let Some(later) = later {
+            self.tell(&id, None, None, out, |session, emit| session.say_owned(later, emit));
         }
     }
 
     /// Lists the sessions that were opened through us, for an agent that cannot list its own.
     #[inline]
     pub(super) fn list(&mut self, call: Call, request: &ListSessionsRequest, out: &mut Out<'_>) {
-        let mut sessions = Vec::new();
-        for (id, session) in &self.sessions {
-            let Some(cwd) = &session.cwd else { continue };
-            if session.is_muted || request.cwd.as_ref().is_some_and(|wanted| wanted != cwd) {
-                continue;
-            }
-            sessions.push(SessionInfo { title: session.title.clone(), ..SessionInfo::new(id.clone(), cwd.as_str()) });
-        }
+        let is_listed = |session: &Session| {
+            session.is_open && session.parent.is_none() && request.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd)
+        };
+        let listed = self.sessions.iter().filter(|(_, session)| is_listed(session));
+        let mut sessions: Vec<SessionInfo> = listed
+            .map(|(id, session)| {
+                let info = SessionInfo::new(id.clone(), session.cwd.as_str());
+                SessionInfo { title: session.title.clone(), ..info }
+            })
+            .collect();
         sessions.sort_by(|one, other| one.session_id.cmp(&other.session_id));
-        let response = ListSessionsResponse::new(sessions);
-        self.settle(call, |writer| writer.value(&response), out);
+        self.client.answer(call, |writer| writer.value(&ListSessionsResponse::new(sessions)), out.client);
     }
 
+    /// Closes a session, also at an agent that knows no closing.
     #[inline]
     pub(super) fn close(&mut self, call: Call, request: CloseSessionRequest, out: &mut Out<'_>) {
-        let (client, agent) = self.both();
         let id = request.session_id.clone();
-        let session = self.agent_capabilities.session.as_ref();
-        let is_offered = agent == Dialect::V2 || session.is_some_and(|session| session.close.is_some());
-        let queued: Vec<Call> = self.session(&id).queue.drain(..).map(|(call, _)| call).collect();
-        for call in queued {
-            self.settle_error(call, &ErrorObject::cancelled(), out);
+        self.cancel_queued(&id, None, out);
+        let offered = self.offer.as_ref().and_then(|offer| offer.capabilities.session.as_ref());
+        if offered.is_some_and(|session| session.close.is_some()) {
+            return self.ask(call, &request.into(), Then::Free(Method::CloseSession, id), out);
         }
-        if is_offered {
-            return self.forward(call, &request.into(), Asked::Close(call, id), out);
+        if self.sessions.contains_key(&id) {
+            self.cancel_work(&CancelNotification::new(id.clone()), out);
+            self.end_session(&id, &Ok(StopReason::Cancelled), out);
         }
-        self.cancel_session(&CancelNotification::new(id.clone()), out);
-        if client == Dialect::V2 && self.session(&id).is_busy {
-            self.say(&id, &SessionUpdate::State(StateUpdate::idle(StopReason::Cancelled)), None, out);
+        self.client.answer(call, |writer| writer.value(&CloseSessionResponse::new()), out.client);
+    }
+
+    /// A session is no more. What was open in it is cancelled; its turns end like this.
+    #[inline]
+    pub(super) fn end_session(&mut self, id: &SessionId, result: &Result<StopReason, ErrorObject>, out: &mut Out<'_>) {
+        self.cancel_queued(id, None, out);
+        self.cancel_questions(id, None, out);
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for turn in session.as_client.close() {
+            self.end_turn(id, TurnEnd { turn, result: result.clone(), usage: None, meta: None }, out);
         }
-        self.closed(&id);
-        self.settle(call, |writer| writer.value(&CloseSessionResponse::new()), out);
+        self.sessions.retain(|one, session| one != id && session.parent.as_ref() != Some(id));
+        self.closed_sessions.truncate(CLOSED_SESSIONS - 1);
+        self.closed_sessions.push_front(id.clone());
     }
 
-    /// Nothing more is said of a session.
+    /// A prompt of the client: it goes to the agent, or waits for its turn at an agent that takes one at a time.
     #[inline]
-    pub(super) fn closed(&mut self, id: &SessionId) {
-        let session = self.session(id);
-        session.is_muted = true;
-        session.cwd = None;
-    }
-}
-
-#[inline]
-fn unknown_place() -> ErrorObject {
-    ErrorObject::new(ErrorObject::INVALID_PARAMS, "Invalid params: the history cannot be replayed from there")
-}
-
-/// What a session starts with, however it was opened.
-#[derive(Debug, Default)]
-struct Parts {
-    session_id: Option<SessionId>,
-    modes: Option<ModeState>,
-    models: Option<crate::model::ModelState>,
-    config_options: Option<Vec<ConfigOption>>,
-    available_commands: Option<Vec<AvailableCommand>>,
-    meta: Option<crate::model::Meta>,
-}
-
-impl Parts {
-    #[inline]
-    fn from_new(response: NewSessionResponse) -> Self {
-        let NewSessionResponse { session_id, modes, models, config_options, available_commands, meta } = response;
-        Parts { session_id: Some(session_id), modes, models, config_options, available_commands, meta }
+    pub(super) fn prompt(&mut self, call: Call, prompt: PromptRequest, bytes: usize, out: &mut Out<'_>) {
+        let takes_one = self.agent_dialect().answers_at_end();
+        let has_room = self.queued_bytes + bytes <= QUEUED_BYTES;
+        match self.open_session(&prompt.session_id) {
+            Err(error) => self.refuse(call, &error, out),
+            Ok(session) if !takes_one || session.prompts.is_empty() => self.begin_turn(call, prompt, out),
+            Ok(_) if !has_room => self.refuse(call, &ErrorObject::rate_limited(1), out),
+            Ok(session) => {
+                session.queue.push_back((call, prompt, bytes));
+                self.queued_bytes += bytes;
+            }
+        }
     }
 
     #[inline]
-    fn from_fork(response: ForkSessionResponse) -> Self {
-        let ForkSessionResponse { session_id, modes, config_options, available_commands, meta } = response;
-        Parts { session_id: Some(session_id), modes, models: None, config_options, available_commands, meta }
+    fn begin_turn(&mut self, call: Call, prompt: PromptRequest, out: &mut Out<'_>) {
+        let id = prompt.session_id.clone();
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let turn = session.as_client.begin_turn();
+        session.prompts.push((turn, call));
+        let content = prompt.prompt.clone();
+        self.ask(call, &prompt.into(), Then::Prompt(id.clone()), out);
+        self.tell(&id, Some(call), None, out, |session, emit| {
+            session.begin_turn(&content, None, emit);
+        });
     }
 
+    /// A turn has ended; the next prompt begins.
     #[inline]
-    fn from_load(response: LoadSessionResponse) -> Self {
-        let LoadSessionResponse { modes, models, config_options, meta } = response;
-        Parts { modes, models, config_options, meta, ..Parts::default() }
+    pub(super) fn end_turn(&mut self, id: &SessionId, end: TurnEnd, out: &mut Out<'_>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(index) = session.prompts.iter().position(|(turn, _)| *turn == end.turn) else { return };
+        let (_, call) = session.prompts.remove(index);
+        let next = if session.prompts.is_empty() { session.queue.pop_front() } else { None };
+        self.tell(id, Some(call), None, out, |session, emit| {
+            session.end_turn(end.result, end.usage, end.meta, emit);
+        });
+        if let Some((call, prompt, bytes)) = next {
+            self.queued_bytes -= bytes;
+            self.begin_turn(call, prompt, out);
+        }
     }
 
+    /// The calls of prompts that wait for their turn, one or all. They wait no more.
     #[inline]
-    fn from_resume(response: ResumeSessionResponse) -> Self {
-        let ResumeSessionResponse { modes, models, config_options, available_commands, meta } = response;
-        Parts { session_id: None, modes, models, config_options, available_commands, meta }
+    pub(super) fn take_queued(&mut self, id: &SessionId, wanted: Option<Call>) -> Vec<Call> {
+        let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
+        let mut taken = Vec::new();
+        session.queue.retain(|(call, _, bytes)| {
+            let is_wanted = wanted.is_none_or(|wanted| wanted == *call);
+            if is_wanted {
+                self.queued_bytes -= bytes;
+                taken.push(*call);
+            }
+            !is_wanted
+        });
+        taken
     }
 
+    /// Prompts that wait for their turn will not be begun: one of them, or all.
     #[inline]
-    fn into_new(self, session_id: SessionId) -> NewSessionResponse {
-        let Parts { modes, models, config_options, available_commands, meta, .. } = self;
-        NewSessionResponse { session_id, modes, models, config_options, available_commands, meta }
+    pub(super) fn cancel_queued(&mut self, id: &SessionId, wanted: Option<Call>, out: &mut Out<'_>) {
+        for call in self.take_queued(id, wanted) {
+            self.tell(id, Some(call), None, out, |session, emit| session.cancel_prompt(emit));
+        }
     }
 
+    /// Turns of a session are cancelled: those up to `turn`, or all. Nobody has to answer their questions any more.
     #[inline]
-    fn into_fork(self, session_id: SessionId) -> ForkSessionResponse {
-        let Parts { modes, config_options, available_commands, meta, .. } = self;
-        ForkSessionResponse { session_id, modes, config_options, available_commands, meta }
+    pub(super) fn cancel_questions(&mut self, id: &SessionId, turn: Option<TurnId>, out: &mut Out<'_>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for call in session.as_client.cancel(turn) {
+            if let Some(request) = self.agent_calls.get(&call) {
+                self.client.cancel(*request, out.client);
+            }
+            self.tell(id, None, None, out, |session, emit| session.end_question(emit));
+            let cancelled = PermissionResponse::new(PermissionOutcome::cancelled());
+            self.agent.answer(call, |writer| writer.value(&cancelled), out.agent);
+        }
     }
 
+    /// Has the agent stop what a session is doing.
     #[inline]
-    fn into_load(self) -> LoadSessionResponse {
-        let Parts { modes, models, config_options, meta, .. } = self;
-        LoadSessionResponse { modes, models, config_options, meta }
-    }
-
-    #[inline]
-    fn into_resume(self) -> ResumeSessionResponse {
-        let Parts { modes, models, config_options, available_commands, meta, .. } = self;
-        ResumeSessionResponse { modes, models, config_options, available_commands, meta }
+    pub(super) fn cancel_work(&mut self, cancel: &CancelNotification, out: &mut Out<'_>) {
+        self.agent.notify("session/cancel", |writer| writer.value(cancel), out.agent);
     }
 }

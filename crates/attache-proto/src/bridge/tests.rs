@@ -1,7 +1,13 @@
 mod chain;
+mod limits;
 mod v1_client;
 
 use super::*;
+
+/// A frame of a script.
+fn frame(text: &str) -> String {
+    text.replace('\'', "\"").replacen('{', "{\"jsonrpc\":\"2.0\",", 1)
+}
 
 /// Plays a conversation over a bridge. `client -->` and `agent -->` arrive, `--> agent` and `--> client` go out, `!` is
 /// a report. Single quotes stand for double ones, and the version of JSON-RPC is left out.
@@ -12,7 +18,6 @@ fn check(agent: Dialect, script: &str) {
     let mut said = Vec::new();
     let mut expected = Vec::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let frame = |text: &str| text.replace('\'', "\"").replacen('{', "{\"jsonrpc\":\"2.0\",", 1);
         if let Some(text) = line.strip_prefix("client --> ") {
             bridge.handle_client(&frame(text), &mut to_agent, &mut to_client);
         } else if let Some(text) = line.strip_prefix("agent --> ") {
@@ -41,6 +46,13 @@ fn check(agent: Dialect, script: &str) {
 const V2_CLIENT: &str = "
     client --> {'id':'i','method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'},'capabilities':{'elicitation':{'form':{}},'auth':{'terminal':{}}}}}
     --> agent {'id':0,'method':'initialize','params':{'protocolVersion':1,'clientInfo':{'name':'c','version':'1'},'clientCapabilities':{'auth':{'terminal':true},'elicitation':{'form':{}},'session':{'compaction':{},'notices':{},'configOptions':{'boolean':{}}}}}}";
+
+/// A client opens the session `s`, by its first request after `initialize`.
+const OPEN: &str = "
+    client --> {'id':'o','method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+    --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+    agent --> {'id':1,'result':{'sessionId':'s'}}
+    --> client {'id':'o','result':{'sessionId':'s'}}";
 
 /// A v2 client and a v1 agent that offers this.
 #[track_caller]
@@ -75,8 +87,8 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
          --> client {'id':1,'result':{'sessionId':'s'}}
          client --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}],'_meta':{'t':1}}}
          --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}],'_meta':{'t':1}}}
-         --> client {'id':2,'result':{'messageId':'user-1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'user-1','content':[{'type':'text','text':'hi'}]}}}
+         --> client {'id':2,'result':{'messageId':'msg_bridge_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'hi'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'}},'_meta':{'n':1}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'},'messageId':'msg-1'},'_meta':{'n':1}}}
@@ -105,23 +117,22 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
 
 #[test]
 fn prompts_of_a_v2_client_wait_for_their_turn() {
-    check_v1_agent(
-        "{}",
-        "client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> agent {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> client {'id':1,'result':{'messageId':'user-1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'user-1','content':[{'type':'text','text':'a'}]}}}
+    let script = "
+        client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+         --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          client --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'b'}]}}
          client --> {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'c'}]}}
          client --> {'id':4,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'d'}]}}
          client --> {'method':'$/cancel_request','params':{'requestId':3}}
          --> client {'id':3,'error':{'code':-32800,'message':'Request cancelled'}}
-         agent --> {'id':1,'error':{'code':-32603,'message':'oh'}}
-         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'b'}]}}
+         agent --> {'id':2,'error':{'code':-32603,'message':'oh'}}
+         --> agent {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'b'}]}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'error','error':{'code':-32603,'message':'oh'}}}}
-         --> client {'id':2,'result':{'messageId':'user-2'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'user-2','content':[{'type':'text','text':'b'}]}}}
+         --> client {'id':2,'result':{'messageId':'msg_bridge_2'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_2','content':[{'type':'text','text':'b'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'id':9,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'t'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'requires_action'}}}
@@ -131,15 +142,15 @@ fn prompts_of_a_v2_client_wait_for_their_turn() {
          --> agent {'id':9,'result':{'outcome':{'outcome':'cancelled'}}}
          --> client {'id':4,'error':{'code':-32800,'message':'Request cancelled'}}
          --> client {'method':'$/cancel_request','params':{'requestId':0}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          client --> {'id':0,'result':{'outcome':{'outcome':'cancelled'}}}
-         ! response answers no open request
-         agent --> {'id':2,'result':{'stopReason':'cancelled'}}
+         agent --> {'id':3,'result':{'stopReason':'cancelled'}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'cancelled'}}}
          client --> {'id':5,'method':'session/close','params':{'sessionId':'s'}}
          --> agent {'method':'session/cancel','params':{'sessionId':'s'}}
          --> client {'id':5,'result':{}}
-         agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'late'}}}}",
-    );
+         agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'late'}}}}";
+    check_v1_agent("{}", &format!("{OPEN}\n{script}"));
 }
 
 #[test]
@@ -173,9 +184,9 @@ fn sessions_of_a_v1_agent_are_taken_up_as_it_can() {
             "client --> {{'id':1,'method':'session/resume','params':{resume}}}
              --> client {{'id':1,'error':{{'code':-32601,'message':'Method not found','data':{{'method':'session/resume'}}}}}}
              client --> {{'id':2,'method':'tool_call/cancel','params':{{'sessionId':'s','toolCallId':'t'}}}}
-             --> client {{'id':2,'error':{{'code':-32602,'message':'Invalid params: it cannot be cancelled'}}}}
+             --> client {{'id':2,'error':{{'code':-32602,'message':'this cannot be cancelled'}}}}
              client --> {{'id':3,'method':'session/prompt','params':{{'sessionId':'s','prompt':[]}}}}
-             --> client {{'id':3,'error':{{'code':-32602,'message':'Invalid params: the prompt is empty'}}}}
+             --> client {{'id':3,'error':{{'code':-32602,'message':'prompt: must not be empty'}}}}
              client --> {{'id':4,'method':'session/prompt','params':{{}}}}
              --> client {{'id':4,'error':{{'code':-32602,'message':'Invalid params: `sessionId`: required field is missing'}}}}"
         ),
@@ -212,7 +223,7 @@ fn sessions_of_a_v1_agent_are_taken_up_as_it_can() {
              {idle}
              --> client {{'id':1,'result':{{}}}}
              client --> {{'id':2,'method':'session/resume','params':{replay}}}
-             --> client {{'id':2,'error':{{'code':-32602,'message':'Invalid params: the history cannot be replayed from there'}}}}"
+             --> client {{'id':2,'error':{{'code':-32602,'message':'replayFrom: the agent cannot replay the history'}}}}"
         ),
     );
 }
@@ -241,12 +252,16 @@ fn a_client_of_the_draft_with_a_v1_agent() {
         "client --> {'id':'i','method':'initialize','params':{'protocolVersion':2,'clientInfo':{'name':'c','version':'1'}}}
          --> agent {'id':0,'method':'initialize','params':{'protocolVersion':1,'clientInfo':{'name':'c','version':'1'},'clientCapabilities':{'session':{'configOptions':{'boolean':{}}}}}}
          agent --> {'id':0,'result':{'protocolVersion':1,'agentCapabilities':{'loadSession':true}}}
-         --> client {'id':'i','result':{'protocolVersion':2,'capabilities':{'session':{'mcp':{'stdio':{}},'load':{}}}}}
+         --> client {'id':'i','result':{'protocolVersion':2,'agentInfo':{'name':'agent','version':'0'},'capabilities':{'session':{'mcp':{'stdio':{}},'load':{}}}}}
+         client --> {'id':'o','method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+         --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+         agent --> {'id':1,'result':{'sessionId':'s'}}
+         --> client {'id':'o','result':{'sessionId':'s'}}
          client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> agent {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan','entries':[]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','id':'plan','entries':[]}}}}
-         agent --> {'id':1,'result':{'stopReason':'end_turn'}}
+         agent --> {'id':2,'result':{'stopReason':'end_turn'}}
          --> client {'id':1,'result':{'stopReason':'end_turn'}}",
     );
 }
@@ -259,10 +274,14 @@ fn an_agent_of_the_draft_with_a_v2_client() {
          --> agent {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}
          agent --> {'id':0,'result':{'protocolVersion':2,'agentInfo':{'name':'a','version':'1'},'capabilities':{'session':{'load':{}}}}}
          --> client {'id':'i','result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{}}}}
+         client --> {'id':'o','method':'session/new','params':{'cwd':'/p'}}
+         --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+         agent --> {'id':1,'result':{'sessionId':'s'}}
+         --> client {'id':'o','result':{'sessionId':'s'}}
          client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> agent {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> client {'id':1,'result':{'messageId':'user-1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'user-1','content':[{'type':'text','text':'a'}]}}}
+         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+         --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','id':'p','entries':[]}}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','planId':'p','entries':[]}}}}
@@ -270,7 +289,7 @@ fn an_agent_of_the_draft_with_a_v2_client() {
          --> agent {'method':'session/cancel','params':{'sessionId':'s'}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'cancelled'}}}
          --> client {'id':2,'result':{}}
-         agent --> {'id':1,'result':{'stopReason':'cancelled'}}",
+         agent --> {'id':2,'result':{'stopReason':'cancelled'}}",
     );
 }
 
@@ -295,10 +314,105 @@ fn a_bad_beginning_is_answered() {
          --> client {'id':1,'error':{'code':-32600,'message':'message came before `initialize`'}}
          ! message came before `initialize`
          client --> {'id':2,'method':'initialize','params':{'protocolVersion':'1'}}
-         --> client {'id':2,'error':{'code':-32602,'message':'Invalid params: protocolVersion'}}
+         --> client {'id':2,'error':{'code':-32602,'message':'Invalid params: `protocolVersion`: expected a number'}}
          client --> {'id':3,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}
          --> agent {'id':0,'method':'initialize','params':{'protocolVersion':1,'clientInfo':{'name':'c','version':'1'},'clientCapabilities':{'session':{'compaction':{},'notices':{},'configOptions':{'boolean':{}}}}}}
          agent --> {'id':0,'result':{'protocolVersion':9}}
-         --> client {'id':3,'error':{'code':-32603,'message':'the agent speaks no version that we know'}}",
+         --> client {'id':3,'error':{'code':-32603,'message':'the agent speaks protocol version 9, which is not supported'}}",
     );
+}
+
+#[test]
+fn an_agent_of_version_1_behind_a_hint_of_version_2_is_greeted_again() {
+    let client = "client --> {'id':'i','method':'initialize','params':{'protocolVersion':1,'clientCapabilities':{'terminal':true}}}
+         --> agent {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'client','version':'0'},'capabilities':{}}}
+         ! terminal";
+    let again = "--> agent {'id':1,'method':'initialize','params':{'protocolVersion':1,'clientCapabilities':{'terminal':true}}}";
+    let v1 = "{'protocolVersion':1,'agentCapabilities':{'loadSession':true}}";
+    let echo = "{'protocolVersion':2,'agentCapabilities':{'loadSession':true}}";
+    for first in [v1, echo] {
+        check(
+            Dialect::V2,
+            &format!(
+                "{client}
+                 agent --> {{'id':0,'result':{first}}}
+                 {again}
+                 agent --> {{'id':1,'result':{v1}}}
+                 --> client {{'id':'i','result':{v1}}}"
+            ),
+        );
+        // It will not hear it twice: what it said first holds.
+        check(
+            Dialect::V2,
+            &format!(
+                "{client}
+                 agent --> {{'id':0,'result':{first}}}
+                 {again}
+                 agent --> {{'id':1,'error':{{'code':-32600,'message':'no'}}}}
+                 --> client {{'id':'i','result':{{'protocolVersion':1,'agentInfo':{{'name':'agent','version':'0'}},'agentCapabilities':{{'loadSession':true,'mcpCapabilities':{{}}}}}}}}"
+            ),
+        );
+    }
+    check(
+        Dialect::V2,
+        &format!(
+            "{client}
+             agent --> {{'id':0,'error':{{'code':-32602,'message':'no'}}}}
+             {again}
+             agent --> {{'id':1,'error':{{'code':-32603,'message':'nor that'}}}}
+             --> client {{'id':'i','error':{{'code':-32603,'message':'nor that'}}}}"
+        ),
+    );
+    check(
+        Dialect::V2,
+        &format!(
+            "{client}
+             agent is gone
+             --> client {{'id':'i','error':{{'code':-32603,'message':'connection to the agent closed'}}}}"
+        ),
+    );
+}
+
+#[test]
+fn what_comes_before_a_session_is_open_is_told() {
+    check_v1_agent(
+        "{'loadSession':true}",
+        "client --> {'id':1,'method':'session/new','params':{'cwd':'/p'}}
+         --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+         agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'available_commands_update','availableCommands':[]}}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'available_commands_update','availableCommands':[]}}}
+         client --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+         --> client {'id':2,'error':{'code':-32002,'message':'Session not found','data':{'sessionId':'s'}}}
+         agent --> {'id':1,'result':{'sessionId':'s'}}
+         --> client {'id':1,'result':{'sessionId':'s'}}
+         agent --> {'method':'session/update','params':{'sessionId':'t','update':{'sessionUpdate':'available_commands_update','availableCommands':[]}}}
+         ! session is not open
+         client --> {'id':3,'method':'session/resume','params':{'sessionId':'s','cwd':'/p'}}
+         --> agent {'id':2,'method':'session/load','params':{'sessionId':'s','cwd':'/p','mcpServers':[]}}
+         agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message_chunk','content':{'type':'text','text':'old'}}}}
+         agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'usage_update','used':1,'size':2}}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'usage_update','used':1,'size':2}}}
+         agent --> {'id':2,'result':{}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle'}}}
+         --> client {'id':3,'result':{}}
+         client --> {'id':4,'method':'initialize','params':{'protocolVersion':1}}
+         --> client {'id':4,'error':{'code':-32600,'message':'`initialize` came after a session was opened'}}",
+    );
+}
+
+#[test]
+fn a_form_of_a_v1_agent_makes_a_v2_session_require_action() {
+    let script = "
+        client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+        --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+        --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
+        agent --> {'id':3,'method':'elicitation/create','params':{'sessionId':'s','message':'?','mode':'url','elicitationId':'e','url':'https://a'}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'requires_action'}}}
+        --> client {'id':0,'method':'elicitation/create','params':{'message':'?','mode':'url','elicitationId':'e','url':'https://a','sessionId':'s'}}
+        client --> {'id':0,'result':{'action':'accept'}}
+        --> agent {'id':3,'result':{'action':'accept'}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}";
+    check_v1_agent("{}", &format!("{OPEN}\n{script}"));
 }

@@ -2,13 +2,20 @@
 
 use super::*;
 
-const V1_CLIENT: &str = "
+pub(super) const V1_CLIENT: &str = "
     client --> {'id':'i','method':'initialize','params':{'protocolVersion':1,'clientCapabilities':{'fs':{'readTextFile':true},'terminal':true}}}
     --> agent {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'client','version':'0'},'capabilities':{}}}
     ! fs
     ! terminal
     agent --> {'id':0,'result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{'prompt':{'image':{}},'mcp':{'stdio':{}}}},'authMethods':[{'type':'agent','methodId':'m','name':'M'}]}}
-    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
+    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true},'mcpCapabilities':{},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
+
+/// A client opens the session `s`, by its first request after `initialize`.
+pub(super) const OPEN: &str = "
+    client --> {'id':'o','method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+    --> agent {'id':1,'method':'session/new','params':{'cwd':'/p'}}
+    agent --> {'id':1,'result':{'sessionId':'s'}}
+    --> client {'id':'o','result':{'sessionId':'s'}}";
 
 #[track_caller]
 fn check_v2_agent(script: &str) {
@@ -64,14 +71,14 @@ fn a_turn_of_a_v1_client_with_a_v2_agent() {
 fn a_v1_prompt_ends_as_the_v2_turn_does() {
     let prompt =
         "client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> agent {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}";
+         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}";
     let running = "agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}";
     let idle = |rest: &str| {
         format!(
             "agent --> {{'method':'session/update','params':{{'sessionId':'s','update':{{'sessionUpdate':'state_update','state':'idle'{rest}}}}}}}"
         )
     };
-    let accepted = "agent --> {'id':1,'result':{'messageId':'u'}}";
+    let accepted = "agent --> {'id':2,'result':{'messageId':'u'}}";
     let rows = [
         // The end is told before the prompt is said to be taken.
         vec![
@@ -99,12 +106,12 @@ fn a_v1_prompt_ends_as_the_v2_turn_does() {
             "! stopReason".into(),
         ],
         vec![
-            "agent --> {'id':1,'error':{'code':-32002,'message':'no'}}".into(),
+            "agent --> {'id':2,'error':{'code':-32002,'message':'no'}}".into(),
             "--> client {'id':1,'error':{'code':-32002,'message':'no'}}".into(),
         ],
         vec![
             "client --> {'method':'$/cancel_request','params':{'requestId':1}}".into(),
-            "--> agent {'method':'$/cancel_request','params':{'requestId':1}}".into(),
+            "--> agent {'method':'$/cancel_request','params':{'requestId':2}}".into(),
         ],
         vec![
             accepted.into(),
@@ -114,15 +121,15 @@ fn a_v1_prompt_ends_as_the_v2_turn_does() {
         vec![
             accepted.into(),
             "agent is gone".into(),
-            "--> client {'id':1,'error':{'code':-32603,'message':'the agent is gone'}}".into(),
+            "--> client {'id':1,'error':{'code':-32603,'message':'connection to the agent closed'}}".into(),
         ],
         vec![
             "agent is gone".into(),
-            "--> client {'id':1,'error':{'code':-32603,'message':'the agent is gone'}}".into(),
+            "--> client {'id':1,'error':{'code':-32603,'message':'connection to the agent closed'}}".into(),
         ],
     ];
     for row in rows {
-        check_v2_agent(&format!("{prompt}\n{}", row.join("\n")));
+        check_v2_agent(&format!("{OPEN}\n{prompt}\n{}", row.join("\n")));
     }
 }
 
@@ -135,16 +142,16 @@ fn a_v1_client_loads_from_a_v2_agent() {
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message_chunk','content':{'type':'text','text':'old'},'messageId':'u'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle'}}}
          agent --> {'id':1,'result':{'configOptions':[]}}
-         --> client {'id':1,'result':{'configOptions':[]}}",
+         --> client {'id':1,'result':{}}",
     );
 }
 
 #[test]
 fn what_is_not_known_passes_as_it_is() {
-    check_v2_agent(
-        "client --> {'id':'x','method':'_zed/thing','params':{ 'a' : [1, 2.50] }}
-         --> agent {'id':1,'method':'_zed/thing','params':{ 'a' : [1, 2.50] }}
-         agent --> {'id':1,'result':  7.0e1}
+    let script = "
+         client --> {'id':'x','method':'_zed/thing','params':{ 'a' : [1, 2.50] }}
+         --> agent {'id':2,'method':'_zed/thing','params':{ 'a' : [1, 2.50] }}
+         agent --> {'id':2,'result':  7.0e1}
          --> client {'id':'x','result':7.0e1}
          agent --> {'id':'y','method':'_agent/thing','params':[1]}
          --> client {'id':0,'method':'_agent/thing','params':[1]}
@@ -157,10 +164,10 @@ fn what_is_not_known_passes_as_it_is() {
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'_new','c':1}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'_new','c':1}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'usage_update'}}}
-         ! params of a notification of the agent are wrong
+         ! invalid params in a notification from the agent
          client --> {'id':3,'method':'session/set_model','params':{'sessionId':'s','modelId':'m'}}
          --> client {'id':3,'error':{'code':-32601,'message':'Method not found','data':{'method':'session/set_model'}}}
          client --> {'id':4,'method':'session/dance','params':{}}
-         --> agent {'id':2,'method':'session/dance','params':{}}",
-    );
+         --> agent {'id':3,'method':'session/dance','params':{}}";
+    check_v2_agent(&format!("{OPEN}\n{script}"));
 }
