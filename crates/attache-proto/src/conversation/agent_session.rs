@@ -148,6 +148,8 @@ impl AgentSession {
         self.message = None;
         self.turns += 1;
         if self.dialect.answers_at_end() {
+            // There are no words for it, but a message that was being said ends here.
+            self.say_state(emit);
             return None;
         }
         let id = self.next_message_id();

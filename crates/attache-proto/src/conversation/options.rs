@@ -92,14 +92,17 @@ impl SessionOptions {
         }
     }
 
-    /// The agent has named its options as they are now. Those that stand for something older stay as they were.
+    /// The agent has named its options as they are now. Those that stand for something older stay as they were, unless
+    /// the agent lists them as options by now.
     pub fn replace(&mut self, mut options: Vec<ConfigOption>) {
+        let is_listed = |id: &ConfigId, category: &ConfigCategory| {
+            options.iter().any(|option| option.id == *id) || option_of(&options, category).is_some()
+        };
+        self.modes.take_if(|id| is_listed(id, &ConfigCategory::Mode));
+        self.models.take_if(|id| is_listed(id, &ConfigCategory::Model));
         let is_older =
             |option: &ConfigOption| Some(&option.id) == self.modes.as_ref() || Some(&option.id) == self.models.as_ref();
-        let older = self.all.drain(..).filter(is_older);
-        let is_named = |id: &ConfigId| options.iter().any(|option| option.id == *id);
-        let older: Vec<ConfigOption> = older.filter(|option| !is_named(&option.id)).collect();
-        options.extend(older);
+        options.extend(self.all.drain(..).filter(is_older));
         self.all = options;
     }
 

@@ -101,8 +101,17 @@ impl Turns {
                 let is_working = self.is_working;
                 let prompt = &mut self.open[index];
                 prompt.accepted = true;
-                prompt.worked |= is_working;
-                let end = echo.and_then(|echo| echo.end).or_else(|| prompt.ended.take());
+                let end = match echo {
+                    // What the agent did before it repeated the message was about something else.
+                    Some(echo) => {
+                        prompt.worked = is_working;
+                        echo.end
+                    }
+                    None => {
+                        prompt.worked |= is_working;
+                        prompt.ended.take()
+                    }
+                };
                 TurnEnd { turn, ..end? }
             }
         };
