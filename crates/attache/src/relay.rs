@@ -127,7 +127,9 @@ impl Relay {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn bridged(mut self, bridge: Bridge) -> Self {
+    pub fn bridged(mut self, mut bridge: Bridge) -> Self {
+        // Sessions outlive relays: ids that the bridge makes up must not come again in the next one.
+        bridge.set_id_prefix(crate::random::hex());
         self.bridge = Some(bridge);
         self
     }

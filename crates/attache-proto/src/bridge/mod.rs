@@ -63,6 +63,7 @@ pub struct Bridge {
     offer: Option<Offer>,
     is_agent_gone: bool,
     sessions: HashMap<SessionId, Session>,
+    session_count: u64,
     /// Requests to open a session that the agent has not answered.
     opening: usize,
     /// Sessions that were closed lately, the last one first.
@@ -141,6 +142,7 @@ impl Bridge {
             offer: None,
             is_agent_gone: false,
             sessions: HashMap::new(),
+            session_count: 0,
             opening: 0,
             closed_sessions: VecDeque::new(),
             queued_bytes: 0,
@@ -151,8 +153,8 @@ impl Bridge {
         }
     }
 
-    /// Sets what ids of messages begin with that an agent without such ids is given. No earlier bridge should have used it
-    /// for the same sessions.
+    /// Sets what the ids of messages begin with that the bridge makes up. Sessions outlive bridges, so each bridge needs
+    /// another one.
     #[inline]
     pub fn set_id_prefix(&mut self, prefix: impl Into<String>) {
         self.id_prefix = prefix.into();

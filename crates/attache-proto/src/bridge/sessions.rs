@@ -61,16 +61,21 @@ impl Bridge {
     fn add_session(&mut self, id: &SessionId) -> &mut Session {
         self.closed_sessions.retain(|closed| closed != id);
         let dialect = self.client_dialect();
-        self.sessions.entry(id.clone()).or_insert_with(|| Session {
-            as_agent: AgentSession::new(dialect, &self.client_capabilities, self.id_prefix.as_str()),
-            as_client: ClientSession::default(),
-            is_open: false,
-            parent: None,
-            cwd: String::new(),
-            title: None,
-            muted_by: Vec::new(),
-            prompts: Vec::new(),
-            queue: VecDeque::new(),
+        self.sessions.entry(id.clone()).or_insert_with(|| {
+            // A session that is opened again has other ids.
+            self.session_count += 1;
+            let prefix = format!("{}{}", self.id_prefix, self.session_count);
+            Session {
+                as_agent: AgentSession::new(dialect, &self.client_capabilities, prefix),
+                as_client: ClientSession::default(),
+                is_open: false,
+                parent: None,
+                cwd: String::new(),
+                title: None,
+                muted_by: Vec::new(),
+                prompts: Vec::new(),
+                queue: VecDeque::new(),
+            }
         })
     }
 
@@ -85,8 +90,8 @@ impl Bridge {
     #[inline]
     pub(super) fn session_of_agent(&mut self, id: &SessionId) -> Option<&mut Session> {
         let unopened = || self.sessions.values().filter(|session| !session.is_open).count();
-        let is_known = self.sessions.contains_key(id) || self.opening > unopened();
-        is_known.then(|| self.add_session(id))
+        let may_be_new = || self.opening > unopened() && !self.closed_sessions.contains(id);
+        (self.sessions.contains_key(id) || may_be_new()).then(|| self.add_session(id))
     }
 
     /// The agent says that a session works for another.

@@ -87,8 +87,8 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
          --> client {'id':1,'result':{'sessionId':'s'}}
          client --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}],'_meta':{'t':1}}}
          --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}],'_meta':{'t':1}}}
-         --> client {'id':2,'result':{'messageId':'msg_bridge_1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'hi'}]}}}
+         --> client {'id':2,'result':{'messageId':'msg_bridge1_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{'type':'text','text':'hi'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'}},'_meta':{'n':1}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'},'messageId':'msg-1'},'_meta':{'n':1}}}
@@ -120,8 +120,8 @@ fn prompts_of_a_v2_client_wait_for_their_turn() {
     let script = "
         client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
          --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
+         --> client {'id':1,'result':{'messageId':'msg_bridge1_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{'type':'text','text':'a'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          client --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'b'}]}}
          client --> {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'c'}]}}
@@ -131,8 +131,8 @@ fn prompts_of_a_v2_client_wait_for_their_turn() {
          agent --> {'id':2,'error':{'code':-32603,'message':'oh'}}
          --> agent {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'b'}]}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'error','error':{'code':-32603,'message':'oh'}}}}
-         --> client {'id':2,'result':{'messageId':'msg_bridge_2'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_2','content':[{'type':'text','text':'b'}]}}}
+         --> client {'id':2,'result':{'messageId':'msg_bridge1_2'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_2','content':[{'type':'text','text':'b'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'id':9,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'t'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'requires_action'}}}
@@ -280,8 +280,8 @@ fn an_agent_of_the_draft_with_a_v2_client() {
          --> client {'id':'o','result':{'sessionId':'s'}}
          client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
          --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-         --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
+         --> client {'id':1,'result':{'messageId':'msg_bridge1_1'}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{'type':'text','text':'a'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','id':'p','entries':[]}}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','planId':'p','entries':[]}}}}
@@ -405,8 +405,8 @@ fn a_form_of_a_v1_agent_makes_a_v2_session_require_action() {
     let script = "
         client --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
         --> agent {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
-        --> client {'id':1,'result':{'messageId':'msg_bridge_1'}}
-        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{'type':'text','text':'a'}]}}}
+        --> client {'id':1,'result':{'messageId':'msg_bridge1_1'}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{'type':'text','text':'a'}]}}}
         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
         agent --> {'id':3,'method':'elicitation/create','params':{'sessionId':'s','message':'?','mode':'url','elicitationId':'e','url':'https://a'}}
         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'requires_action'}}}
@@ -415,4 +415,30 @@ fn a_form_of_a_v1_agent_makes_a_v2_session_require_action() {
         --> agent {'id':3,'result':{'action':'accept'}}
         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}";
     check_v1_agent("{}", &format!("{OPEN}\n{script}"));
+}
+
+#[test]
+fn a_session_that_is_opened_again_is_another() {
+    let script = "
+        client --> {'id':1,'method':'session/close','params':{'sessionId':'s'}}
+        --> agent {'method':'session/cancel','params':{'sessionId':'s'}}
+        --> client {'id':1,'result':{}}
+        client --> {'id':2,'method':'session/new','params':{'cwd':'/p'}}
+        --> agent {'id':2,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
+        agent --> {'id':3,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'t'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
+        --> agent {'id':3,'error':{'code':-32002,'message':'Session not found','data':{'sessionId':'s'}}}
+        ! session is not open
+        agent --> {'id':2,'result':{'sessionId':'t'}}
+        --> client {'id':2,'result':{'sessionId':'t'}}
+        client --> {'id':3,'method':'session/resume','params':{'sessionId':'s','cwd':'/p'}}
+        --> agent {'id':3,'method':'session/resume','params':{'sessionId':'s','cwd':'/p'}}
+        agent --> {'id':3,'result':{}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle'}}}
+        --> client {'id':3,'result':{}}
+        client --> {'id':4,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+        --> agent {'id':4,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'a'}]}}
+        --> client {'id':4,'result':{'messageId':'msg_bridge3_1'}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge3_1','content':[{'type':'text','text':'a'}]}}}
+        --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}";
+    check_v1_agent("{'sessionCapabilities':{'resume':{}}}", &format!("{OPEN}\n{script}"));
 }

@@ -26,8 +26,8 @@ fn no_queued_prompt_is_begun_when_the_agent_is_gone() {
             "{}
              client --> {{'id':1,'method':'session/prompt','params':{{'sessionId':'s','prompt':[{{'type':'text','text':'a'}}]}}}}
              --> agent {{'id':2,'method':'session/prompt','params':{{'sessionId':'s','prompt':[{{'type':'text','text':'a'}}]}}}}
-             --> client {{'id':1,'result':{{'messageId':'msg_bridge_1'}}}}
-             --> client {{'method':'session/update','params':{{'sessionId':'s','update':{{'sessionUpdate':'user_message','messageId':'msg_bridge_1','content':[{{'type':'text','text':'a'}}]}}}}}}
+             --> client {{'id':1,'result':{{'messageId':'msg_bridge1_1'}}}}
+             --> client {{'method':'session/update','params':{{'sessionId':'s','update':{{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{{'type':'text','text':'a'}}]}}}}}}
              --> client {{'method':'session/update','params':{{'sessionId':'s','update':{{'sessionUpdate':'state_update','state':'running'}}}}}}
              client --> {{'id':2,'method':'session/prompt','params':{{'sessionId':'s','prompt':[{{'type':'text','text':'b'}}]}}}}
              agent is gone

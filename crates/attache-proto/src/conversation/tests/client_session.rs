@@ -137,6 +137,7 @@ fn prompts_in_mid_run_end_with_the_run() {
          accepted 2 b
          idle end_turn => 1 end_turn, 2 end_turn",
     );
+    check("prompt \n accepted 1 a \n running \n prompt \n accepted 2 b \n idle => 1 end_turn, 2 end_turn");
     // The run may end after the agent took the second prompt in and before it says so.
     check(
         "prompt
