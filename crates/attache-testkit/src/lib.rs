@@ -6,6 +6,7 @@
 //! Everything here is for tests. A raw peer is scripted: it knows nothing of the protocol and says what it is told to.
 
 mod alloc;
+mod conversation;
 mod dice;
 mod fault;
 mod http;
@@ -17,6 +18,7 @@ mod tally;
 mod transcript;
 
 pub use alloc::CountingAllocator;
+pub use conversation::conversation;
 pub use dice::Dice;
 pub use fault::{Cut, Dribble};
 pub use http_fixture::{HttpAsked, HttpFixture, Response};
