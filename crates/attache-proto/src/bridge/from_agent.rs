@@ -253,6 +253,7 @@ impl Bridge {
     #[inline]
     fn handle_update(&mut self, news: SessionNotification, out: &mut Out<'_>) {
         let SessionNotification { session_id: id, mut update, meta } = news;
+        let answers_at_end = self.client_dialect().answers_at_end();
         let Some(session) = self.session_of_agent(&id) else {
             // What an agent still says about a session that was closed is no fault of its.
             if !self.closed_sessions.contains(&id) {
@@ -262,8 +263,8 @@ impl Bridge {
         };
         let ended = session.as_client.handle_update(&mut update);
         let is_told = match &update {
-            // What the session is doing, we tell ourselves.
-            SessionUpdate::State(_) => false,
+            // What the session is doing, we tell ourselves. A dialect without words for it says what it held back.
+            SessionUpdate::State(_) => answers_at_end,
             // The client knows what it has said, and heard of it from us where its dialect has that.
             SessionUpdate::UserMessage(_) | SessionUpdate::UserMessageChunk(_) if !session.prompts.is_empty() => false,
             SessionUpdate::AvailableCommands(_)
