@@ -215,10 +215,15 @@ impl<W> Peer<W> {
         self.voice.owed.get(&call.0).map(|owed| &owed.id)
     }
 
-    /// Takes in one frame. Answers that need no thought are appended to `out` at once.
+    /// Parses one frame and handles what it holds, see [`Peer::handle`].
     pub fn handle_frame<'a>(&mut self, frame: &'a str, out: &mut Vec<u8>) -> Events<'a, W> {
+        self.handle(parse(frame), out)
+    }
+
+    /// Handles one parsed frame. Replies that need no decision of the caller are appended to `out`.
+    pub fn handle<'a>(&mut self, envelope: Envelope<'a>, out: &mut Vec<u8>) -> Events<'a, W> {
         let mut events = Collector { first: None, rest: Vec::new() };
-        match parse(frame) {
+        match envelope {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
             Envelope::NotJson => {
                 events.push(Event::Violation(Violation::NotJson));
