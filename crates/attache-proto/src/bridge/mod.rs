@@ -201,14 +201,14 @@ impl Bridge {
 
     /// Takes note of bytes of the client that are no message, and answers as the protocol says.
     #[inline]
-    pub fn handle_client_junk(&mut self, junk: Junk, to_client: &mut Vec<u8>) {
+    pub fn handle_client_junk(&mut self, junk: Junk<'_>, to_client: &mut Vec<u8>) {
         let violation = self.client.handle_junk(junk, to_client);
         self.report(violation.rule());
     }
 
     /// Takes note of bytes of the agent that are no message. Agents print such things; they are not answered.
     #[inline]
-    pub fn handle_agent_junk(&mut self, junk: Junk) {
+    pub fn handle_agent_junk(&mut self, junk: Junk<'_>) {
         let violation = self.agent.handle_junk(junk, &mut Vec::new());
         self.report(violation.rule());
     }

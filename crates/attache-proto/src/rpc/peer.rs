@@ -256,12 +256,11 @@ impl<W> Peer<W> {
     }
 
     /// Takes note of bytes that could not be a message, and answers as the protocol says.
-    pub fn handle_junk(&mut self, junk: crate::frame::Junk, out: &mut Vec<u8>) -> Violation {
+    pub fn handle_junk(&mut self, junk: crate::frame::Junk<'_>, out: &mut Vec<u8>) -> Violation {
         use crate::frame::Junk;
         let (violation, error) = match junk {
-            Junk::NotUtf8 => (Violation::NotUtf8, ErrorObject::parse_error()),
-            Junk::TooLong => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
-            Junk::BadHeader => (Violation::BadHeader, ErrorObject::parse_error()),
+            Junk::NotUtf8(_) => (Violation::NotUtf8, ErrorObject::parse_error()),
+            Junk::TooLong(_) => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
         };
         self.voice.write_error(&RequestId::Null, None, &error, out);
         violation

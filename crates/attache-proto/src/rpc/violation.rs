@@ -16,8 +16,6 @@ pub enum Violation {
     NotUtf8,
     /// A message is longer than the limit.
     TooLong,
-    /// A frame header is not understood.
-    BadHeader,
     /// A message is JSON, but not an object.
     NotAnObject,
     /// A message does not say `"jsonrpc":"2.0"`.
@@ -75,7 +73,6 @@ impl Violation {
             Violation::NotJson => "message is not JSON",
             Violation::NotUtf8 => "message is not UTF-8",
             Violation::TooLong => "message is longer than the limit",
-            Violation::BadHeader => "frame header is not understood",
             Violation::NotAnObject => "message is not a request object",
             Violation::NoVersion => "message does not say that it is JSON-RPC 2.0",
             Violation::BadId => "request id is neither a string nor an integer",

@@ -73,6 +73,7 @@ impl<R: Router> Driver<R> {
                 Poll::Ready(Ok(count)) => {
                     if count == 0 {
                         self.read_done = true;
+                        self.splitter.end();
                     }
                     self.handle_frames()?;
                     if count == 0 {
@@ -89,11 +90,13 @@ impl<R: Router> Driver<R> {
         let before = state.out.len();
         let options = &self.link.0.options;
         loop {
-            let frame = match self.splitter.next_frame() {
-                None if self.read_done => self.splitter.last_frame(),
-                frame => frame,
-            };
-            let Some(frame) = frame else { break };
+            // A peer that frames its messages in another way than before is written to in that way, too.
+            if options.framing.is_none()
+                && let Some(framing) = self.splitter.framing()
+            {
+                state.peer.set_framing(framing);
+            }
+            let Some(frame) = self.splitter.next_frame() else { break };
             match frame {
                 Frame::Message(text) => {
                     if let Some(tap) = &options.tap {
