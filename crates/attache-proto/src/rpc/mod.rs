@@ -14,13 +14,16 @@
 //! ```
 
 mod envelope;
+mod event;
 mod int_map;
+mod message_writer;
 mod peer;
 mod violation;
 
 pub use envelope::{Envelope, Fault, Incoming, MAX_BATCH, Outcome, parse};
+pub use event::{Call, Event, Events, RequestKey};
 pub use int_map::{IntHasher, IntMap};
-pub use peer::{BatchWriter, Call, Event, Events, Peer, RequestKey, Side};
+pub use peer::{BatchWriter, Peer, Side};
 pub use violation::Violation;
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{Envelope, Fault, Incoming, IntMap, Outcome, Violation, parse};
+use super::event::Collector;
+use super::message_writer::{Batch, MessageWriter, Owed, Part, once, write_method, write_object};
+use super::{Call, Envelope, Event, Events, Fault, Incoming, IntMap, RequestKey, Violation, parse};
 use crate::Dialect;
 use crate::codec::Encode;
 use crate::frame::Framing;
-use crate::json::{Reader, Writer};
+use crate::json::Writer;
 use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
 
 /// Which end of the conversation we are.
@@ -16,80 +18,6 @@ pub enum Side {
     Agent,
     /// The client: sends prompts.
     Client,
-}
-
-/// A request of the peer that is owed exactly one answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Call(u64);
-
-/// A request of ours that waits for its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RequestKey(i64);
-
-impl RequestKey {
-    /// The id that the request carries, for messages that refer to it.
-    pub fn id(self) -> RequestId {
-        RequestId::Number(self.0)
-    }
-}
-
-/// What a message means for us.
-#[derive(Debug, PartialEq)]
-pub enum Event<'a, W> {
-    /// The peer asks. Answer with [`Peer::answer`] or [`Peer::refuse`].
-    Call {
-        /// The debt.
-        call: Call,
-        /// What is asked.
-        method: Cow<'a, str>,
-        /// An object or array, when there is one.
-        params: Option<&'a str>,
-    },
-    /// The peer tells.
-    Notification {
-        /// What is told.
-        method: Cow<'a, str>,
-        /// An object or array, when there is one.
-        params: Option<&'a str>,
-    },
-    /// The peer has answered a request of ours.
-    Answer {
-        /// What was given to [`Peer::request`].
-        waiter: W,
-        /// The text of the result, or an error.
-        outcome: Outcome<'a>,
-    },
-    /// The peer no longer needs the answer to this call. It is owed all the same.
-    Cancel(Call),
-    /// The peer broke a rule. What had to be answered is answered.
-    Violation(Violation),
-}
-
-/// What followed from one frame, in order.
-#[derive(Debug)]
-pub struct Events<'a, W> {
-    first: Option<Event<'a, W>>,
-    rest: std::vec::IntoIter<Event<'a, W>>,
-}
-
-impl<'a, W> Iterator for Events<'a, W> {
-    type Item = Event<'a, W>;
-
-    fn next(&mut self) -> Option<Event<'a, W>> {
-        self.first.take().or_else(|| self.rest.next())
-    }
-}
-
-/// Collects events; the usual single one needs no allocation.
-struct Collector<'a, W> {
-    first: Option<Event<'a, W>>,
-    rest: Vec<Event<'a, W>>,
-}
-
-impl<'a, W> Collector<'a, W> {
-    fn push(&mut self, event: Event<'a, W>) {
-        if self.first.is_none() { self.first = Some(event) } else { self.rest.push(event) }
-    }
 }
 
 /// One side of a conversation. Plain data: it is fed frames, and appends frames to a buffer.
@@ -104,44 +32,7 @@ pub struct Peer<W> {
     next_batch: u64,
     accepts_batches: bool,
     strict: bool,
-    voice: Voice,
-}
-
-/// The part of a peer that writes. It does not depend on the waiters, so it is compiled once for all kinds of them.
-#[derive(Debug)]
-struct Voice {
-    /// `None` until `initialize` is answered.
-    dialect: Option<Dialect>,
-    framing: Framing,
-    owed: IntMap<u64, Owed>,
-    batches: IntMap<u64, Batch>,
-    lost: Vec<&'static str>,
-}
-
-/// Writes the caller's part of a message.
-type Part<'p> = &'p mut dyn FnMut(&mut Writer<'_>);
-
-/// Lets a part that can be written once be passed on without its type.
-fn once(write: impl FnOnce(&mut Writer<'_>)) -> impl FnMut(&mut Writer<'_>) {
-    let mut write = Some(write);
-    move |writer| {
-        if let Some(write) = write.take() {
-            write(writer);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Owed {
-    id: RequestId,
-    batch: Option<u64>,
-}
-
-/// A batch whose answers are collected until the last one is there.
-#[derive(Debug, Default)]
-struct Batch {
-    open: usize,
-    answers: Vec<u8>,
+    writer: MessageWriter,
 }
 
 impl<W> Peer<W> {
@@ -155,7 +46,7 @@ impl<W> Peer<W> {
             next_batch: 0,
             accepts_batches: true,
             strict: false,
-            voice: Voice {
+            writer: MessageWriter {
                 dialect: None,
                 framing: Framing::Lines,
                 owed: IntMap::default(),
@@ -167,7 +58,7 @@ impl<W> Peer<W> {
 
     /// Chooses how frames are written.
     pub fn set_framing(&mut self, framing: Framing) {
-        self.voice.framing = framing;
+        self.writer.framing = framing;
     }
 
     /// Whether arrays of messages are served (the default) or refused, as the newest peers do.
@@ -182,22 +73,22 @@ impl<W> Peer<W> {
 
     /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.voice.lost)
+        std::mem::take(&mut self.writer.lost)
     }
 
     /// The dialect, once `initialize` has settled it.
     pub fn dialect(&self) -> Option<Dialect> {
-        self.voice.dialect
+        self.writer.dialect
     }
 
     /// Settles the dialect. Until then an agent refuses everything but `initialize`.
     pub fn set_dialect(&mut self, dialect: Dialect) {
-        self.voice.dialect = Some(dialect);
+        self.writer.dialect = Some(dialect);
     }
 
     /// How many requests of the peer wait for our answer.
     pub fn owed(&self) -> usize {
-        self.voice.owed.len()
+        self.writer.owed.len()
     }
 
     /// How many requests of ours wait for an answer.
@@ -207,12 +98,12 @@ impl<W> Peer<W> {
 
     /// Whether this call still waits for our answer.
     pub fn is_owed(&self, call: Call) -> bool {
-        self.voice.owed.contains_key(&call.0)
+        self.writer.owed.contains_key(&call.0)
     }
 
     /// The id that the peer gave a call, for messages that refer to it.
     pub fn call_id(&self, call: Call) -> Option<&RequestId> {
-        self.voice.owed.get(&call.0).map(|owed| &owed.id)
+        self.writer.owed.get(&call.0).map(|owed| &owed.id)
     }
 
     /// Parses one frame and handles what it holds, see [`Peer::handle`].
@@ -227,7 +118,7 @@ impl<W> Peer<W> {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
             Envelope::NotJson => {
                 events.push(Event::Violation(Violation::NotJson));
-                self.voice.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
+                self.writer.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
             }
             Envelope::EmptyBatch => {
                 self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
@@ -239,17 +130,17 @@ impl<W> Peer<W> {
                 self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
             }
             Envelope::Batch(messages) => {
-                if self.voice.dialect != Some(Dialect::V2Draft) {
+                if self.writer.dialect != Some(Dialect::V2Draft) {
                     events.push(Event::Violation(Violation::Batch));
                 }
                 let batch = self.next_batch;
                 self.next_batch += 1;
                 // The batch itself counts as open until all of it has been looked at.
-                self.voice.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
+                self.writer.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
                 for message in messages {
                     self.handle_message(message, Some(batch), &mut events, out);
                 }
-                self.voice.close_entry(batch, out);
+                self.writer.close_entry(batch, out);
             }
         }
         Events { first: events.first, rest: events.rest.into_iter() }
@@ -262,7 +153,7 @@ impl<W> Peer<W> {
             Junk::NotUtf8(_) => (Violation::NotUtf8, ErrorObject::parse_error()),
             Junk::TooLong(_) => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
         };
-        self.voice.write_error(&RequestId::Null, None, &error, out);
+        self.writer.write_error(&RequestId::Null, None, &error, out);
         violation
     }
 
@@ -278,14 +169,14 @@ impl<W> Peer<W> {
         self.next_request += 1;
         self.waiting.insert(id, waiter);
         let mut params = once(params);
-        self.voice.write(out, &mut |writer| write_method(writer, Some(id), method, &mut params));
+        self.writer.write(out, &mut |writer| write_method(writer, Some(id), method, &mut params));
         RequestKey(id)
     }
 
     /// Tells the peer; `params` writes the params.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
         let mut params = once(params);
-        self.voice.write(out, &mut |writer| write_method(writer, None, method, &mut params));
+        self.writer.write(out, &mut |writer| write_method(writer, None, method, &mut params));
     }
 
     /// Tells the peer something whose beginning is always the same: `start` is the message up to the last value, which
@@ -293,12 +184,12 @@ impl<W> Peer<W> {
     pub fn notify_prepared(&mut self, start: &[u8], last: impl FnOnce(&mut Writer<'_>), end: &str, out: &mut Vec<u8>) {
         let from = out.len();
         out.extend_from_slice(start);
-        let mut writer = Writer::new(out, self.voice.dialect.unwrap_or(Dialect::V1));
+        let mut writer = Writer::new(out, self.writer.dialect.unwrap_or(Dialect::V1));
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.voice.lost.extend(lost);
-        self.voice.framing.finish(out, from);
+        self.writer.lost.extend(lost);
+        self.writer.framing.finish(out, from);
     }
 
     /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
@@ -310,7 +201,7 @@ impl<W> Peer<W> {
             let start = out.len();
             out.extend_from_slice(&entries);
             out.push(b']');
-            self.voice.framing.finish(out, start);
+            self.writer.framing.finish(out, start);
         }
     }
 
@@ -332,12 +223,12 @@ impl<W> Peer<W> {
 
     /// Answers a call; `result` writes the result. Answering twice does nothing.
     pub fn answer(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
-        self.voice.settle(call, out, "result", &mut once(result));
+        self.writer.settle(call, out, "result", &mut once(result));
     }
 
     /// Answers a call with an error. Answering twice does nothing.
     pub fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.voice.settle(call, out, "error", &mut |writer| error.encode(writer));
+        self.writer.settle(call, out, "error", &mut |writer| error.encode(writer));
     }
 
     /// Whether somebody of a kind waits for an answer.
@@ -402,7 +293,7 @@ impl<W> Peer<W> {
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
     ) {
-        let null_is_wrong = self.voice.dialect.is_some_and(|dialect| dialect == Dialect::V2);
+        let null_is_wrong = self.writer.dialect.is_some_and(|dialect| dialect == Dialect::V2);
         let violation = if id == RequestId::Null && null_is_wrong {
             Some(Violation::NullId)
         } else if self.is_before_initialize(&method) {
@@ -415,28 +306,28 @@ impl<W> Peer<W> {
         }
         if id == RequestId::Null {
             events.push(Event::Violation(Violation::NullId));
-        } else if self.strict && self.voice.owed.values().any(|owed| owed.id == id) {
+        } else if self.strict && self.writer.owed.values().any(|owed| owed.id == id) {
             // Both are served: each has its own call, so their answers cannot be mixed up by us.
             events.push(Event::Violation(Violation::DuplicateId));
         }
-        if let Some(batch) = batch.and_then(|batch| self.voice.batches.get_mut(&batch)) {
+        if let Some(batch) = batch.and_then(|batch| self.writer.batches.get_mut(&batch)) {
             batch.open += 1;
         }
         let call = self.next_call;
         self.next_call += 1;
-        self.voice.owed.insert(call, Owed { id, batch });
+        self.writer.owed.insert(call, Owed { id, batch });
         events.push(Event::Call { call: Call(call), method, params });
     }
 
     fn handle_cancel<'a>(&mut self, params: Option<&str>, events: &mut Collector<'a, W>) {
         let Some(params) = params else { return };
-        for call in self.voice.cancelled_by(params) {
+        for call in self.writer.cancelled_by(params) {
             events.push(Event::Cancel(Call(call)));
         }
     }
 
     fn is_before_initialize(&self, method: &str) -> bool {
-        self.side == Side::Agent && self.voice.dialect.is_none() && method != "initialize"
+        self.side == Side::Agent && self.writer.dialect.is_none() && method != "initialize"
     }
 
     fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
@@ -458,71 +349,7 @@ impl<W> Peer<W> {
     ) {
         let error = ErrorObject::invalid_request(violation.rule());
         events.push(Event::Violation(violation));
-        self.voice.write_error(id, batch, &error, out);
-    }
-}
-
-impl Voice {
-    /// The calls that a request to cancel means, oldest first.
-    fn cancelled_by(&self, params: &str) -> Vec<u64> {
-        let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return Vec::new() };
-        let mut calls: Vec<u64> =
-            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
-        calls.sort_unstable();
-        calls
-    }
-
-    fn settle(&mut self, call: Call, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
-        let Some(owed) = self.owed.remove(&call.0) else { return };
-        self.write_entry(&owed.id, owed.batch, out, key, value);
-        if let Some(batch) = owed.batch {
-            self.close_entry(batch, out);
-        }
-    }
-
-    /// Writes an answer: by itself, or into the batch that it belongs to.
-    fn write_entry(&mut self, id: &RequestId, batch: Option<u64>, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
-        let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let fields: Part<'_> = &mut |writer| {
-            writer.key("id");
-            id.encode(writer);
-            writer.key(key);
-            value(writer);
-        };
-        match batch.and_then(|batch| self.batches.get_mut(&batch)) {
-            Some(batch) => {
-                batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
-                let lost = write_object(&mut batch.answers, dialect, fields);
-                self.lost.extend(lost);
-            }
-            None => self.write(out, fields),
-        }
-    }
-
-    fn close_entry(&mut self, id: u64, out: &mut Vec<u8>) {
-        let Some(batch) = self.batches.get_mut(&id) else { return };
-        batch.open -= 1;
-        if batch.open > 0 {
-            return;
-        }
-        if let Some(batch) = self.batches.remove(&id).filter(|batch| !batch.answers.is_empty()) {
-            let start = out.len();
-            out.extend_from_slice(&batch.answers);
-            out.push(b']');
-            self.framing.finish(out, start);
-        }
-    }
-
-    fn write_error(&mut self, id: &RequestId, batch: Option<u64>, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.write_entry(id, batch, out, "error", &mut |writer| error.encode(writer));
-    }
-
-    fn write(&mut self, out: &mut Vec<u8>, fields: Part<'_>) {
-        let start = out.len();
-        let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
-        self.lost.extend(lost);
-        self.framing.finish(out, start);
+        self.writer.write_error(id, batch, &error, out);
     }
 }
 
@@ -550,31 +377,11 @@ impl<W> BatchWriter<'_, W> {
 
     fn entry(&mut self, id: Option<i64>, method: &str, params: Part<'_>) {
         self.entries.push(if self.entries.is_empty() { b'[' } else { b',' });
-        let voice = &mut self.peer.voice;
-        let dialect = voice.dialect.unwrap_or(Dialect::V1);
+        let messages = &mut self.peer.writer;
+        let dialect = messages.dialect.unwrap_or(Dialect::V1);
         let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
-        voice.lost.extend(lost);
+        messages.lost.extend(lost);
     }
-}
-
-/// Writes one message; returns what the dialect could not say.
-fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: Part<'_>) -> Vec<&'static str> {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
-    let mut writer = Writer::new(out, dialect);
-    fields(&mut writer);
-    writer.end_object();
-    writer.lost()
-}
-
-fn write_method(writer: &mut Writer<'_>, id: Option<i64>, method: &str, params: Part<'_>) {
-    if let Some(id) = id {
-        writer.key("id");
-        writer.value(&id);
-    }
-    writer.key("method");
-    writer.string(method);
-    writer.key("params");
-    params(writer);
 }
 
 /// Requests in the order they were made.
