@@ -67,7 +67,7 @@ pub const JUNK_START: usize = 4096;
 pub struct Piece<'a> {
     /// The bytes as they came, with the line end or the header; empty when they are too long.
     pub bytes: &'a [u8],
-    /// What they are; `None` for a blank line.
+    /// What they are; `None` for a blank line, and for half a message at the end of the stream.
     pub frame: Option<Frame<'a>>,
 }
 
@@ -130,9 +130,17 @@ enum State {
 
 /// A piece, as ranges of the buffer.
 enum Cut {
-    Blank { bytes: Range<usize> },
-    Message { bytes: Range<usize>, text: Range<usize> },
-    TooLong { start: Range<usize> },
+    /// No frame: a blank line, or half a message at the end of the stream.
+    Blank {
+        bytes: Range<usize>,
+    },
+    Message {
+        bytes: Range<usize>,
+        text: Range<usize>,
+    },
+    TooLong {
+        start: Range<usize>,
+    },
 }
 
 impl Splitter {
@@ -180,7 +188,7 @@ impl Splitter {
         self.buffer().extend_from_slice(bytes);
     }
 
-    /// Notes that the stream has ended: what is left counts as whole lines.
+    /// Notes that the stream has ended: what is left are lines, even without a line end, unless it is half a message.
     pub fn end(&mut self) {
         self.at_end = true;
     }
@@ -229,7 +237,7 @@ impl Splitter {
             if self.is_too_long(self.buffer.len()) {
                 return Some(Some(self.cut_long_line()));
             }
-            return (self.at_end && self.held() > 0).then(|| Some(self.cut_text(self.buffer.len())));
+            return (self.at_end && self.held() > 0).then(|| Some(self.cut_last_line()));
         };
         let line = &self.buffer[self.start..end];
         if self.is_too_long(end) {
@@ -269,6 +277,14 @@ impl Splitter {
         }
         self.advance(bytes.len());
         if text.is_empty() { Cut::Blank { bytes } } else { Cut::Message { bytes, text } }
+    }
+
+    /// Cuts a line without a line end at the end of the stream. A message that was cut off is not one.
+    fn cut_last_line(&mut self) -> Cut {
+        match self.cut_text(self.buffer.len()) {
+            Cut::Message { bytes, text } if header::is_cut_off(&self.buffer[text.clone()]) => Cut::Blank { bytes },
+            cut => cut,
+        }
     }
 
     fn cut_long_line(&mut self) -> Cut {

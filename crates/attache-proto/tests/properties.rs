@@ -295,14 +295,14 @@ fn random_operations_never_answer_twice_and_leave_nothing_behind() {
                     }
                 }
             }
-            assert_eq!(peer.owed(), open.len(), "seed {seed}");
+            assert_eq!(peer.open_calls(), open.len(), "seed {seed}");
             assert_eq!(peer.waiting(), waiting.len(), "seed {seed}");
         }
         for call in open.drain(..) {
             peer.answer(call, |writer| writer.raw("true"), &mut out);
             refused_or_answered += 1;
         }
-        assert_eq!((peer.close().len(), peer.waiting(), peer.owed()), (waiting.len(), 0, 0), "seed {seed}");
+        assert_eq!((peer.close().len(), peer.waiting(), peer.open_calls()), (waiting.len(), 0, 0), "seed {seed}");
         assert_eq!(served, refused_or_answered, "seed {seed}");
         // Everything that was written is JSON, one message a line, and no call has two results.
         let answered = String::from_utf8(out).unwrap().lines().flat_map(entries).filter(has_true).count();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
 use attache_proto::model::ErrorObject;
+use attache_proto::rpc::{AnswerError, Violation};
 
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub enum Error {
         /// What was wrong.
         error: DecodeError,
     },
+    /// The peer's answer broke a rule of the transport and could not be read: it is too long, for example.
+    UnreadableAnswer(Violation),
     /// The answer stands behind more unread updates than [`Limits::overdraft`](crate::Limits::overdraft) allows.
     InboxFull,
     /// The turn or the request was cancelled.
@@ -84,6 +87,7 @@ impl fmt::Display for Error {
             Error::Refused(error) => write!(f, "the peer answered: {error}"),
             Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
             Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
+            Error::UnreadableAnswer(violation) => write!(f, "the answer could not be read: {violation}"),
             Error::InboxFull => f.write_str("the answer stands behind too many unread updates"),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Invalid(what) => f.write_str(what),
@@ -98,5 +102,14 @@ impl std::error::Error for Error {}
 impl From<ErrorObject> for Error {
     fn from(error: ErrorObject) -> Self {
         Error::Refused(error)
+    }
+}
+
+impl From<AnswerError> for Error {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Refused(error) => Error::Refused(error),
+            AnswerError::Unreadable(violation) => Error::UnreadableAnswer(violation),
+        }
     }
 }

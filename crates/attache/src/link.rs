@@ -279,6 +279,7 @@ impl<R: Router> Link<R> {
         let mut peer = Peer::new(R::SIDE);
         peer.set_strict(options.strict);
         peer.set_accepts_batches(!options.refuse_batches);
+        peer.set_max_open_calls(options.limits.requests);
         peer.set_framing(options.framing.unwrap_or_default());
         let knows_framing = options.framing.is_some();
         let splitter = Splitter::new(options.framing, options.limits.message);
@@ -537,7 +538,7 @@ impl<R: Router> Link<R> {
             let changed = self.0.settled.notified();
             {
                 let state = self.lock();
-                if state.peer.owed() == 0 || state.closed.is_some() {
+                if state.peer.open_calls() == 0 || state.closed.is_some() {
                     return;
                 }
             }
@@ -573,7 +574,7 @@ impl<R: Router> Link<R> {
         } else if state.paused && !self.must_pause(&mut state) {
             state.wake();
         }
-        if state.ended.is_some() && state.peer.owed() == 0 {
+        if state.ended.is_some() && state.peer.open_calls() == 0 {
             self.0.settled.notify_waiters();
         }
         let lost = state.peer.take_lost();

@@ -132,7 +132,7 @@ fn prompts_of_a_v2_client_wait_for_their_turn() {
          --> client {'id':4,'error':{'code':-32800,'message':'Request cancelled'}}
          --> client {'method':'$/cancel_request','params':{'requestId':0}}
          client --> {'id':0,'result':{'outcome':{'outcome':'cancelled'}}}
-         ! response answers no open request
+         ! response to an unknown request
          agent --> {'id':2,'result':{'stopReason':'cancelled'}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'cancelled'}}}
          client --> {'id':5,'method':'session/close','params':{'sessionId':'s'}}
@@ -292,8 +292,8 @@ fn a_bad_beginning_is_answered() {
     check(
         Dialect::V1,
         "client --> {'id':1,'method':'session/new','params':{'cwd':'/p'}}
-         --> client {'id':1,'error':{'code':-32600,'message':'message came before `initialize`'}}
-         ! message came before `initialize`
+         --> client {'id':1,'error':{'code':-32600,'message':'expected `initialize` first'}}
+         ! expected `initialize` first
          client --> {'id':2,'method':'initialize','params':{'protocolVersion':'1'}}
          --> client {'id':2,'error':{'code':-32602,'message':'Invalid params: protocolVersion'}}
          client --> {'id':3,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}

@@ -67,6 +67,11 @@ pub(super) fn begins_like_message(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether bytes are a message of which the end is missing.
+pub(super) fn is_cut_off(bytes: &[u8]) -> bool {
+    (matches!(bytes, b"{" | b"[") || begins_like_message(bytes)) && !is_json(bytes)
+}
+
 /// Whether bytes are one whole JSON value.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };

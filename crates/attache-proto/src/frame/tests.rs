@@ -54,6 +54,9 @@ fn lines_are_messages() {
     check(None, b"{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}", "{\"b\":2}"]);
     check(None, b"\xEF\xBB\xBF{}\r\n\r\n \n[]\r\n", &["{}", "[]"]);
     check(None, b"{\"a\":1}", &["<end>", "{\"a\":1}"]);
+    check(None, b"{}\nbye", &["{}", "<end>", "bye"]);
+    check(None, b"{}\n{\"a\":1", &["{}"]);
+    check(None, b"{}\n{", &["{}"]);
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn text_that_looks_like_a_header_is_text() {
         check(None, format!("{first}\n{banner}\n\n{first}\n").as_bytes(), &[first, banner, first]);
     }
     check(None, b"Content-Length: 5", &["<end>", "Content-Length: 5"]);
-    check(None, b"Content-Length: 5\n\n{", &["<end>", "Content-Length: 5", "{"]);
+    check(None, b"Content-Length: 5\n\n{", &["<end>", "Content-Length: 5"]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Outcome, Violation};
-use crate::model::RequestId;
+use super::Violation;
+use crate::model::{ErrorObject, RequestId};
 
 /// A request of the peer that is owed exactly one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,8 +43,8 @@ pub enum Event<'a, W> {
     Answer {
         /// What was given to [`Peer::request`].
         waiter: W,
-        /// The text of the result, or an error.
-        outcome: Outcome<'a>,
+        /// The text of the result, or why there is none.
+        outcome: Result<&'a str, AnswerError>,
     },
     /// The peer no longer needs the answer to this call. It is owed all the same.
     Cancel(Call),
@@ -52,11 +52,30 @@ pub enum Event<'a, W> {
     Violation(Violation),
 }
 
+/// Why a request of ours has no result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerError {
+    /// The peer answered with an error.
+    Refused(ErrorObject),
+    /// The peer's answer broke this rule and could not be read.
+    Unreadable(Violation),
+}
+
+impl From<AnswerError> for ErrorObject {
+    /// The error for whoever the request was made for, when that is another peer.
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Refused(error) => error,
+            AnswerError::Unreadable(violation) => ErrorObject::internal(violation.rule()),
+        }
+    }
+}
+
 /// What followed from one frame, in order.
 #[derive(Debug)]
 pub struct Events<'a, W> {
-    pub(super) first: Option<Event<'a, W>>,
-    pub(super) rest: std::vec::IntoIter<Event<'a, W>>,
+    first: Option<Event<'a, W>>,
+    rest: std::vec::IntoIter<Event<'a, W>>,
 }
 
 impl<'a, W> Iterator for Events<'a, W> {
@@ -69,12 +88,20 @@ impl<'a, W> Iterator for Events<'a, W> {
 
 /// Collects events; the usual single one needs no allocation.
 pub(super) struct Collector<'a, W> {
-    pub(super) first: Option<Event<'a, W>>,
-    pub(super) rest: Vec<Event<'a, W>>,
+    first: Option<Event<'a, W>>,
+    rest: Vec<Event<'a, W>>,
 }
 
 impl<'a, W> Collector<'a, W> {
+    pub(super) fn new() -> Self {
+        Collector { first: None, rest: Vec::new() }
+    }
+
     pub(super) fn push(&mut self, event: Event<'a, W>) {
         if self.first.is_none() { self.first = Some(event) } else { self.rest.push(event) }
+    }
+
+    pub(super) fn finish(self) -> Events<'a, W> {
+        Events { first: self.first, rest: self.rest.into_iter() }
     }
 }

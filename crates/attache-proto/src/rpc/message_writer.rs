@@ -1,5 +1,6 @@
 //! Writes messages, and keeps what is needed to answer the calls of the peer.
 
+use super::open_calls::OpenCalls;
 use super::{Call, IntMap};
 use crate::Dialect;
 use crate::codec::Encode;
@@ -13,9 +14,12 @@ pub(super) struct MessageWriter {
     /// `None` until `initialize` is answered.
     pub(super) dialect: Option<Dialect>,
     pub(super) framing: Framing,
-    pub(super) owed: IntMap<u64, Owed>,
-    pub(super) batches: IntMap<u64, Batch>,
-    pub(super) lost: Vec<&'static str>,
+    pub(super) open_calls: OpenCalls,
+    batches: IntMap<u64, Batch>,
+    next_batch: u64,
+    /// Bytes of answers that wait for the rest of their batch.
+    pub(super) unsent: usize,
+    lost: Vec<&'static str>,
 }
 
 /// Writes the caller's part of a message.
@@ -31,34 +35,66 @@ pub(super) fn once(write: impl FnOnce(&mut Writer<'_>)) -> impl FnMut(&mut Write
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Owed {
-    pub(super) id: RequestId,
-    pub(super) batch: Option<u64>,
-}
-
 /// A batch whose answers are collected until the last one is there.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) open: usize,
-    pub(super) answers: Vec<u8>,
+struct Batch {
+    open: usize,
+    answers: Vec<u8>,
 }
 
 impl MessageWriter {
+    pub(super) fn new() -> Self {
+        MessageWriter {
+            dialect: None,
+            framing: Framing::Lines,
+            open_calls: OpenCalls::default(),
+            batches: IntMap::default(),
+            next_batch: 0,
+            unsent: 0,
+            lost: Vec::new(),
+        }
+    }
+
     /// The calls that a request to cancel means, oldest first.
     pub(super) fn cancelled_by(&self, params: &str) -> Vec<u64> {
         let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return Vec::new() };
-        let mut calls: Vec<u64> =
-            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
-        calls.sort_unstable();
-        calls
+        match Reader::new(params, dialect).decode::<CancelRequestNotification>() {
+            Ok(cancel) => self.open_calls.with_id(&cancel.request_id).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn take_lost(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Notes fields that were left out. Each is named once, for nobody may ever ask.
+    pub(super) fn note_lost(&mut self, lost: Vec<&'static str>) {
+        for name in lost {
+            if !self.lost.contains(&name) {
+                self.lost.push(name);
+            }
+        }
+    }
+
+    /// Begins a batch. It counts as an open entry of its own until all of it has been looked at.
+    pub(super) fn open_batch(&mut self) -> u64 {
+        let id = self.next_batch;
+        self.next_batch += 1;
+        self.batches.insert(id, Batch { open: 1, answers: Vec::new() });
+        id
+    }
+
+    pub(super) fn open_entry(&mut self, batch: Option<u64>) {
+        if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            batch.open += 1;
+        }
     }
 
     pub(super) fn settle(&mut self, call: Call, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
-        let Some(owed) = self.owed.remove(&call.0) else { return };
-        self.write_entry(&owed.id, owed.batch, out, key, value);
-        if let Some(batch) = owed.batch {
+        let Some(call) = self.open_calls.remove(call.0) else { return };
+        self.write_entry(&call.id, call.batch, out, key, value);
+        if let Some(batch) = call.batch {
             self.close_entry(batch, out);
         }
     }
@@ -81,9 +117,11 @@ impl MessageWriter {
         };
         match batch.and_then(|batch| self.batches.get_mut(&batch)) {
             Some(batch) => {
-                batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
+                let before = batch.answers.len();
+                batch.answers.push(if before == 0 { b'[' } else { b',' });
                 let lost = write_object(&mut batch.answers, dialect, fields);
-                self.lost.extend(lost);
+                self.unsent += batch.answers.len() - before;
+                self.note_lost(lost);
             }
             None => self.write(out, fields),
         }
@@ -96,6 +134,7 @@ impl MessageWriter {
             return;
         }
         if let Some(batch) = self.batches.remove(&id).filter(|batch| !batch.answers.is_empty()) {
+            self.unsent -= batch.answers.len();
             let start = out.len();
             out.extend_from_slice(&batch.answers);
             out.push(b']');
@@ -110,7 +149,7 @@ impl MessageWriter {
     pub(super) fn write(&mut self, out: &mut Vec<u8>, fields: Part<'_>) {
         let start = out.len();
         let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
-        self.lost.extend(lost);
+        self.note_lost(lost);
         self.framing.finish(out, start);
     }
 }

@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 
 use super::event::Collector;
-use super::message_writer::{Batch, MessageWriter, Owed, Part, once, write_method, write_object};
-use super::{Call, Envelope, Event, Events, Fault, Incoming, IntMap, RequestKey, Violation, parse};
+use super::message_writer::{MessageWriter, Part, once, write_method, write_object};
+use super::open_calls::OpenCall;
+use super::{
+    AnswerError, Call, Envelope, Event, Events, Incoming, IntMap, InvalidMessage, PartialMessage, RequestKey,
+    Violation, parse,
+};
 use crate::Dialect;
 use crate::codec::Encode;
-use crate::frame::Framing;
+use crate::frame::{Framing, Junk};
 use crate::json::Writer;
 use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
 
@@ -20,6 +24,10 @@ pub enum Side {
     Client,
 }
 
+/// How many requests of the peer may be open at once, unless another number is set. Five times the most that a real peer was
+/// seen to have.
+const MAX_OPEN_CALLS: usize = 1024;
+
 /// One side of a conversation. Plain data: it is fed frames, and appends frames to a buffer.
 ///
 /// `W` is whatever the owner wants back with the answer to a request.
@@ -29,7 +37,7 @@ pub struct Peer<W> {
     next_request: i64,
     waiting: IntMap<i64, W>,
     next_call: u64,
-    next_batch: u64,
+    max_open_calls: usize,
     accepts_batches: bool,
     strict: bool,
     writer: MessageWriter,
@@ -43,16 +51,10 @@ impl<W> Peer<W> {
             next_request: 0,
             waiting: IntMap::default(),
             next_call: 0,
-            next_batch: 0,
+            max_open_calls: MAX_OPEN_CALLS,
             accepts_batches: true,
             strict: false,
-            writer: MessageWriter {
-                dialect: None,
-                framing: Framing::Lines,
-                owed: IntMap::default(),
-                batches: IntMap::default(),
-                lost: Vec::new(),
-            },
+            writer: MessageWriter::new(),
         }
     }
 
@@ -66,6 +68,11 @@ impl<W> Peer<W> {
         self.accepts_batches = accepts;
     }
 
+    /// Sets how many requests of the peer may be open at once. More are refused.
+    pub fn set_max_open_calls(&mut self, max: usize) {
+        self.max_open_calls = max;
+    }
+
     /// Looks for deviations that cost time to find, such as an id that is used twice.
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
@@ -73,7 +80,7 @@ impl<W> Peer<W> {
 
     /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.writer.lost)
+        self.writer.take_lost()
     }
 
     /// The dialect, once `initialize` has settled it.
@@ -87,8 +94,13 @@ impl<W> Peer<W> {
     }
 
     /// How many requests of the peer wait for our answer.
-    pub fn owed(&self) -> usize {
-        self.writer.owed.len()
+    pub fn open_calls(&self) -> usize {
+        self.writer.open_calls.len()
+    }
+
+    /// How many bytes the peer makes us hold: the ids of its open requests, and answers that wait for the rest of their batch.
+    pub fn held_bytes(&self) -> usize {
+        self.writer.open_calls.bytes() + self.writer.unsent
     }
 
     /// How many requests of ours wait for an answer.
@@ -97,13 +109,13 @@ impl<W> Peer<W> {
     }
 
     /// Whether this call still waits for our answer.
-    pub fn is_owed(&self, call: Call) -> bool {
-        self.writer.owed.contains_key(&call.0)
+    pub fn is_open(&self, call: Call) -> bool {
+        self.writer.open_calls.get(call.0).is_some()
     }
 
     /// The id that the peer gave a call, for messages that refer to it.
     pub fn call_id(&self, call: Call) -> Option<&RequestId> {
-        self.writer.owed.get(&call.0).map(|owed| &owed.id)
+        self.writer.open_calls.get(call.0).map(|call| &call.id)
     }
 
     /// Parses one frame and handles what it holds, see [`Peer::handle`].
@@ -113,48 +125,64 @@ impl<W> Peer<W> {
 
     /// Handles one parsed frame. Replies that need no decision of the caller are appended to `out`.
     pub fn handle<'a>(&mut self, envelope: Envelope<'a>, out: &mut Vec<u8>) -> Events<'a, W> {
-        let mut events = Collector { first: None, rest: Vec::new() };
+        let mut events = Collector::new();
         match envelope {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
-            Envelope::NotJson => {
+            Envelope::NotJson { response_to } => {
                 events.push(Event::Violation(Violation::NotJson));
-                self.writer.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
+                if response_to.is_empty() {
+                    self.writer.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
+                }
+                for id in response_to {
+                    self.fail_waiter(&id, Violation::NotJson, &mut events);
+                }
             }
-            Envelope::EmptyBatch => {
-                self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
-            }
-            Envelope::HugeBatch => {
-                self.refuse_message(Violation::HugeBatch, &RequestId::Null, None, &mut events, out);
-            }
-            Envelope::Batch(_) if !self.accepts_batches => {
-                self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
+            Envelope::EmptyBatch => self.refuse_batch(Violation::EmptyBatch, Vec::new(), &mut events, out),
+            Envelope::HugeBatch(messages) => self.refuse_batch(Violation::HugeBatch, messages, &mut events, out),
+            Envelope::Batch(messages) if !self.accepts_batches => {
+                self.refuse_batch(Violation::Batch, messages, &mut events, out);
             }
             Envelope::Batch(messages) => {
                 if self.writer.dialect != Some(Dialect::V2Draft) {
                     events.push(Event::Violation(Violation::Batch));
                 }
-                let batch = self.next_batch;
-                self.next_batch += 1;
-                // The batch itself counts as open until all of it has been looked at.
-                self.writer.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
+                let batch = self.writer.open_batch();
                 for message in messages {
                     self.handle_message(message, Some(batch), &mut events, out);
                 }
                 self.writer.close_entry(batch, out);
             }
         }
-        Events { first: events.first, rest: events.rest.into_iter() }
+        events.finish()
     }
 
-    /// Takes note of bytes that could not be a message, and answers as the protocol says.
-    pub fn handle_junk(&mut self, junk: crate::frame::Junk<'_>, out: &mut Vec<u8>) -> Violation {
-        use crate::frame::Junk;
+    /// Handles bytes that cannot be a message. A request is refused under its own id and whoever waits for a response is
+    /// told, if the bytes begin so that this can be seen.
+    pub fn handle_junk(&mut self, junk: Junk<'_>, out: &mut Vec<u8>) -> Events<'static, W> {
         let (violation, error) = match junk {
             Junk::NotUtf8(_) => (Violation::NotUtf8, ErrorObject::parse_error()),
             Junk::TooLong(_) => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
         };
-        self.writer.write_error(&RequestId::Null, None, &error, out);
-        violation
+        let mut events = Collector::new();
+        events.push(Event::Violation(violation.clone()));
+        let partial = PartialMessage::parse(junk.start());
+        let mut refused = if partial.messages.is_empty() { Some(RequestId::Null) } else { None };
+        for message in partial.messages {
+            let id = message.id().cloned().unwrap_or(RequestId::Null);
+            // What shows nothing but an id that we wait for is the answer.
+            let is_response = message.is_response() || !message.has_method() && self.waits_for(&id);
+            if is_response {
+                self.fail_waiter(&id, violation.clone(), &mut events);
+            } else if partial.is_batch || violation == Violation::NotUtf8 {
+                refused = Some(RequestId::Null);
+            } else {
+                refused = Some(id);
+            }
+        }
+        if let Some(id) = refused {
+            self.writer.write_error(&id, None, &error, out);
+        }
+        events.finish()
     }
 
     /// Asks the peer; `params` writes the params. The waiter comes back with the answer.
@@ -188,7 +216,7 @@ impl<W> Peer<W> {
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.writer.lost.extend(lost);
+        self.writer.note_lost(lost);
         self.writer.framing.finish(out, from);
     }
 
@@ -250,7 +278,7 @@ impl<W> Peer<W> {
 
     fn handle_message<'a>(
         &mut self,
-        message: Result<Incoming<'a>, Fault>,
+        message: Result<Incoming<'a>, InvalidMessage>,
         batch: Option<u64>,
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
@@ -267,19 +295,24 @@ impl<W> Peer<W> {
                 }
             }
             Ok(Incoming::Response { id, outcome }) => match self.take_waiter(&id) {
-                Some(waiter) => events.push(Event::Answer { waiter, outcome }),
+                Some(waiter) => {
+                    events.push(Event::Answer { waiter, outcome: outcome.map_err(AnswerError::Refused) });
+                }
                 None if id == RequestId::Null => events.push(Event::Violation(Violation::ErrorWithoutId)),
                 None => events.push(Event::Violation(Violation::UnknownResponse)),
             },
-            Err(Fault { violation, response_to: Some(id) }) => {
-                events.push(Event::Violation(violation));
-                if let Some(waiter) = id.and_then(|id| self.take_waiter(&id)) {
-                    let outcome = Err(ErrorObject::internal("the answer was not understood"));
-                    events.push(Event::Answer { waiter, outcome });
+            Err(InvalidMessage { violation, is_response: true, id }) => {
+                events.push(Event::Violation(violation.clone()));
+                if let Some(id) = id {
+                    self.fail_waiter(&id, violation, events);
                 }
             }
-            Err(Fault { violation, response_to: None }) => {
-                self.refuse_message(violation, &RequestId::Null, batch, events, out);
+            Err(InvalidMessage { violation, is_response: false, id }) => {
+                // What may not be meant as a request at all is answered as if it had no id, as JSON-RPC has it.
+                let is_request = !matches!(violation, Violation::NoVersion | Violation::Mixed);
+                let id = id.filter(|_| is_request).unwrap_or(RequestId::Null);
+                let error = ErrorObject::invalid_request(violation.rule());
+                self.refuse_message(violation, &id, &error, batch, events, out);
             }
         }
     }
@@ -293,29 +326,28 @@ impl<W> Peer<W> {
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
     ) {
-        let null_is_wrong = self.writer.dialect.is_some_and(|dialect| dialect == Dialect::V2);
-        let violation = if id == RequestId::Null && null_is_wrong {
-            Some(Violation::NullId)
+        let refusal = if id == RequestId::Null && self.writer.dialect == Some(Dialect::V2) {
+            Some((Violation::NullId, ErrorObject::invalid_request(Violation::NullId.rule())))
         } else if self.is_before_initialize(&method) {
-            Some(Violation::BeforeInitialize)
+            Some((Violation::BeforeInitialize, ErrorObject::invalid_request(Violation::BeforeInitialize.rule())))
+        } else if self.open_calls() >= self.max_open_calls {
+            Some((Violation::TooManyRequests, ErrorObject::rate_limited(1)))
         } else {
             None
         };
-        if let Some(violation) = violation {
-            return self.refuse_message(violation, &id, batch, events, out);
+        if let Some((violation, error)) = refusal {
+            return self.refuse_message(violation, &id, &error, batch, events, out);
         }
         if id == RequestId::Null {
             events.push(Event::Violation(Violation::NullId));
-        } else if self.strict && self.writer.owed.values().any(|owed| owed.id == id) {
+        } else if self.strict && self.writer.open_calls.with_id(&id).next().is_some() {
             // Both are served: each has its own call, so their answers cannot be mixed up by us.
             events.push(Event::Violation(Violation::DuplicateId));
         }
-        if let Some(batch) = batch.and_then(|batch| self.writer.batches.get_mut(&batch)) {
-            batch.open += 1;
-        }
         let call = self.next_call;
         self.next_call += 1;
-        self.writer.owed.insert(call, Owed { id, batch });
+        self.writer.open_entry(batch);
+        self.writer.open_calls.insert(call, OpenCall { id, batch });
         events.push(Event::Call { call: Call(call), method, params });
     }
 
@@ -338,18 +370,49 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Answers a message that is no valid request, and tells our side.
-    fn refuse_message<'a>(
+    fn waits_for(&self, id: &RequestId) -> bool {
+        matches!(id, RequestId::Number(id) if self.waiting.contains_key(id))
+    }
+
+    /// Tells whoever waits for this answer that it came and could not be read.
+    fn fail_waiter(&mut self, id: &RequestId, violation: Violation, events: &mut Collector<'_, W>) {
+        if let Some(waiter) = self.take_waiter(id) {
+            events.push(Event::Answer { waiter, outcome: Err(AnswerError::Unreadable(violation)) });
+        }
+    }
+
+    /// Answers a message with an error, and tells our side.
+    fn refuse_message(
         &mut self,
         violation: Violation,
         id: &RequestId,
+        error: &ErrorObject,
         batch: Option<u64>,
-        events: &mut Collector<'a, W>,
+        events: &mut Collector<'_, W>,
+        out: &mut Vec<u8>,
+    ) {
+        events.push(Event::Violation(violation));
+        self.writer.write_error(id, batch, error, out);
+    }
+
+    /// Answers a batch with one error. Nothing in it is done; whoever waits for a response in it is told.
+    fn refuse_batch(
+        &mut self,
+        violation: Violation,
+        messages: Vec<Result<Incoming<'_>, InvalidMessage>>,
+        events: &mut Collector<'_, W>,
         out: &mut Vec<u8>,
     ) {
         let error = ErrorObject::invalid_request(violation.rule());
-        events.push(Event::Violation(violation));
-        self.writer.write_error(id, batch, &error, out);
+        self.refuse_message(violation.clone(), &RequestId::Null, &error, None, events, out);
+        for message in messages {
+            match message {
+                Ok(Incoming::Response { id, .. }) | Err(InvalidMessage { is_response: true, id: Some(id), .. }) => {
+                    self.fail_waiter(&id, violation.clone(), events);
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -380,7 +443,7 @@ impl<W> BatchWriter<'_, W> {
         let messages = &mut self.peer.writer;
         let dialect = messages.dialect.unwrap_or(Dialect::V1);
         let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
-        messages.lost.extend(lost);
+        messages.note_lost(lost);
     }
 }
 

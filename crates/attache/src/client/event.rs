@@ -81,7 +81,7 @@ impl Responder {
         let sent = self
             .link
             .send(|_, port| {
-                if !port.peer.is_owed(call) {
+                if !port.peer.is_open(call) {
                     return Err(Error::Cancelled);
                 }
                 match result {
@@ -211,7 +211,7 @@ impl PermissionAsk {
             .send(|router, port| {
                 router.asked(&session, call);
                 // The turn was cancelled meanwhile, and this with it.
-                if !port.peer.is_owed(call) {
+                if !port.peer.is_open(call) {
                     return Err(Error::Cancelled);
                 }
                 port.answer(call, &response);

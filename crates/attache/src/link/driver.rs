@@ -6,12 +6,12 @@ use std::task::{Context, Poll, ready};
 
 use attache_proto::frame::{Frame, Splitter};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Event, Side, Violation};
+use attache_proto::rpc::{AnswerError, Event, Events, Side, Violation};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::outlet::Stays;
 use super::{Link, PRINTED, Router, State, Waiter};
-use crate::{Closed, Error, Limits, Report};
+use crate::{Closed, Error};
 
 /// The task: moves bytes, and nothing else.
 pub(super) struct Driver<R: Router> {
@@ -103,7 +103,7 @@ impl<R: Router> Driver<R> {
                         tap.received(text);
                     }
                     if self.knows_framing {
-                        state.handle_message(text, &options.limits);
+                        state.handle_message(text);
                     } else {
                         // The first message shows how the peer frames, and wants to be framed to.
                         let text = text.to_owned();
@@ -111,13 +111,14 @@ impl<R: Router> Driver<R> {
                             self.knows_framing = true;
                             state.peer.set_framing(framing);
                         }
-                        state.handle_message(&text, &options.limits);
+                        state.handle_message(&text);
                     }
                 }
                 Frame::Junk(junk) => {
-                    let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
-                    reports.push(Report::Violation(peer.handle_junk(junk, out)));
-                    *in_a_row += 1;
+                    let State { peer, out, .. } = &mut *state;
+                    let events = peer.handle_junk(junk, out);
+                    state.handle_events(events, junk.start().len());
+                    state.junk += 1;
                 }
             }
             if state.junk > options.limits.junk {
@@ -189,31 +190,40 @@ impl<R: Router> Drop for Driver<R> {
 }
 
 impl<R: Router> State<R> {
-    fn handle_message(&mut self, text: &str, limits: &Limits) {
+    fn handle_message(&mut self, text: &str) {
         let events = self.peer.handle_frame(text, &mut self.out);
+        let is_junk = self.handle_events(events, text.len());
+        self.junk = if is_junk { self.junk + 1 } else { 0 };
+        if is_junk && self.printed.len() < PRINTED {
+            let clean = text.chars().filter(|char| !char.is_control() || *char == '\t').take(PRINTED);
+            self.printed.extend(clean);
+            self.printed.push('\n');
+        }
+    }
+
+    /// Passes on what followed from a frame of `size` bytes. Returns whether it was no message at all.
+    fn handle_events(&mut self, events: Events<'_, Waiter<R::Ticket>>, size: usize) -> bool {
         let mut is_junk = false;
         for event in events {
             let (router, mut port) = self.split();
             match event {
                 Event::Call { call, method, params } => {
-                    if port.peer.owed() > limits.requests {
-                        port.violation(Violation::TooManyRequests);
-                        port.refuse(call, &ErrorObject::rate_limited(1));
-                        continue;
-                    }
-                    router.call(&mut port, call, &method, params, text.len());
+                    router.call(&mut port, call, &method, params, size);
                 }
                 Event::Notification { method, params } => {
-                    router.notification(&mut port, &method, params, text.len());
+                    router.notification(&mut port, &method, params, size);
+                }
+                Event::Answer { waiter: Waiter::Call(asked), outcome: Err(AnswerError::Unreadable(violation)) } => {
+                    asked.fail(Error::UnreadableAnswer(violation))
                 }
                 Event::Answer { waiter: Waiter::Call(asked), outcome } => {
-                    let (method, tolerated) = asked.answer(outcome, port.dialect());
+                    let (method, tolerated) = asked.answer(outcome.map_err(ErrorObject::from), port.dialect());
                     for error in tolerated {
                         port.violation(Violation::Tolerated { method, error });
                     }
                 }
                 Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
-                    router.answer(&mut port, ticket, outcome.map_err(Error::Refused), text.len());
+                    router.answer(&mut port, ticket, outcome.map_err(Error::from), size);
                 }
                 Event::Cancel(call) => router.cancel(&mut port, call),
                 Event::Violation(violation) => {
@@ -222,12 +232,7 @@ impl<R: Router> State<R> {
                 }
             }
         }
-        self.junk = if is_junk { self.junk + 1 } else { 0 };
-        if is_junk && self.printed.len() < PRINTED {
-            let clean = text.chars().filter(|char| !char.is_control() || *char == '\t').take(PRINTED);
-            self.printed.extend(clean);
-            self.printed.push('\n');
-        }
+        is_junk
     }
 }
 

@@ -54,7 +54,7 @@ impl<'a> RelayMessage<'a> {
 
     /// The envelope, for all that the other questions do not ask: batches and messages that break the rules.
     pub fn envelope(&self) -> &Envelope<'a> {
-        self.envelope.get_or_init(|| self.text.map_or(Envelope::NotJson, parse))
+        self.envelope.get_or_init(|| self.text.map_or(Envelope::NotJson { response_to: Vec::new() }, parse))
     }
 
     /// The method, when it is a request or a notification.
@@ -96,7 +96,7 @@ impl<'a> RelayMessage<'a> {
 
     /// Whether it is no JSON.
     pub fn is_junk(&self) -> bool {
-        matches!(self.envelope(), Envelope::NotJson)
+        matches!(self.envelope(), Envelope::NotJson { .. })
     }
 
     fn message(&self) -> Option<&Incoming<'a>> {

@@ -199,9 +199,11 @@ impl State {
                 self.too_long += 1;
                 match (&mut self.bridge, direction) {
                     (Some(bridge), Direction::ClientToAgent) => {
-                        bridge.handle_client_junk(Junk::TooLong(""), &mut self.to_client);
+                        bridge.handle_client_junk(Junk::TooLong(""), &mut self.to_agent, &mut self.to_client);
                     }
-                    (Some(bridge), Direction::AgentToClient) => bridge.handle_agent_junk(Junk::TooLong("")),
+                    (Some(bridge), Direction::AgentToClient) => {
+                        bridge.handle_agent_junk(Junk::TooLong(""), &mut self.to_agent, &mut self.to_client)
+                    }
                     (None, _) => {
                         let error = ErrorObject::invalid_request("message is longer than the limit");
                         self.answer(direction, &RequestId::Null, &Err(error));
@@ -268,8 +270,12 @@ impl State {
     fn not_text(&mut self, direction: Direction) {
         let Some(bridge) = &mut self.bridge else { return };
         match direction {
-            Direction::ClientToAgent => bridge.handle_client_junk(Junk::NotUtf8(""), &mut self.to_client),
-            Direction::AgentToClient => bridge.handle_agent_junk(Junk::NotUtf8("")),
+            Direction::ClientToAgent => {
+                bridge.handle_client_junk(Junk::NotUtf8(""), &mut self.to_agent, &mut self.to_client)
+            }
+            Direction::AgentToClient => {
+                bridge.handle_agent_junk(Junk::NotUtf8(""), &mut self.to_agent, &mut self.to_client)
+            }
         }
     }
 
