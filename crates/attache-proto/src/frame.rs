@@ -69,6 +69,8 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
     /// What they are; `None` for a blank line, and for half a message at the end of the stream.
     pub frame: Option<Frame<'a>>,
+    /// How messages are framed, as far as that is known here: see [`Splitter::framing`].
+    pub framing: Option<Framing>,
 }
 
 /// The space to read into: as much as a pipe holds on Linux.
@@ -211,7 +213,7 @@ impl Splitter {
             Cut::Message { bytes, text } => (bytes, Some(self.message(text))),
             Cut::TooLong { start } => (0..0, Some(self.too_long(start))),
         };
-        Some(Piece { bytes: &self.buffer[bytes], frame })
+        Some(Piece { bytes: &self.buffer[bytes], frame, framing: self.framing })
     }
 
     fn cut(&mut self) -> Option<Cut> {

@@ -152,6 +152,24 @@ fn a_stream_that_was_read_the_wrong_way_is_read_the_right_way_again() {
 }
 
 #[test]
+fn headers_without_end_are_text_soon() {
+    let mut splitter = Splitter::new(None, 1 << 20);
+    for _ in 0..1000 {
+        splitter.feed(b"Content-Type: x\n");
+        while splitter.next_frame().is_some() {}
+        assert!(splitter.held() <= 100);
+    }
+    splitter.feed(b"Content-Type: ");
+    for _ in 0..1000 {
+        splitter.feed(b"xxxxxxxxxxxxxxxx");
+        while splitter.next_frame().is_some() {}
+    }
+    splitter.feed(b"\n{}\n");
+    assert!(matches!(splitter.next_frame(), Some(Frame::Message(text)) if text.len() > 16_000));
+    assert_eq!(splitter.next_frame(), Some(Frame::Message("{}")));
+}
+
+#[test]
 fn law_7_a_long_body_is_dropped_alone() {
     let long = [b"Content-Length: 50\r\n\r\n".as_slice(), &[b'x'; 50], b"Content-Length: 2\r\n\r\n{}"].concat();
     let start = format!("<too long: {}>", "x".repeat(LIMIT));
