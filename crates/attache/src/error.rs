@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
 use attache_proto::model::{ErrorObject, SessionId};
+use attache_proto::rpc::{AnswerError, Violation};
 
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub enum Error {
         /// What was wrong.
         error: DecodeError,
     },
+    /// The peer's answer broke a rule of the transport and could not be read: it is too long, for example.
+    UnreadableAnswer(Violation),
     /// A session was not read while others waited, until it held more than [`Limits::session`](crate::Limits::session)
     /// and [`Limits::overdraft`](crate::Limits::overdraft) allow. It was cancelled, and what it held was discarded.
     SessionOverflow {
@@ -100,6 +103,7 @@ impl fmt::Display for Error {
             Error::Refused(error) => write!(f, "the peer answered: {error}"),
             Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
             Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
+            Error::UnreadableAnswer(violation) => write!(f, "the answer could not be read: {violation}"),
             Error::SessionOverflow { session: Some(session), discarded } => {
                 // The agent chose the id: it is cut short and made harmless.
                 let session: String = session.as_str().chars().filter(|char| !char.is_control()).take(64).collect();
@@ -134,5 +138,14 @@ impl std::error::Error for Error {
 impl From<ErrorObject> for Error {
     fn from(error: ErrorObject) -> Self {
         Error::Refused(error)
+    }
+}
+
+impl From<AnswerError> for Error {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Refused(error) => Error::Refused(error),
+            AnswerError::Unreadable(violation) => Error::UnreadableAnswer(violation),
+        }
     }
 }

@@ -16,7 +16,7 @@ use attache_proto::frame::{Framing, Splitter};
 use attache_proto::json::{DecodeError, RawJson, Writer};
 use attache_proto::method::{Method, Notification, Request};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Call, Outcome, Peer, RequestKey, Side, Violation};
+use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
 use attache_proto::{Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
@@ -140,7 +140,7 @@ pub(crate) trait Router: Send + Sized + 'static {
     type Answer;
 
     fn decode<'a>(decoder: &Self::Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Self::Message<'a>;
-    fn decode_answer(ticket: &Self::Ticket, dialect: Dialect, outcome: Outcome<'_>) -> Self::Answer;
+    fn decode_answer(ticket: &Self::Ticket, dialect: Dialect, outcome: Result<&str, Error>) -> Self::Answer;
 
     fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Self::Message<'_>, size: usize);
     fn notification(&mut self, port: &mut Port<'_, Self>, message: Self::Message<'_>, size: usize);
@@ -318,8 +318,7 @@ impl<R: Router> Link<R> {
         writer: Box<dyn AsyncWrite + Send + Unpin>,
     ) -> (Self, impl Future<Output = Closed> + Send) {
         let splitter = Splitter::new(options.framing, options.limits.message);
-        let knows_framing = options.framing.is_some();
-        let source = Source::Bytes { reader, splitter, knows_framing };
+        let source = Source::Bytes { reader, splitter, framing: options.framing };
         Self::start(router, decoder, options, source, Sink::Bytes(writer))
     }
 
@@ -345,6 +344,7 @@ impl<R: Router> Link<R> {
         let mut peer = Peer::new(R::SIDE);
         peer.set_strict(options.strict);
         peer.set_accepts_batches(!options.refuse_batches);
+        peer.set_max_open_calls(options.limits.requests);
         peer.set_framing(options.framing.unwrap_or_default());
         let state = State {
             router,
@@ -608,7 +608,7 @@ impl<R: Router> Link<R> {
             let changed = self.0.settled.notified();
             {
                 let state = self.lock();
-                if state.peer.owed() == 0 || state.closed.is_some() {
+                if state.peer.open_calls() == 0 || state.closed.is_some() {
                     return;
                 }
             }
@@ -639,7 +639,7 @@ impl<R: Router> Link<R> {
         if state.out.len() > before || (state.paused && !self.must_pause(&mut state)) {
             state.wake();
         }
-        if state.ended.is_some() && state.peer.owed() == 0 {
+        if state.ended.is_some() && state.peer.open_calls() == 0 {
             self.0.settled.notify_waiters();
         }
         let lost = state.peer.take_lost();

@@ -29,7 +29,6 @@
 //! # }
 //! ```
 
-mod cutter;
 mod message;
 mod pump;
 
@@ -57,7 +56,8 @@ const GRACE: Duration = Duration::from_secs(2);
 ///
 /// What nobody objects to is passed on byte for byte, also what is no message at all. A side is read only when the other
 /// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Only a
-/// message longer than the limit is dropped, counted, and refused to its sender.
+/// message longer than the limit is dropped and counted: a request is refused to its sender, and in place of a response the
+/// other side gets an error.
 ///
 /// The example is in the [module documentation](self).
 pub struct Relay {

@@ -99,7 +99,7 @@ impl Bridge {
 
     #[inline]
     pub(super) fn handle_agent_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
-        if self.agent.owed() > OPEN_CALLS {
+        if self.agent.open_calls() > OPEN_CALLS {
             self.report(Violation::TooManyRequests.rule());
             return self.agent.refuse(call, &ErrorObject::rate_limited(1), out.agent);
         }

@@ -16,7 +16,7 @@ impl Bridge {
         if self.is_agent_gone {
             return self.refuse(call, &gone(), out);
         }
-        if self.client.owed() > OPEN_CALLS {
+        if self.client.open_calls() > OPEN_CALLS {
             self.report(Violation::TooManyRequests.rule());
             return self.refuse(call, &ErrorObject::rate_limited(1), out);
         }

@@ -37,7 +37,7 @@ use crate::frame::{Framing, Junk};
 use crate::json::Writer;
 use crate::method::Method;
 use crate::model::{ClientCapabilities, ConfigId, ConfigValueId, ErrorObject, SessionId};
-use crate::rpc::{Call, Event, IntMap, Outcome, Peer, RequestKey, Side, Violation};
+use crate::rpc::{Call, Event, Events, IntMap, Outcome, Peer, RequestKey, Side, Violation};
 use greeting::Hello;
 use sessions::{OpenRequest, Session};
 
@@ -182,12 +182,27 @@ impl Bridge {
     /// Takes in a frame of the client.
     #[inline]
     pub fn handle_client(&mut self, frame: &str, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
-        for event in self.client.handle_frame(frame, to_client) {
+        let events = self.client.handle_frame(frame, to_client);
+        self.handle_client_events(events, to_agent, to_client);
+    }
+
+    /// Takes note of bytes of the client that are no message, and answers as the protocol says.
+    #[inline]
+    pub fn handle_client_junk(&mut self, junk: Junk<'_>, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
+        let events = self.client.handle_junk(junk, to_client);
+        self.handle_client_events(events, to_agent, to_client);
+    }
+
+    #[inline]
+    fn handle_client_events(&mut self, events: Events<'_, Asking>, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
+        for event in events {
             let out = &mut Out { agent: to_agent, client: to_client };
             match event {
                 Event::Call { call, method, params } => self.handle_client_call(call, &method, params, out),
                 Event::Notification { method, params } => self.handle_client_notification(&method, params, out),
-                Event::Answer { waiter, outcome } => self.handle_client_answer(waiter, outcome, out),
+                Event::Answer { waiter, outcome } => {
+                    self.handle_client_answer(waiter, outcome.map_err(ErrorObject::from), out);
+                }
                 Event::Cancel(call) => self.handle_client_cancel(call, out),
                 Event::Violation(violation) => self.report(violation.rule()),
             }
@@ -198,16 +213,32 @@ impl Bridge {
     /// Takes in a frame of the agent.
     #[inline]
     pub fn handle_agent(&mut self, frame: &str, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
-        // Agents print banners and warnings. They would not understand an answer to one.
-        if !frame.trim_ascii_start().starts_with(['{', '[']) {
+        if !looks_like_message(frame) {
             return self.report(Violation::NotJson.rule());
         }
-        for event in self.agent.handle_frame(frame, to_agent) {
+        let events = self.agent.handle_frame(frame, to_agent);
+        self.handle_agent_events(events, to_agent, to_client);
+    }
+
+    /// Takes note of bytes of the agent that are no message, and answers those that look like one.
+    #[inline]
+    pub fn handle_agent_junk(&mut self, junk: Junk<'_>, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
+        let mut unsent = Vec::new();
+        let answers = if looks_like_message(junk.start()) { &mut *to_agent } else { &mut unsent };
+        let events = self.agent.handle_junk(junk, answers);
+        self.handle_agent_events(events, to_agent, to_client);
+    }
+
+    #[inline]
+    fn handle_agent_events(&mut self, events: Events<'_, Asked>, to_agent: &mut Vec<u8>, to_client: &mut Vec<u8>) {
+        for event in events {
             let out = &mut Out { agent: to_agent, client: to_client };
             match event {
                 Event::Call { call, method, params } => self.handle_agent_call(call, &method, params, out),
                 Event::Notification { method, params } => self.handle_agent_notification(&method, params, out),
-                Event::Answer { waiter, outcome } => self.handle_agent_answer(waiter, outcome, out),
+                Event::Answer { waiter, outcome } => {
+                    self.handle_agent_answer(waiter, outcome.map_err(ErrorObject::from), out);
+                }
                 Event::Cancel(call) => {
                     if let Some(request) = self.agent_calls.get(&call) {
                         self.client.cancel(*request, out.client);
@@ -217,20 +248,6 @@ impl Bridge {
             }
         }
         self.report_lost();
-    }
-
-    /// Takes note of bytes of the client that are no message, and answers as the protocol says.
-    #[inline]
-    pub fn handle_client_junk(&mut self, junk: Junk, to_client: &mut Vec<u8>) {
-        let violation = self.client.handle_junk(junk, to_client);
-        self.report(violation.rule());
-    }
-
-    /// Takes note of bytes of the agent that are no message. Agents print such things; they are not answered.
-    #[inline]
-    pub fn handle_agent_junk(&mut self, junk: Junk) {
-        let violation = self.agent.handle_junk(junk, &mut Vec::new());
-        self.report(violation.rule());
     }
 
     /// The agent is gone: whatever the client waits for fails, now and later.
@@ -312,6 +329,13 @@ impl Bridge {
             self.reports.push(what);
         }
     }
+}
+
+/// Whether a line of an agent is meant as a message. Agents print banners and warnings, and would not understand an answer to
+/// one.
+#[inline]
+fn looks_like_message(line: &str) -> bool {
+    line.trim_ascii_start().starts_with(['{', '['])
 }
 
 /// Writes JSON that came from outside. Line ends can stand between tokens only; a blank means the same.

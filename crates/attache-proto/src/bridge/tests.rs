@@ -311,8 +311,8 @@ fn a_bad_beginning_is_answered() {
     check(
         Dialect::V1,
         "client --> {'id':1,'method':'session/new','params':{'cwd':'/p'}}
-         --> client {'id':1,'error':{'code':-32600,'message':'message came before `initialize`'}}
-         ! message came before `initialize`
+         --> client {'id':1,'error':{'code':-32600,'message':'expected `initialize` first'}}
+         ! expected `initialize` first
          client --> {'id':2,'method':'initialize','params':{'protocolVersion':'1'}}
          --> client {'id':2,'error':{'code':-32602,'message':'Invalid params: `protocolVersion`: expected a number'}}
          client --> {'id':3,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}

@@ -6,26 +6,32 @@ use crate::Dialect;
 use crate::codec::Decode;
 use crate::json::{DecodeError, Kind, Reader};
 use crate::model::{ErrorObject, RequestId};
-use crate::rpc::Violation;
+use crate::rpc::{PartialMessage, Violation};
 
 /// One line or body from the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Envelope<'a> {
     /// A message by itself.
-    One(Result<Incoming<'a>, Fault>),
+    One(Result<Incoming<'a>, InvalidMessage>),
     /// An array of messages; never empty.
-    Batch(Vec<Result<Incoming<'a>, Fault>>),
-    /// Not JSON at all.
-    NotJson,
+    Batch(Vec<Result<Incoming<'a>, InvalidMessage>>),
+    /// Text that is not JSON.
+    NotJson {
+        /// The requests that it answers, as far as that can be told from what comes before the mistake.
+        response_to: Vec<RequestId>,
+    },
     /// An array without a message in it.
     EmptyBatch,
-    /// An array of more messages than [`MAX_BATCH`].
-    HugeBatch,
+    /// An array of more messages than [`MAX_BATCH`], cut off there.
+    HugeBatch(Vec<Result<Incoming<'a>, InvalidMessage>>),
 }
 
-/// How many messages an array may hold. An entry of two bytes is owed an answer of ninety; a thousand is more than anybody
-/// has a use for, and keeps what one message can cost in bounds.
+/// The most messages of a batch. An entry of two bytes is owed an answer of ninety; a thousand is more than anybody has a
+/// use for, and keeps what one message can cost in bounds.
 pub const MAX_BATCH: usize = 1000;
+
+/// The longest id of a request in bytes. Ids are kept until their request is answered; the longest in use have 36 bytes.
+pub const MAX_ID: usize = 1024;
 
 /// One message, its params or result still as text.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,19 +66,28 @@ pub type Outcome<'a> = Result<&'a str, ErrorObject>;
 
 /// A message that breaks the rules of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
-    /// Which rule.
+pub struct InvalidMessage {
+    /// The broken rule.
     pub violation: Violation,
-    /// Whether it was meant as a response, which is never answered; then perhaps to which request.
-    pub response_to: Option<Option<RequestId>>,
+    /// Whether it is meant as a response, which is never answered.
+    pub is_response: bool,
+    /// Its id, when it has exactly one that is valid.
+    pub id: Option<RequestId>,
 }
 
 /// Reads the envelope of a frame.
 pub fn parse(frame: &str) -> Envelope<'_> {
     match read(frame) {
         Ok(envelope) => envelope,
-        Err(_) => Envelope::NotJson,
+        Err(_) => not_json(frame),
     }
+}
+
+#[cold]
+fn not_json(frame: &str) -> Envelope<'_> {
+    let messages = PartialMessage::parse(frame).messages;
+    let response_to = messages.iter().filter(|message| message.is_response()).filter_map(PartialMessage::id);
+    Envelope::NotJson { response_to: response_to.cloned().collect() }
 }
 
 fn read(frame: &str) -> Result<Envelope<'_>, DecodeError> {
@@ -92,7 +107,7 @@ fn read(frame: &str) -> Result<Envelope<'_>, DecodeError> {
         }
         match entries.is_empty() {
             true => Envelope::EmptyBatch,
-            false if is_huge => Envelope::HugeBatch,
+            false if is_huge => Envelope::HugeBatch(entries),
             false => Envelope::Batch(entries),
         }
     } else {
@@ -103,10 +118,10 @@ fn read(frame: &str) -> Result<Envelope<'_>, DecodeError> {
 }
 
 /// Reads one message. The outer error means that the text is not JSON.
-fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, Fault>, DecodeError> {
+fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, InvalidMessage>, DecodeError> {
     if reader.peek()? != Kind::Object {
         reader.skip()?;
-        return Ok(Err(Fault { violation: Violation::NotAnObject, response_to: None }));
+        return Ok(Err(InvalidMessage { violation: Violation::NotAnObject, is_response: false, id: None }));
     }
     let mut parts = Parts::default();
     // Nearly every message begins like this.
@@ -124,7 +139,8 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, Fault>, D
             }
             "id" => {
                 let id = reader.attempt(RequestId::decode)?;
-                parts.put(|parts| &mut parts.id, id.ok());
+                let is_duplicate = parts.id.is_some();
+                parts.put(|parts| &mut parts.id, id.ok().filter(|id| is_short(id) && !is_duplicate));
             }
             "method" => {
                 let method = reader.attempt(Reader::string)?;
@@ -149,6 +165,11 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, Fault>, D
     Ok(parts.into_message())
 }
 
+fn is_short(id: &RequestId) -> bool {
+    !matches!(id, RequestId::Text(text) if text.len() > MAX_ID)
+}
+
+/// The members of a message. The inner `None` stands for a value that is not valid.
 #[derive(Default)]
 struct Parts<'a> {
     version: Option<bool>,
@@ -157,47 +178,47 @@ struct Parts<'a> {
     params: Option<(Kind, &'a str)>,
     result: Option<&'a str>,
     error: Option<Option<ErrorObject>>,
-    twice: bool,
+    has_duplicate: bool,
 }
 
 impl<'a> Parts<'a> {
-    fn put<T>(&mut self, place: impl FnOnce(&mut Self) -> &mut Option<T>, value: T) {
-        let twice = place(self).replace(value).is_some();
-        self.twice |= twice;
+    fn put<T>(&mut self, member: impl FnOnce(&mut Self) -> &mut Option<T>, value: T) {
+        let is_duplicate = member(self).replace(value).is_some();
+        self.has_duplicate |= is_duplicate;
     }
 
-    fn into_message(self) -> Result<Incoming<'a>, Fault> {
+    fn into_message(self) -> Result<Incoming<'a>, InvalidMessage> {
         // Whatever has a method is a request; what has none but an answer's parts is a response.
         let is_response = self.method.is_none() && (self.id.is_some() || self.result.is_some() || self.error.is_some());
-        let response_to = is_response.then(|| self.id.clone().flatten());
-        let fault = |violation| Err(Fault { violation, response_to: response_to.clone() });
+        let invalid =
+            |violation, id: Option<Option<RequestId>>| Err(InvalidMessage { violation, is_response, id: id.flatten() });
         if self.version != Some(true) {
-            return fault(Violation::NoVersion);
+            return invalid(Violation::NoVersion, self.id);
         }
-        if self.twice {
-            return fault(Violation::Mixed);
+        if self.has_duplicate {
+            return invalid(Violation::DuplicateMember, self.id);
         }
         if is_response {
             return match (self.id, self.result, self.error) {
                 (Some(Some(id)), Some(result), None) => Ok(Incoming::Response { id, outcome: Ok(result) }),
                 (Some(Some(id)), None, Some(Some(error))) => Ok(Incoming::Response { id, outcome: Err(error) }),
-                (_, Some(_), Some(_)) => fault(Violation::Mixed),
-                _ => fault(Violation::MalformedResponse),
+                (id, Some(_), Some(_)) => invalid(Violation::Mixed, id),
+                (id, ..) => invalid(Violation::MalformedResponse, id),
             };
         }
         if self.result.is_some() || self.error.is_some() {
-            return fault(Violation::Mixed);
+            return invalid(Violation::Mixed, self.id);
         }
-        let Some(Some(method)) = self.method else { return fault(Violation::NotAnObject) };
+        let Some(Some(method)) = self.method else { return invalid(Violation::NoMethod, self.id) };
         let params = match self.params {
             None | Some((Kind::Null, _)) => None,
             Some((Kind::Object | Kind::Array, params)) => Some(params),
-            Some(_) => return fault(Violation::BadParams),
+            Some(_) => return invalid(Violation::BadParams, self.id),
         };
         match self.id {
             None => Ok(Incoming::Notification { method, params }),
             Some(Some(id)) => Ok(Incoming::Request { id, method, params }),
-            Some(None) => fault(Violation::BadId),
+            Some(None) => invalid(Violation::BadId, None),
         }
     }
 }

@@ -14,13 +14,19 @@
 //! ```
 
 mod envelope;
+mod event;
 mod int_map;
+mod message_writer;
+mod open_calls;
+mod partial;
 mod peer;
 mod violation;
 
-pub use envelope::{Envelope, Fault, Incoming, MAX_BATCH, Outcome, parse};
+pub use envelope::{Envelope, Incoming, InvalidMessage, MAX_BATCH, MAX_ID, Outcome, parse};
+pub use event::{AnswerError, Call, Event, Events, RequestKey};
 pub use int_map::{IntHasher, IntMap};
-pub use peer::{BatchWriter, Call, Event, Events, Peer, RequestKey, Side};
+pub use partial::{Partial, PartialMessage};
+pub use peer::{BatchWriter, Peer, Side};
 pub use violation::Violation;
 
 #[cfg(test)]

@@ -2,11 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::{Envelope, Fault, Incoming, IntMap, Outcome, Violation, parse};
+use super::event::Collector;
+use super::message_writer::{MessageWriter, Part, once, write_method, write_object};
+use super::open_calls::OpenCall;
+use super::{
+    AnswerError, Call, Envelope, Event, Events, Incoming, IntMap, InvalidMessage, PartialMessage, RequestKey,
+    Violation, parse,
+};
 use crate::Dialect;
 use crate::codec::Encode;
-use crate::frame::Framing;
-use crate::json::{Reader, Writer};
+use crate::frame::{Framing, Junk};
+use crate::json::Writer;
 use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
 
 /// Which end of the conversation we are.
@@ -18,79 +24,9 @@ pub enum Side {
     Client,
 }
 
-/// A request of the peer that is owed exactly one answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Call(u64);
-
-/// A request of ours that waits for its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RequestKey(i64);
-
-impl RequestKey {
-    /// The id that the request carries, for messages that refer to it.
-    pub fn id(self) -> RequestId {
-        RequestId::Number(self.0)
-    }
-}
-
-/// What a message means for us.
-#[derive(Debug, PartialEq)]
-pub enum Event<'a, W> {
-    /// The peer asks. Answer with [`Peer::answer`] or [`Peer::refuse`].
-    Call {
-        /// The debt.
-        call: Call,
-        /// What is asked.
-        method: Cow<'a, str>,
-        /// An object or array, when there is one.
-        params: Option<&'a str>,
-    },
-    /// The peer tells.
-    Notification {
-        /// What is told.
-        method: Cow<'a, str>,
-        /// An object or array, when there is one.
-        params: Option<&'a str>,
-    },
-    /// The peer has answered a request of ours.
-    Answer {
-        /// What was given to [`Peer::request`].
-        waiter: W,
-        /// The text of the result, or an error.
-        outcome: Outcome<'a>,
-    },
-    /// The peer no longer needs the answer to this call. It is owed all the same.
-    Cancel(Call),
-    /// The peer broke a rule. What had to be answered is answered.
-    Violation(Violation),
-}
-
-/// What followed from one frame, in order.
-#[derive(Debug)]
-pub struct Events<'a, W> {
-    first: Option<Event<'a, W>>,
-    rest: std::vec::IntoIter<Event<'a, W>>,
-}
-
-impl<'a, W> Iterator for Events<'a, W> {
-    type Item = Event<'a, W>;
-
-    fn next(&mut self) -> Option<Event<'a, W>> {
-        self.first.take().or_else(|| self.rest.next())
-    }
-}
-
-/// Collects events; the usual single one needs no allocation.
-struct Collector<'a, W> {
-    first: Option<Event<'a, W>>,
-    rest: Vec<Event<'a, W>>,
-}
-
-impl<'a, W> Collector<'a, W> {
-    fn push(&mut self, event: Event<'a, W>) {
-        if self.first.is_none() { self.first = Some(event) } else { self.rest.push(event) }
-    }
-}
+/// How many requests of the peer may be open at once, unless another number is set. Five times the most that a real peer was
+/// seen to have.
+const MAX_OPEN_CALLS: usize = 1024;
 
 /// One side of a conversation. Plain data: it is fed frames, and appends frames to a buffer.
 ///
@@ -101,50 +37,10 @@ pub struct Peer<W> {
     next_request: i64,
     waiting: IntMap<i64, W>,
     next_call: u64,
-    next_batch: u64,
+    max_open_calls: usize,
     accepts_batches: bool,
     strict: bool,
-    voice: Voice,
-}
-
-/// The part of a peer that writes. It does not depend on the waiters, so it is compiled once for all kinds of them.
-#[derive(Debug)]
-struct Voice {
-    /// `None` until `initialize` is answered.
-    dialect: Option<Dialect>,
-    framing: Framing,
-    owed: IntMap<u64, Owed>,
-    /// Bytes of the requests that wait for our answer.
-    owed_bytes: usize,
-    batches: IntMap<u64, Batch>,
-    lost: Vec<&'static str>,
-}
-
-/// Writes the caller's part of a message.
-type Part<'p> = &'p mut dyn FnMut(&mut Writer<'_>);
-
-/// Lets a part that can be written once be passed on without its type.
-fn once(write: impl FnOnce(&mut Writer<'_>)) -> impl FnMut(&mut Writer<'_>) {
-    let mut write = Some(write);
-    move |writer| {
-        if let Some(write) = write.take() {
-            write(writer);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Owed {
-    id: RequestId,
-    batch: Option<u64>,
-    size: usize,
-}
-
-/// A batch whose answers are collected until the last one is there.
-#[derive(Debug, Default)]
-struct Batch {
-    open: usize,
-    answers: Vec<u8>,
+    writer: MessageWriter,
 }
 
 impl<W> Peer<W> {
@@ -155,28 +51,26 @@ impl<W> Peer<W> {
             next_request: 0,
             waiting: IntMap::default(),
             next_call: 0,
-            next_batch: 0,
+            max_open_calls: MAX_OPEN_CALLS,
             accepts_batches: true,
             strict: false,
-            voice: Voice {
-                dialect: None,
-                framing: Framing::Lines,
-                owed: IntMap::default(),
-                owed_bytes: 0,
-                batches: IntMap::default(),
-                lost: Vec::new(),
-            },
+            writer: MessageWriter::new(),
         }
     }
 
     /// Chooses how frames are written.
     pub fn set_framing(&mut self, framing: Framing) {
-        self.voice.framing = framing;
+        self.writer.framing = framing;
     }
 
     /// Whether arrays of messages are served (the default) or refused, as the newest peers do.
     pub fn set_accepts_batches(&mut self, accepts: bool) {
         self.accepts_batches = accepts;
+    }
+
+    /// Sets how many requests of the peer may be open at once. More are refused.
+    pub fn set_max_open_calls(&mut self, max: usize) {
+        self.max_open_calls = max;
     }
 
     /// Looks for deviations that cost time to find, such as an id that is used twice.
@@ -186,27 +80,27 @@ impl<W> Peer<W> {
 
     /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
-        std::mem::take(&mut self.voice.lost)
+        self.writer.take_lost()
     }
 
     /// The dialect, once `initialize` has settled it.
     pub fn dialect(&self) -> Option<Dialect> {
-        self.voice.dialect
+        self.writer.dialect
     }
 
     /// Settles the dialect. Until then an agent refuses everything but `initialize`.
     pub fn set_dialect(&mut self, dialect: Dialect) {
-        self.voice.dialect = Some(dialect);
+        self.writer.dialect = Some(dialect);
     }
 
     /// How many requests of the peer wait for our answer.
-    pub fn owed(&self) -> usize {
-        self.voice.owed.len()
+    pub fn open_calls(&self) -> usize {
+        self.writer.open_calls.len()
     }
 
-    /// How many bytes the requests of the peer take that wait for our answer.
-    pub fn owed_bytes(&self) -> usize {
-        self.voice.owed_bytes
+    /// How many bytes the peer makes us hold: its open requests, and answers that wait for the rest of their batch.
+    pub fn held_bytes(&self) -> usize {
+        self.writer.open_calls.bytes() + self.writer.unsent
     }
 
     /// How many requests of ours wait for an answer.
@@ -215,13 +109,13 @@ impl<W> Peer<W> {
     }
 
     /// Whether this call still waits for our answer.
-    pub fn is_owed(&self, call: Call) -> bool {
-        self.voice.owed.contains_key(&call.0)
+    pub fn is_open(&self, call: Call) -> bool {
+        self.writer.open_calls.get(call.0).is_some()
     }
 
     /// The id that the peer gave a call, for messages that refer to it.
     pub fn call_id(&self, call: Call) -> Option<&RequestId> {
-        self.voice.owed.get(&call.0).map(|owed| &owed.id)
+        self.writer.open_calls.get(call.0).map(|call| &call.id)
     }
 
     /// Parses one frame and handles what it holds, see [`Peer::handle`].
@@ -231,49 +125,64 @@ impl<W> Peer<W> {
 
     /// Handles one parsed frame. Replies that need no decision of the caller are appended to `out`.
     pub fn handle<'a>(&mut self, envelope: Envelope<'a>, out: &mut Vec<u8>) -> Events<'a, W> {
-        let mut events = Collector { first: None, rest: Vec::new() };
+        let mut events = Collector::new();
         match envelope {
             Envelope::One(message) => self.handle_message(message, None, &mut events, out),
-            Envelope::NotJson => {
+            Envelope::NotJson { response_to } => {
                 events.push(Event::Violation(Violation::NotJson));
-                self.voice.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
+                if response_to.is_empty() {
+                    self.writer.write_error(&RequestId::Null, None, &ErrorObject::parse_error(), out);
+                }
+                for id in response_to {
+                    self.fail_waiter(&id, Violation::NotJson, &mut events);
+                }
             }
-            Envelope::EmptyBatch => {
-                self.refuse_message(Violation::EmptyBatch, &RequestId::Null, None, &mut events, out);
-            }
-            Envelope::HugeBatch => {
-                self.refuse_message(Violation::HugeBatch, &RequestId::Null, None, &mut events, out);
-            }
-            Envelope::Batch(_) if !self.accepts_batches => {
-                self.refuse_message(Violation::Batch, &RequestId::Null, None, &mut events, out);
+            Envelope::EmptyBatch => self.refuse_batch(Violation::EmptyBatch, Vec::new(), &mut events, out),
+            Envelope::HugeBatch(messages) => self.refuse_batch(Violation::HugeBatch, messages, &mut events, out),
+            Envelope::Batch(messages) if !self.accepts_batches => {
+                self.refuse_batch(Violation::Batch, messages, &mut events, out);
             }
             Envelope::Batch(messages) => {
-                if self.voice.dialect != Some(Dialect::V2Draft) {
+                if self.writer.dialect != Some(Dialect::V2Draft) {
                     events.push(Event::Violation(Violation::Batch));
                 }
-                let batch = self.next_batch;
-                self.next_batch += 1;
-                // The batch itself counts as open until all of it has been looked at.
-                self.voice.batches.insert(batch, Batch { open: 1, answers: Vec::new() });
+                let batch = self.writer.open_batch();
                 for message in messages {
                     self.handle_message(message, Some(batch), &mut events, out);
                 }
-                self.voice.close_entry(batch, out);
+                self.writer.close_entry(batch, out);
             }
         }
-        Events { first: events.first, rest: events.rest.into_iter() }
+        events.finish()
     }
 
-    /// Takes note of bytes that could not be a message, and answers as the protocol says.
-    pub fn handle_junk(&mut self, junk: crate::frame::Junk, out: &mut Vec<u8>) -> Violation {
-        use crate::frame::Junk;
+    /// Handles bytes that cannot be a message. A request is refused under its own id and whoever waits for a response is
+    /// told, if the bytes begin so that this can be seen.
+    pub fn handle_junk(&mut self, junk: Junk<'_>, out: &mut Vec<u8>) -> Events<'static, W> {
         let (violation, error) = match junk {
-            Junk::NotUtf8 => (Violation::NotUtf8, ErrorObject::parse_error()),
-            Junk::TooLong => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
-            Junk::BadHeader => (Violation::BadHeader, ErrorObject::parse_error()),
+            Junk::NotUtf8(_) => (Violation::NotUtf8, ErrorObject::parse_error()),
+            Junk::TooLong(_) => (Violation::TooLong, ErrorObject::invalid_request(Violation::TooLong.rule())),
         };
-        self.voice.write_error(&RequestId::Null, None, &error, out);
-        violation
+        let mut events = Collector::new();
+        events.push(Event::Violation(violation.clone()));
+        let partial = PartialMessage::parse(junk.start());
+        let mut refused = if partial.messages.is_empty() { Some(RequestId::Null) } else { None };
+        for message in partial.messages {
+            let id = message.id().cloned().unwrap_or(RequestId::Null);
+            // What shows nothing but an id that we wait for is the answer.
+            let is_response = message.is_response() || !message.has_method() && self.waits_for(&id);
+            if is_response {
+                self.fail_waiter(&id, violation.clone(), &mut events);
+            } else if partial.is_batch || violation == Violation::NotUtf8 {
+                refused = Some(RequestId::Null);
+            } else {
+                refused = Some(id);
+            }
+        }
+        if let Some(id) = refused {
+            self.writer.write_error(&id, None, &error, out);
+        }
+        events.finish()
     }
 
     /// Asks the peer; `params` writes the params. The waiter comes back with the answer.
@@ -288,14 +197,14 @@ impl<W> Peer<W> {
         self.next_request += 1;
         self.waiting.insert(id, waiter);
         let mut params = once(params);
-        self.voice.write(out, &mut |writer| write_method(writer, Some(id), method, &mut params));
+        self.writer.write(out, &mut |writer| write_method(writer, Some(id), method, &mut params));
         RequestKey(id)
     }
 
     /// Tells the peer; `params` writes the params.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
         let mut params = once(params);
-        self.voice.write(out, &mut |writer| write_method(writer, None, method, &mut params));
+        self.writer.write(out, &mut |writer| write_method(writer, None, method, &mut params));
     }
 
     /// Tells the peer something whose beginning is always the same: `start` is the message up to the last value, which
@@ -303,12 +212,12 @@ impl<W> Peer<W> {
     pub fn notify_prepared(&mut self, start: &[u8], last: impl FnOnce(&mut Writer<'_>), end: &str, out: &mut Vec<u8>) {
         let from = out.len();
         out.extend_from_slice(start);
-        let mut writer = Writer::new(out, self.voice.dialect.unwrap_or(Dialect::V1));
+        let mut writer = Writer::new(out, self.writer.dialect.unwrap_or(Dialect::V1));
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.voice.lost.extend(lost);
-        self.voice.framing.finish(out, from);
+        self.writer.note_lost(lost);
+        self.writer.framing.finish(out, from);
     }
 
     /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
@@ -320,7 +229,7 @@ impl<W> Peer<W> {
             let start = out.len();
             out.extend_from_slice(&entries);
             out.push(b']');
-            self.voice.framing.finish(out, start);
+            self.writer.framing.finish(out, start);
         }
     }
 
@@ -342,12 +251,12 @@ impl<W> Peer<W> {
 
     /// Answers a call; `result` writes the result. Answering twice does nothing.
     pub fn answer(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
-        self.voice.settle(call, out, "result", &mut once(result));
+        self.writer.settle(call, out, "result", &mut once(result));
     }
 
     /// Answers a call with an error. Answering twice does nothing.
     pub fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.voice.settle(call, out, "error", &mut |writer| error.encode(writer));
+        self.writer.settle(call, out, "error", &mut |writer| error.encode(writer));
     }
 
     /// Whether somebody of a kind waits for an answer.
@@ -369,7 +278,7 @@ impl<W> Peer<W> {
 
     fn handle_message<'a>(
         &mut self,
-        message: Result<Incoming<'a>, Fault>,
+        message: Result<Incoming<'a>, InvalidMessage>,
         batch: Option<u64>,
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
@@ -386,19 +295,24 @@ impl<W> Peer<W> {
                 }
             }
             Ok(Incoming::Response { id, outcome }) => match self.take_waiter(&id) {
-                Some(waiter) => events.push(Event::Answer { waiter, outcome }),
+                Some(waiter) => {
+                    events.push(Event::Answer { waiter, outcome: outcome.map_err(AnswerError::Refused) });
+                }
                 None if id == RequestId::Null => events.push(Event::Violation(Violation::ErrorWithoutId)),
                 None => events.push(Event::Violation(Violation::UnknownResponse)),
             },
-            Err(Fault { violation, response_to: Some(id) }) => {
-                events.push(Event::Violation(violation));
-                if let Some(waiter) = id.and_then(|id| self.take_waiter(&id)) {
-                    let outcome = Err(ErrorObject::internal("the answer was not understood"));
-                    events.push(Event::Answer { waiter, outcome });
+            Err(InvalidMessage { violation, is_response: true, id }) => {
+                events.push(Event::Violation(violation.clone()));
+                if let Some(id) = id {
+                    self.fail_waiter(&id, violation, events);
                 }
             }
-            Err(Fault { violation, response_to: None }) => {
-                self.refuse_message(violation, &RequestId::Null, batch, events, out);
+            Err(InvalidMessage { violation, is_response: false, id }) => {
+                // What may not be meant as a request at all is answered as if it had no id, as JSON-RPC has it.
+                let is_request = !matches!(violation, Violation::NoVersion | Violation::Mixed);
+                let id = id.filter(|_| is_request).unwrap_or(RequestId::Null);
+                let error = ErrorObject::invalid_request(violation.rule());
+                self.refuse_message(violation, &id, &error, batch, events, out);
             }
         }
     }
@@ -412,44 +326,40 @@ impl<W> Peer<W> {
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
     ) {
-        let null_is_wrong = self.voice.dialect.is_some_and(|dialect| dialect == Dialect::V2);
-        let violation = if id == RequestId::Null && null_is_wrong {
-            Some(Violation::NullId)
+        let refusal = if id == RequestId::Null && self.writer.dialect == Some(Dialect::V2) {
+            Some((Violation::NullId, ErrorObject::invalid_request(Violation::NullId.rule())))
         } else if self.is_before_initialize(&method) {
-            Some(Violation::BeforeInitialize)
+            Some((Violation::BeforeInitialize, ErrorObject::invalid_request(Violation::BeforeInitialize.rule())))
+        } else if self.open_calls() >= self.max_open_calls {
+            Some((Violation::TooManyRequests, ErrorObject::rate_limited(1)))
         } else {
             None
         };
-        if let Some(violation) = violation {
-            return self.refuse_message(violation, &id, batch, events, out);
+        if let Some((violation, error)) = refusal {
+            return self.refuse_message(violation, &id, &error, batch, events, out);
         }
         if id == RequestId::Null {
             events.push(Event::Violation(Violation::NullId));
-        } else if self.strict && self.voice.owed.values().any(|owed| owed.id == id) {
+        } else if self.strict && self.writer.open_calls.with_id(&id).next().is_some() {
             // Both are served: each has its own call, so their answers cannot be mixed up by us.
             events.push(Event::Violation(Violation::DuplicateId));
         }
-        if let Some(batch) = batch.and_then(|batch| self.voice.batches.get_mut(&batch)) {
-            batch.open += 1;
-        }
         let call = self.next_call;
         self.next_call += 1;
-        // What a request costs in memory is close to what it cost on the wire, plus its place in the tables.
-        let size = params.map_or(0, str::len) + method.len() + size_of::<Owed>();
-        self.voice.owed_bytes += size;
-        self.voice.owed.insert(call, Owed { id, batch, size });
+        self.writer.open_entry(batch);
+        self.writer.open_calls.insert(call, OpenCall { id, batch, size: params.map_or(0, str::len) + method.len() });
         events.push(Event::Call { call: Call(call), method, params });
     }
 
     fn handle_cancel<'a>(&mut self, params: Option<&str>, events: &mut Collector<'a, W>) {
         let Some(params) = params else { return };
-        for call in self.voice.cancelled_by(params) {
+        for call in self.writer.cancelled_by(params) {
             events.push(Event::Cancel(Call(call)));
         }
     }
 
     fn is_before_initialize(&self, method: &str) -> bool {
-        self.side == Side::Agent && self.voice.dialect.is_none() && method != "initialize"
+        self.side == Side::Agent && self.writer.dialect.is_none() && method != "initialize"
     }
 
     fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
@@ -460,83 +370,49 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Answers a message that is no valid request, and tells our side.
-    fn refuse_message<'a>(
+    fn waits_for(&self, id: &RequestId) -> bool {
+        matches!(id, RequestId::Number(id) if self.waiting.contains_key(id))
+    }
+
+    /// Tells whoever waits for this answer that it came and could not be read.
+    fn fail_waiter(&mut self, id: &RequestId, violation: Violation, events: &mut Collector<'_, W>) {
+        if let Some(waiter) = self.take_waiter(id) {
+            events.push(Event::Answer { waiter, outcome: Err(AnswerError::Unreadable(violation)) });
+        }
+    }
+
+    /// Answers a message with an error, and tells our side.
+    fn refuse_message(
         &mut self,
         violation: Violation,
         id: &RequestId,
+        error: &ErrorObject,
         batch: Option<u64>,
-        events: &mut Collector<'a, W>,
+        events: &mut Collector<'_, W>,
+        out: &mut Vec<u8>,
+    ) {
+        events.push(Event::Violation(violation));
+        self.writer.write_error(id, batch, error, out);
+    }
+
+    /// Answers a batch with one error. Nothing in it is done; whoever waits for a response in it is told.
+    fn refuse_batch(
+        &mut self,
+        violation: Violation,
+        messages: Vec<Result<Incoming<'_>, InvalidMessage>>,
+        events: &mut Collector<'_, W>,
         out: &mut Vec<u8>,
     ) {
         let error = ErrorObject::invalid_request(violation.rule());
-        events.push(Event::Violation(violation));
-        self.voice.write_error(id, batch, &error, out);
-    }
-}
-
-impl Voice {
-    /// The calls that a request to cancel means, oldest first.
-    fn cancelled_by(&self, params: &str) -> Vec<u64> {
-        let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let Ok(cancel) = Reader::new(params, dialect).decode::<CancelRequestNotification>() else { return Vec::new() };
-        let mut calls: Vec<u64> =
-            self.owed.iter().filter(|(_, owed)| owed.id == cancel.request_id).map(|(call, _)| *call).collect();
-        calls.sort_unstable();
-        calls
-    }
-
-    fn settle(&mut self, call: Call, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
-        let Some(owed) = self.owed.remove(&call.0) else { return };
-        self.owed_bytes -= owed.size;
-        self.write_entry(&owed.id, owed.batch, out, key, value);
-        if let Some(batch) = owed.batch {
-            self.close_entry(batch, out);
-        }
-    }
-
-    /// Writes an answer: by itself, or into the batch that it belongs to.
-    fn write_entry(&mut self, id: &RequestId, batch: Option<u64>, out: &mut Vec<u8>, key: &str, value: Part<'_>) {
-        let dialect = self.dialect.unwrap_or(Dialect::V1);
-        let fields: Part<'_> = &mut |writer| {
-            writer.key("id");
-            id.encode(writer);
-            writer.key(key);
-            value(writer);
-        };
-        match batch.and_then(|batch| self.batches.get_mut(&batch)) {
-            Some(batch) => {
-                batch.answers.push(if batch.answers.is_empty() { b'[' } else { b',' });
-                let lost = write_object(&mut batch.answers, dialect, fields);
-                self.lost.extend(lost);
+        self.refuse_message(violation.clone(), &RequestId::Null, &error, None, events, out);
+        for message in messages {
+            match message {
+                Ok(Incoming::Response { id, .. }) | Err(InvalidMessage { is_response: true, id: Some(id), .. }) => {
+                    self.fail_waiter(&id, violation.clone(), events);
+                }
+                _ => {}
             }
-            None => self.write(out, fields),
         }
-    }
-
-    fn close_entry(&mut self, id: u64, out: &mut Vec<u8>) {
-        let Some(batch) = self.batches.get_mut(&id) else { return };
-        batch.open -= 1;
-        if batch.open > 0 {
-            return;
-        }
-        if let Some(batch) = self.batches.remove(&id).filter(|batch| !batch.answers.is_empty()) {
-            let start = out.len();
-            out.extend_from_slice(&batch.answers);
-            out.push(b']');
-            self.framing.finish(out, start);
-        }
-    }
-
-    fn write_error(&mut self, id: &RequestId, batch: Option<u64>, error: &ErrorObject, out: &mut Vec<u8>) {
-        self.write_entry(id, batch, out, "error", &mut |writer| error.encode(writer));
-    }
-
-    fn write(&mut self, out: &mut Vec<u8>, fields: Part<'_>) {
-        let start = out.len();
-        let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
-        self.lost.extend(lost);
-        self.framing.finish(out, start);
     }
 }
 
@@ -564,31 +440,11 @@ impl<W> BatchWriter<'_, W> {
 
     fn entry(&mut self, id: Option<i64>, method: &str, params: Part<'_>) {
         self.entries.push(if self.entries.is_empty() { b'[' } else { b',' });
-        let voice = &mut self.peer.voice;
-        let dialect = voice.dialect.unwrap_or(Dialect::V1);
+        let messages = &mut self.peer.writer;
+        let dialect = messages.dialect.unwrap_or(Dialect::V1);
         let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
-        voice.lost.extend(lost);
+        messages.note_lost(lost);
     }
-}
-
-/// Writes one message; returns what the dialect could not say.
-fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: Part<'_>) -> Vec<&'static str> {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
-    let mut writer = Writer::new(out, dialect);
-    fields(&mut writer);
-    writer.end_object();
-    writer.lost()
-}
-
-fn write_method(writer: &mut Writer<'_>, id: Option<i64>, method: &str, params: Part<'_>) {
-    if let Some(id) = id {
-        writer.key("id");
-        writer.value(&id);
-    }
-    writer.key("method");
-    writer.string(method);
-    writer.key("params");
-    params(writer);
 }
 
 /// Requests in the order they were made.

@@ -1,8 +1,10 @@
 use super::*;
 use crate::Dialect;
+use crate::frame::Junk;
 use crate::model::ErrorObject;
 
-/// Plays a conversation as `side` hears it. `-->` is what arrives, `<--` what goes out at once, `*` an event.
+/// Plays a conversation as `side` hears it. `-->` is what arrives, `<--` what goes out at once, `*` an event. `-l>` is the
+/// beginning of something that is too long, `-u>` of something that is not UTF-8.
 /// Single quotes stand for double ones. A call is answered with `true` when its method is `now`.
 #[track_caller]
 fn check(side: Side, dialect: Option<Dialect>, script: &str) {
@@ -20,12 +22,17 @@ fn check(side: Side, dialect: Option<Dialect>, script: &str) {
     }
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let line = line.replace('\'', "\"");
-        let Some(frame) = line.strip_prefix("--> ") else {
-            expected.push(line);
-            continue;
+        let events: Vec<_> = match line.split_at_checked(4) {
+            Some(("--> ", frame)) => peer.handle_frame(frame, &mut out).collect(),
+            Some(("-l> ", start)) => peer.handle_junk(Junk::TooLong(start), &mut out).collect(),
+            Some(("-u> ", start)) => peer.handle_junk(Junk::NotUtf8(start), &mut out).collect(),
+            _ => {
+                expected.push(line);
+                continue;
+            }
         };
         let mut now = Vec::new();
-        for event in peer.handle_frame(frame, &mut out) {
+        for event in events {
             match event {
                 Event::Call { call, method, .. } => {
                     said.push(format!("* call {method}"));
@@ -36,7 +43,8 @@ fn check(side: Side, dialect: Option<Dialect>, script: &str) {
                 Event::Notification { method, .. } => said.push(format!("* notification {method}")),
                 Event::Answer { waiter, outcome } => said.push(match outcome {
                     Ok(text) => format!("* answer {waiter} {text}"),
-                    Err(error) => format!("* error {waiter} {}", error.code),
+                    Err(AnswerError::Refused(error)) => format!("* error {waiter} {}", error.code),
+                    Err(AnswerError::Unreadable(violation)) => format!("* unreadable {waiter} {violation:?}"),
                 }),
                 Event::Cancel(_) => said.push("* cancel".into()),
                 Event::Violation(violation) => said.push(format!("* violation {violation:?}")),
@@ -91,7 +99,13 @@ fn law_7_what_is_no_message_is_answered_and_nothing_else_is_lost() {
          <-- null -32600
          --> {'jsonrpc':'2.0','id':1,'method':'now','params':3}
          * violation BadParams
+         <-- 1 -32600
+         --> {'jsonrpc':'2.0','method':'now','params':'x'}
+         * violation BadParams
          <-- null -32600
+         --> {'jsonrpc':'2.0','id':'a','method':7}
+         * violation NoMethod
+         <-- 'a' -32600
          --> {'jsonrpc':'2.0','id':1,'method':'now','params':null}
          * call now
          <-- 1 true
@@ -99,8 +113,11 @@ fn law_7_what_is_no_message_is_answered_and_nothing_else_is_lost() {
          * violation Mixed
          <-- null -32600
          --> {'jsonrpc':'2.0','id':1,'id':2,'method':'now'}
-         * violation Mixed
-         <-- null -32600",
+         * violation DuplicateMember
+         <-- null -32600
+         --> {'jsonrpc':'2.0','id':1,'method':'now','method':'now'}
+         * violation DuplicateMember
+         <-- 1 -32600",
     );
 }
 
@@ -169,10 +186,126 @@ fn responses_find_their_request_and_are_never_answered() {
          * error two -1
          --> {'jsonrpc':'2.0','id':0,'error':3}
          * violation MalformedResponse
-         * error zero -32603
+         * unreadable zero MalformedResponse
          --> {'jsonrpc':'2.0','id':0,'result':1,'error':{'code':1,'message':''}}
          * violation Mixed",
     );
+}
+
+#[test]
+fn law_4_whoever_waits_for_a_response_that_cannot_be_read_is_told() {
+    check(
+        Side::Client,
+        V1,
+        "--> {'jsonrpc':'2.0','id':0,'result':{'a':
+         * violation NotJson
+         * unreadable zero NotJson
+         -u> {'jsonrpc':'2.0','id':1,'result':{'a':'
+         * violation NotUtf8
+         * unreadable one NotUtf8
+         -l> {'jsonrpc':'2.0','id':2,'result':{'a':'
+         * violation TooLong
+         * unreadable two TooLong
+         -l> {'jsonrpc':'2.0','id':2,'result':{'a':'
+         * violation TooLong
+         --> {'jsonrpc':'2.0','id':2,'result':{'a':
+         * violation NotJson",
+    );
+    let deep = format!("{{'jsonrpc':'2.0','id':1,'result':{}{}}}", "[".repeat(200), "]".repeat(200));
+    check(Side::Client, V1, &format!("--> {deep}\n* violation NotJson\n* unreadable one NotJson"));
+    check(
+        Side::Client,
+        DRAFT,
+        "--> [{'jsonrpc':'2.0','id':0,'result':1},{'jsonrpc':'2.0','id':2,'error':
+         * violation NotJson
+         * unreadable zero NotJson
+         * unreadable two NotJson
+         -l> [{'jsonrpc':'2.0','id':1,'result':1},{'jsonrpc':'2.0','id':7,'method':
+         * violation TooLong
+         * unreadable one TooLong
+         <-- null -32600",
+    );
+}
+
+#[test]
+fn law_7_a_request_that_is_too_long_is_refused_under_its_own_id() {
+    check(
+        Side::Agent,
+        V1,
+        "-l> {'jsonrpc':'2.0','id':'a','method':'now','params':{'a':'
+         * violation TooLong
+         <-- 'a' -32600
+         -l> {'method':'now','params':{'id':5},'id':1,'x':'
+         * violation TooLong
+         <-- 1 -32600
+         -l> {'jsonrpc':'2.0','id':1,'params':{'a':'
+         * violation TooLong
+         <-- 1 -32600
+         -l> {'jsonrpc':'2.0','id':7,'x':
+         * violation TooLong
+         <-- 7 -32600
+         -l> {'jsonrpc':'2.0','id':1,'x':
+         * violation TooLong
+         * unreadable one TooLong
+         -l> {'jsonrpc':'2.0','method':'now','id':2
+         * violation TooLong
+         <-- null -32600
+         -l> {'jsonrpc':'2.0','method':'now','params':{'id':3,
+         * violation TooLong
+         <-- null -32600
+         -l> xxx
+         * violation TooLong
+         <-- null -32600
+         -u> {'jsonrpc':'2.0','id':'a','method':'now','params':{'a':'
+         * violation NotUtf8
+         <-- null -32700
+         -u> xxx
+         * violation NotUtf8
+         <-- null -32700",
+    );
+}
+
+#[test]
+fn law_7_an_id_that_is_too_long_is_not_kept() {
+    let id = "x".repeat(MAX_ID);
+    let mut peer: Peer<()> = Peer::new(Side::Client);
+    let mut out = Vec::new();
+    let mut held = Vec::new();
+    for id in [id.clone(), id + "x"] {
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"later"}}"#);
+        peer.handle_frame(&frame, &mut out);
+        assert_eq!(peer.open_calls(), 1);
+        held.push(peer.held_bytes());
+    }
+    assert_eq!(held[0], held[1]);
+    assert!((MAX_ID..MAX_ID + 256).contains(&held[0]), "{held:?}");
+    assert_eq!(shorten(std::str::from_utf8(&out).unwrap().trim()), "null -32600");
+}
+
+#[test]
+fn law_3_open_calls_and_unfinished_batches_are_counted_and_limited() {
+    let mut peer: Peer<()> = Peer::new(Side::Client);
+    peer.set_max_open_calls(2);
+    let mut out = Vec::new();
+    let entry = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"later"}}"#);
+    let frame = format!("[{},{},{}]", entry(1), entry(2), entry(3));
+    let mut calls = Vec::new();
+    let mut violations = Vec::new();
+    for event in peer.handle_frame(&frame, &mut out) {
+        match event {
+            Event::Call { call, .. } => calls.push(call),
+            Event::Violation(violation) => violations.push(violation),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(violations, [Violation::Batch, Violation::TooManyRequests]);
+    let refusal = peer.held_bytes();
+    assert!(refusal > 0 && out.is_empty());
+    peer.answer(calls[0], |writer| writer.raw("true"), &mut out);
+    assert!(peer.held_bytes() > 0 && out.is_empty());
+    peer.answer(calls[1], |writer| writer.raw("true"), &mut out);
+    assert_eq!((peer.held_bytes(), peer.open_calls()), (0, 0));
+    assert_eq!(shorten(std::str::from_utf8(&out).unwrap().trim()), "[3 -32029, 1 true, 2 true]");
 }
 
 #[test]
@@ -249,9 +382,12 @@ fn batches_follow_the_rules_of_the_draft() {
 fn law_7_a_huge_batch_costs_one_answer() {
     let mut peer: Peer<()> = Peer::new(Side::Client);
     let mut out = Vec::new();
-    let frame = format!("[{}1]", "1,".repeat(MAX_BATCH));
+    let response = r#"{"jsonrpc":"2.0","id":0,"result":1},"#;
+    let frame = format!("[{response}{}1]", "1,".repeat(MAX_BATCH));
+    peer.request("ask", |writer| writer.raw("{}"), (), &mut Vec::new());
     let events: Vec<_> = peer.handle_frame(&frame, &mut out).collect();
-    assert_eq!(events, [Event::Violation(Violation::HugeBatch)]);
+    let outcome = Err(AnswerError::Unreadable(Violation::HugeBatch));
+    assert_eq!(events, [Event::Violation(Violation::HugeBatch), Event::Answer { waiter: (), outcome }]);
     assert_eq!(shorten(std::str::from_utf8(&out).unwrap().trim()), "null -32600");
 }
 
@@ -260,8 +396,11 @@ fn batches_can_be_refused_as_a_whole() {
     let mut peer: Peer<()> = Peer::new(Side::Client);
     peer.set_accepts_batches(false);
     let mut out = Vec::new();
-    let events: Vec<_> = peer.handle_frame(r#"[{"jsonrpc":"2.0","id":1,"method":"now"}]"#, &mut out).collect();
-    assert_eq!(events, [Event::Violation(Violation::Batch)]);
+    peer.request("ask", |writer| writer.raw("{}"), (), &mut Vec::new());
+    let frame = r#"[{"jsonrpc":"2.0","id":1,"method":"now"},{"jsonrpc":"2.0","id":0,"result":1}]"#;
+    let events: Vec<_> = peer.handle_frame(frame, &mut out).collect();
+    let outcome = Err(AnswerError::Unreadable(Violation::Batch));
+    assert_eq!(events, [Event::Violation(Violation::Batch), Event::Answer { waiter: (), outcome }]);
     assert_eq!(shorten(std::str::from_utf8(&out).unwrap().trim()), "null -32600");
 }
 
@@ -289,5 +428,5 @@ fn a_call_is_answered_once() {
     peer.answer(call, |writer| writer.raw("2"), &mut out);
     peer.refuse(call, &ErrorObject::cancelled(), &mut out);
     assert_eq!(out.len(), length);
-    assert_eq!(peer.owed(), 0);
+    assert_eq!(peer.open_calls(), 0);
 }

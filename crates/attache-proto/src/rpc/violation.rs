@@ -16,13 +16,15 @@ pub enum Violation {
     NotUtf8,
     /// A message is longer than the limit.
     TooLong,
-    /// A frame header is not understood.
-    BadHeader,
     /// A message is JSON, but not an object.
     NotAnObject,
     /// A message does not say `"jsonrpc":"2.0"`.
     NoVersion,
-    /// A request id is neither a string nor an integer.
+    /// A message that is not a response has no method, or one that is not a string.
+    NoMethod,
+    /// A message has a member twice.
+    DuplicateMember,
+    /// A request id is neither an integer nor a string of at most [`MAX_ID`](crate::rpc::MAX_ID) bytes.
     BadId,
     /// A request id is null.
     NullId,
@@ -30,15 +32,15 @@ pub enum Violation {
     DuplicateId,
     /// `params` is neither an object nor an array.
     BadParams,
-    /// A message is a request and a response at once, or has a member twice.
+    /// A message is a request and a response at once.
     Mixed,
-    /// A response has no usable result, error or id.
+    /// A response has no valid id, or no valid result or error.
     MalformedResponse,
-    /// A response answers nothing that we asked.
+    /// A response is not to an open request of ours.
     UnknownResponse,
-    /// An error names no request.
+    /// An error response has no id, so that nobody knows which request it answers.
     ErrorWithoutId,
-    /// An array of messages came where the dialect has none.
+    /// An array of messages came although the dialect has no such thing.
     Batch,
     /// An array of messages is empty.
     EmptyBatch,
@@ -46,25 +48,25 @@ pub enum Violation {
     HugeBatch,
     /// A request or notification came before `initialize`.
     BeforeInitialize,
-    /// A method that does not exist, or that was not offered.
+    /// A method does not exist, or was not offered.
     UnknownMethod,
-    /// The params of a method are wrong; says where and why.
+    /// The params of a method are invalid.
     InvalidParams {
         /// The method, by its protocol name.
         method: &'static str,
-        /// What was wrong.
+        /// What is wrong, and where.
         error: DecodeError,
     },
-    /// A part of the params was wrong and was read as absent.
+    /// An optional part of the params was invalid and was ignored.
     Tolerated {
         /// The method, by its protocol name.
         method: &'static str,
-        /// What was wrong.
+        /// What is wrong, and where.
         error: DecodeError,
     },
     /// A message is about a session that is not open here.
     UnknownSession,
-    /// More requests are open than the limit allows.
+    /// A request came while as many were open as the limit allows.
     TooManyRequests,
 }
 
@@ -75,26 +77,27 @@ impl Violation {
             Violation::NotJson => "message is not JSON",
             Violation::NotUtf8 => "message is not UTF-8",
             Violation::TooLong => "message is longer than the limit",
-            Violation::BadHeader => "frame header is not understood",
-            Violation::NotAnObject => "message is not a request object",
-            Violation::NoVersion => "message does not say that it is JSON-RPC 2.0",
-            Violation::BadId => "request id is neither a string nor an integer",
+            Violation::NotAnObject => "message is not an object",
+            Violation::NoVersion => "missing `\"jsonrpc\":\"2.0\"`",
+            Violation::NoMethod => "missing or invalid `method`",
+            Violation::DuplicateMember => "duplicate member in message",
+            Violation::BadId => "invalid `id`: expected an integer or a string of at most 1024 bytes",
             Violation::NullId => "request id is null",
-            Violation::DuplicateId => "request id is in use",
-            Violation::BadParams => "params are neither an object nor an array",
-            Violation::Mixed => "message is a request and a response at once, or has a member twice",
-            Violation::MalformedResponse => "response has no usable result, error or id",
-            Violation::UnknownResponse => "response answers no open request",
-            Violation::ErrorWithoutId => "error names no request",
-            Violation::Batch => "this dialect has no batches",
+            Violation::DuplicateId => "request id is already in use",
+            Violation::BadParams => "invalid `params`: expected an object or an array",
+            Violation::Mixed => "message is both a request and a response",
+            Violation::MalformedResponse => "response has no valid `id`, `result` or `error`",
+            Violation::UnknownResponse => "response to an unknown request",
+            Violation::ErrorWithoutId => "error response without a request id",
+            Violation::Batch => "batches are not part of this protocol version",
             Violation::EmptyBatch => "batch is empty",
-            Violation::HugeBatch => "batch holds too many messages",
-            Violation::BeforeInitialize => "message came before `initialize`",
+            Violation::HugeBatch => "batch has more than 1000 messages",
+            Violation::BeforeInitialize => "expected `initialize` first",
             Violation::UnknownMethod => "method does not exist or was not offered",
-            Violation::InvalidParams { .. } => "params are wrong",
-            Violation::Tolerated { .. } => "params are wrong in a part that was let pass",
+            Violation::InvalidParams { .. } => "invalid params",
+            Violation::Tolerated { .. } => "ignored an invalid part of the params",
             Violation::UnknownSession => "session is not open",
-            Violation::TooManyRequests => "too many requests are open",
+            Violation::TooManyRequests => "too many open requests",
         }
     }
 }

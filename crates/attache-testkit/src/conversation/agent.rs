@@ -363,7 +363,7 @@ impl Agent {
     }
 
     pub(super) fn assert_at_rest(&self) {
-        assert_eq!((self.peer.owed(), self.peer.waiting()), (0, 0), "the agent owes and waits for nothing");
+        assert_eq!((self.peer.open_calls(), self.peer.waiting()), (0, 0), "the agent owes and waits for nothing");
         for (id, session) in &self.sessions {
             assert!(!session.session.is_running() && session.queue.is_empty(), "{id} is at rest");
         }
@@ -405,11 +405,11 @@ fn tell(
             peer.notify("session/update", params, out);
         }
         (Emitted::Answer(response), Some(call)) => {
-            assert!(peer.is_owed(call), "a prompt is answered once");
+            assert!(peer.is_open(call), "a prompt is answered once");
             peer.answer(call, |writer| writer.value(&response), out);
         }
         (Emitted::Refusal(error), Some(call)) => {
-            assert!(peer.is_owed(call), "a prompt is answered once");
+            assert!(peer.is_open(call), "a prompt is answered once");
             peer.refuse(call, &error, out);
         }
         (other, None) => panic!("{other:?} answers nothing"),

@@ -96,7 +96,7 @@ impl Client {
     pub(super) fn handle(&mut self, frame: &str, ledger: &Ledger) {
         for event in self.peer.handle_frame(frame, &mut self.out) {
             match event {
-                Event::Answer { waiter, outcome } => self.handle_answer(waiter, outcome, ledger),
+                Event::Answer { waiter, outcome } => self.handle_answer(waiter, outcome.map_err(Into::into), ledger),
                 Event::Call { call, method, params } => {
                     let method = Method::parse(&method).unwrap_or_else(|| panic!("the client is asked for {method}"));
                     match AgentRequest::decode(method, params, self.dialect, &mut Vec::new()) {
@@ -384,7 +384,7 @@ impl Client {
     }
 
     pub(super) fn assert_nothing_waits(&self) {
-        assert_eq!((self.peer.owed(), self.peer.waiting()), (0, 0), "the client owes and waits for nothing");
+        assert_eq!((self.peer.open_calls(), self.peer.waiting()), (0, 0), "the client owes and waits for nothing");
     }
 
     pub(super) fn assert_at_rest(&self) {

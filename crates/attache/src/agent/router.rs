@@ -12,14 +12,14 @@ use attache_proto::model::{
     CancelTerminalResponse, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigSetting, ErrorObject,
     InitializeRequest, InitializeResponse, PromptRequest, SessionId, TerminalId, ToolCallId,
 };
-use attache_proto::rpc::{Call, IntMap, Outcome, Side, Violation};
+use attache_proto::rpc::{Call, IntMap, Side, Violation};
 use tokio::sync::oneshot;
 
 use super::handle::ClientInfo;
 use super::updates::Updates;
 use crate::link::{Arriving, Port, Router};
 use crate::queue::Queue;
-use crate::{CancelToken, Closed};
+use crate::{CancelToken, Closed, Error};
 
 /// A request that belongs to no open session, for the server to run.
 pub(crate) struct Job {
@@ -513,7 +513,7 @@ impl Router for AgentRouter {
         }
     }
 
-    fn decode_answer((): &(), _: Dialect, _: Outcome<'_>) {}
+    fn decode_answer((): &(), _: Dialect, _: Result<&str, Error>) {}
 
     fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Received, size: usize) {
         match message {

@@ -93,7 +93,7 @@ impl Responder {
             .link
             .send(|router, port| {
                 router.answered(None, call);
-                if !port.peer.is_owed(call) {
+                if !port.peer.is_open(call) {
                     return Err(Error::Cancelled);
                 }
                 match result {
@@ -109,7 +109,7 @@ impl Responder {
 
     fn token(&self) -> CancelToken {
         match self.call {
-            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_owed(call))),
+            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_open(call))),
             None => CancelToken::default(),
         }
     }
@@ -219,7 +219,7 @@ impl PermissionAsk {
     /// Tells when the question needs no answer any more: the turn was cancelled, or the agent no longer asks.
     pub fn cancel_token(&self) -> CancelToken {
         match self.call {
-            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_owed(call))),
+            Some(call) => self.link.with(|router, port| router.cancel_token(call, port.peer.is_open(call))),
             None => CancelToken::default(),
         }
     }
@@ -247,7 +247,7 @@ impl PermissionAsk {
             .send(|router, port| {
                 router.answered(Some(&session), call);
                 // The turn was cancelled meanwhile, and this with it.
-                if !port.peer.is_owed(call) {
+                if !port.peer.is_open(call) {
                     return Err(Error::Cancelled);
                 }
                 port.answer(call, &response);

@@ -14,7 +14,7 @@ use attache_proto::model::{
     CancelNotification, ErrorObject, Meta, PermissionOutcome, PermissionResponse, PromptResponse, SessionId,
     SessionNotification, SessionUpdate,
 };
-use attache_proto::rpc::{Call, IntHasher, Outcome, Side, Violation};
+use attache_proto::rpc::{Call, IntHasher, Side, Violation};
 
 use crate::link::{Arriving, Port, Router, method_name};
 use crate::queue::Queue;
@@ -493,10 +493,12 @@ impl Router for ClientRouter {
         }
     }
 
-    fn decode_answer(_: &PromptTicket, dialect: Dialect, outcome: Outcome<'_>) -> Result<PromptResponse, Error> {
-        Reader::new(outcome.map_err(Error::Refused)?, dialect)
-            .decode()
-            .map_err(|error| Error::BadAnswer { method: "session/prompt", error })
+    fn decode_answer(
+        _: &PromptTicket,
+        dialect: Dialect,
+        outcome: Result<&str, Error>,
+    ) -> Result<PromptResponse, Error> {
+        Reader::new(outcome?, dialect).decode().map_err(|error| Error::BadAnswer { method: "session/prompt", error })
     }
 
     fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Received<'_>, size: usize) {
@@ -608,7 +610,7 @@ impl Router for ClientRouter {
                 self.change(session, |inbox| inbox.items.retain(|item| !is_unread(item)));
             }
             // Whoever has it in hand, such as a form on the screen, hears of it there.
-            None if is_question || port.peer.is_owed(call) => self.tokens.entry(call).or_default().cancel(),
+            None if is_question || port.peer.is_open(call) => self.tokens.entry(call).or_default().cancel(),
             None => {}
         }
     }

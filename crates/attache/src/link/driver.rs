@@ -4,9 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use attache_proto::frame::{Frame, Junk, Splitter};
+use attache_proto::frame::{Frame, Framing, Junk, Splitter};
 use attache_proto::model::ErrorObject;
-use attache_proto::rpc::{Envelope, Event, Incoming, Side, Violation, parse};
+use attache_proto::rpc::{AnswerError, Envelope, Event, Events, Incoming, Side, Violation, parse};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::outlet::Stays;
@@ -20,8 +20,8 @@ pub(super) enum Source {
     Bytes {
         reader: Box<dyn AsyncRead + Send + Unpin>,
         splitter: Splitter,
-        /// Whether it is settled how messages are framed to the peer.
-        knows_framing: bool,
+        /// How messages are framed to the peer, once that is settled.
+        framing: Option<Framing>,
     },
     /// Something that carries whole messages.
     Messages(Box<dyn MessageReader>),
@@ -85,21 +85,25 @@ impl<R: Router> Driver<R> {
             }
             let link = &self.link;
             match &mut self.source {
-                Source::Bytes { reader, splitter, knows_framing } => {
+                Source::Bytes { reader, splitter, framing } => {
                     match poll_append(Pin::new(reader), cx, splitter.buffer()) {
                         Poll::Pending => return Ok(()),
                         Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => continue,
                         Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
-                        Poll::Ready(Ok(count)) => self.read_done = count == 0,
+                        Poll::Ready(Ok(0)) => {
+                            self.read_done = true;
+                            splitter.end();
+                        }
+                        Poll::Ready(Ok(_)) => {}
                     }
-                    handle_frames(link, splitter, knows_framing, self.read_done)?;
+                    handle_frames(link, splitter, framing)?;
                 }
                 Source::Messages(reader) => match reader.poll_read(cx) {
                     Poll::Pending => return Ok(()),
                     Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
                     Poll::Ready(Ok(None)) => self.read_done = true,
                     Poll::Ready(Ok(Some(message))) if message.len() > link.limits().message => {
-                        link.handle_junk(Junk::TooLong)?;
+                        link.handle_junk(Junk::TooLong(start_of(&message)))?;
                     }
                     Poll::Ready(Ok(Some(message))) => link.handle_message(&message)?,
                 },
@@ -179,29 +183,38 @@ impl<R: Router> Drop for Driver<R> {
 fn handle_frames<R: Router>(
     link: &Link<R>,
     splitter: &mut Splitter,
-    knows_framing: &mut bool,
-    read_done: bool,
+    framing: &mut Option<Framing>,
 ) -> Result<(), Closed> {
     loop {
-        let frame = match splitter.next_frame() {
-            None if read_done => splitter.last_frame(),
-            frame => frame,
-        };
-        match frame {
+        // A peer is written to in the way that it frames its own messages, unless another was asked for.
+        let found = splitter.framing();
+        if link.0.options.framing.is_none() && found.is_some() && found != *framing {
+            *framing = found;
+            link.lock().peer.set_framing(found.unwrap_or_default());
+        }
+        match splitter.next_frame() {
             None => return Ok(()),
-            Some(Frame::Message(text)) if *knows_framing => link.handle_message(text)?,
+            Some(Frame::Message(text)) if framing.is_some() => link.handle_message(text)?,
             Some(Frame::Message(text)) => {
-                // The first message shows how the peer frames, and wants to be framed to.
+                // The first message shows how the peer frames: that has to be known before it is answered.
                 let text = text.to_owned();
-                if let Some(framing) = splitter.framing() {
-                    *knows_framing = true;
-                    link.lock().peer.set_framing(framing);
+                if let Some(found) = splitter.framing() {
+                    *framing = Some(found);
+                    link.lock().peer.set_framing(found);
                 }
                 link.handle_message(&text)?;
             }
             Some(Frame::Junk(junk)) => link.handle_junk(junk)?,
         }
     }
+}
+
+/// How much of a message that is too long is looked at, in bytes: its id stands at its beginning or is not found.
+const LOOKED_AT: usize = 4096;
+
+fn start_of(message: &str) -> &str {
+    let end = (0..=LOOKED_AT.min(message.len())).rev().find(|end| message.is_char_boundary(*end));
+    &message[..end.unwrap_or(0)]
 }
 
 impl<R: Router> Link<R> {
@@ -269,8 +282,11 @@ impl<R: Router> Link<R> {
                 let message = self.decode(&method, params, false);
                 self.with(|router, port| router.notification(port, message, size));
             }
-            Event::Answer { waiter: Waiter::Call(asked), outcome } => {
-                let (method, tolerated) = asked.answer(outcome, self.dialect());
+            Event::Answer { waiter: Waiter::Call(sender), outcome: Err(AnswerError::Unreadable(violation)) } => {
+                sender.fail(Error::UnreadableAnswer(violation));
+            }
+            Event::Answer { waiter: Waiter::Call(sender), outcome } => {
+                let (method, tolerated) = sender.answer(outcome.map_err(ErrorObject::from), self.dialect());
                 if !tolerated.is_empty() {
                     let report = |error| Report::Violation(Violation::Tolerated { method, error });
                     let mut state = self.lock();
@@ -280,7 +296,7 @@ impl<R: Router> Link<R> {
                 }
             }
             Event::Answer { waiter: Waiter::Ticket(ticket), outcome } => {
-                let answer = R::decode_answer(&ticket, self.dialect(), outcome);
+                let answer = R::decode_answer(&ticket, self.dialect(), outcome.map_err(Error::from));
                 self.with(|router, port| router.answer(port, ticket, answer, size));
             }
             Event::Cancel(call) => self.with(|router, port| router.cancel(port, call)),
@@ -289,15 +305,20 @@ impl<R: Router> Link<R> {
     }
 
     /// Takes note of bytes that are no message.
-    fn handle_junk(&self, junk: Junk) -> Result<(), Closed> {
-        let mut state = self.lock();
+    fn handle_junk(&self, junk: Junk<'_>) -> Result<(), Closed> {
+        let size = junk.start().len();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         let before = state.out.len();
-        let State { peer, out, reports, junk: in_a_row, .. } = &mut *state;
-        reports.push(Report::Violation(peer.handle_junk(junk, out)));
-        *in_a_row += 1;
-        let verdict = self.check(&state);
-        self.after_change(state, before);
-        verdict
+        let events: Events<'_, _> = state.peer.handle_junk(junk, &mut state.out);
+        state.junk += 1;
+        let verdict = self.check(state);
+        self.after_change(guard, before);
+        verdict?;
+        for event in events {
+            self.handle_late(event, size);
+        }
+        Ok(())
     }
 
     /// Whether the peer is still worth listening to.
@@ -322,9 +343,7 @@ impl<R: Router> Link<R> {
 impl<R: Router> State<R> {
     fn route_call(&mut self, call: attache_proto::rpc::Call, message: R::Message<'_>, size: usize) {
         let (router, mut port) = self.split();
-        let owed = port.peer.owed();
-        let is_too_much = owed > 1 && port.peer.owed_bytes() > port.limits.open_requests;
-        if owed > port.limits.requests || is_too_much {
+        if port.peer.open_calls() > 1 && port.peer.held_bytes() > port.limits.open_requests {
             port.violation(Violation::TooManyRequests);
             return port.refuse(call, &ErrorObject::rate_limited(1));
         }

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use attache_proto::frame::Frame;
 use attache_proto::json::RawJson;
 use attache_proto::model::{ErrorObject, RequestId};
 use attache_proto::rpc::{Envelope, Incoming, Outcome, parse};
@@ -13,6 +14,16 @@ pub enum Direction {
     ClientToAgent,
     /// From the agent to the client.
     AgentToClient,
+}
+
+impl Direction {
+    /// The way back.
+    pub(super) fn reversed(self) -> Self {
+        match self {
+            Direction::ClientToAgent => Direction::AgentToClient,
+            Direction::AgentToClient => Direction::ClientToAgent,
+        }
+    }
 }
 
 /// What becomes of a message.
@@ -32,14 +43,17 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct RelayMessage<'a> {
     bytes: &'a [u8],
-    text: Option<&'a str>,
+    frame: Frame<'a>,
     envelope: OnceCell<Envelope<'a>>,
 }
 
 impl<'a> RelayMessage<'a> {
-    /// `bytes` with its frame, `body` without.
-    pub(super) fn new(bytes: &'a [u8], body: &'a [u8]) -> Self {
-        RelayMessage { bytes, text: std::str::from_utf8(body).ok(), envelope: OnceCell::new() }
+    pub(super) fn new(bytes: &'a [u8], frame: Frame<'a>) -> Self {
+        RelayMessage { bytes, frame, envelope: OnceCell::new() }
+    }
+
+    pub(super) fn frame(&self) -> Frame<'a> {
+        self.frame
     }
 
     /// All bytes, with the line end or the header.
@@ -49,12 +63,15 @@ impl<'a> RelayMessage<'a> {
 
     /// The message without its frame; `None` when it is not UTF-8.
     pub fn text(&self) -> Option<&'a str> {
-        self.text
+        match self.frame {
+            Frame::Message(text) => Some(text),
+            Frame::Junk(_) => None,
+        }
     }
 
     /// The envelope, for all that the other questions do not ask: batches and messages that break the rules.
     pub fn envelope(&self) -> &Envelope<'a> {
-        self.envelope.get_or_init(|| self.text.map_or(Envelope::NotJson, parse))
+        self.envelope.get_or_init(|| self.text().map_or(Envelope::NotJson { response_to: Vec::new() }, parse))
     }
 
     /// The method, when it is a request or a notification.
@@ -96,7 +113,7 @@ impl<'a> RelayMessage<'a> {
 
     /// Whether it is no JSON.
     pub fn is_junk(&self) -> bool {
-        matches!(self.envelope(), Envelope::NotJson)
+        matches!(self.envelope(), Envelope::NotJson { .. })
     }
 
     fn message(&self) -> Option<&Incoming<'a>> {

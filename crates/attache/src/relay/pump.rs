@@ -10,14 +10,14 @@ use std::task::Poll;
 
 use attache_proto::Dialect;
 use attache_proto::bridge::Bridge;
-use attache_proto::frame::{Framing, Junk};
+use attache_proto::frame::{Frame, Framing, Junk, Piece, Splitter};
 use attache_proto::json::{RawJson, Writer};
 use attache_proto::model::{ErrorObject, RequestId};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use attache_proto::rpc::{PartialMessage, Violation};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::trace::Tap;
 
-use super::cutter::{Cut, Cutter};
 use super::{Direction, Hook, Relay, RelayMessage, Relayed, Verdict};
 
 /// The bytes that may wait for a writer before it is given them. Small messages that came together go together.
@@ -126,11 +126,14 @@ impl Shared {
 
     /// Reads one side to its end.
     async fn pump(&self, direction: Direction, mut reader: Reader, limit: usize) -> io::Result<Left> {
-        let mut cutter = Cutter::new(limit);
+        let mut splitter = Splitter::new(None, limit);
         loop {
-            let is_open = cutter.fill(&mut *reader).await?;
-            while let Some(cut) = cutter.cut().or_else(|| if is_open { None } else { cutter.last() }) {
-                let waiting = self.state().handle(direction, &cutter, cut);
+            let is_open = reader.read_buf(splitter.buffer()).await? > 0;
+            if !is_open {
+                splitter.end();
+            }
+            while let Some(piece) = splitter.next_piece() {
+                let waiting = self.state().handle(direction, piece);
                 if waiting > TOGETHER
                     && let Some(left) = self.flush_both(direction).await
                 {
@@ -155,14 +158,10 @@ impl Shared {
             Direction::ClientToAgent => (Left::Agent, Left::Client),
             Direction::AgentToClient => (Left::Client, Left::Agent),
         };
-        let opposite = match direction {
-            Direction::ClientToAgent => Direction::AgentToClient,
-            Direction::AgentToClient => Direction::ClientToAgent,
-        };
         if self.flush(direction).await.is_err() {
             return Some(forth);
         }
-        self.flush(opposite).await.is_err().then_some(back)
+        self.flush(direction.reversed()).await.is_err().then_some(back)
     }
 
     async fn flush(&self, direction: Direction) -> io::Result<()> {
@@ -192,29 +191,13 @@ impl State {
 
     /// Decides about a frame; returns how much waits to be written.
     #[inline]
-    fn handle(&mut self, direction: Direction, cutter: &Cutter, cut: Cut) -> usize {
-        self.learn(direction, cutter.framing());
-        match cut {
-            Cut::TooLong => {
-                self.too_long += 1;
-                match (&mut self.bridge, direction) {
-                    (Some(bridge), Direction::ClientToAgent) => {
-                        bridge.handle_client_junk(Junk::TooLong, &mut self.to_client);
-                    }
-                    (Some(bridge), Direction::AgentToClient) => bridge.handle_agent_junk(Junk::TooLong),
-                    (None, _) => {
-                        let error = ErrorObject::invalid_request("message is longer than the limit");
-                        self.answer(direction, &RequestId::Null, &Err(error));
-                    }
-                }
-            }
-            Cut::Frame { raw, body } if body.is_empty() => {
-                if self.bridge.is_none() {
-                    self.waiting(direction).extend_from_slice(cutter.bytes(raw));
-                }
-            }
-            Cut::Frame { raw, body } => {
-                let message = RelayMessage::new(cutter.bytes(raw), cutter.bytes(body));
+    fn handle(&mut self, direction: Direction, piece: Piece<'_>) -> usize {
+        let framing = piece.framing.unwrap_or_default();
+        self.learn(direction, framing);
+        match piece.frame {
+            Some(Frame::Junk(junk @ Junk::TooLong(_))) => self.refuse_long(direction, junk),
+            Some(frame) => {
+                let message = RelayMessage::new(piece.bytes, frame);
                 match (&self.tap, direction) {
                     (Some(tap), Direction::ClientToAgent) => tap.sent(message.bytes()),
                     // What is no text is no JSON either, and is only counted.
@@ -222,11 +205,40 @@ impl State {
                     (None, _) => {}
                 }
                 let verdict = self.hook.as_mut().map_or(Verdict::Pass, |hook| hook(direction, &message));
-                self.carry_out(direction, &message, verdict, cutter.framing());
+                self.carry_out(direction, &message, verdict, framing);
             }
+            None if self.bridge.is_none() => self.waiting(direction).extend_from_slice(piece.bytes),
+            None => {}
         }
         self.take_reports();
         self.to_client.len() + self.to_agent.len()
+    }
+
+    /// Refuses a message that is too long: a request to its sender, a response to whoever waits for it.
+    #[inline]
+    fn refuse_long(&mut self, direction: Direction, junk: Junk<'_>) {
+        self.too_long += 1;
+        if self.bridge.is_some() {
+            return self.translate_junk(direction, junk);
+        }
+        let rule = Violation::TooLong.rule();
+        let partial = PartialMessage::parse(junk.start());
+        let mut refused = if partial.messages.is_empty() { Some(&RequestId::Null) } else { None };
+        for message in &partial.messages {
+            match message.id() {
+                Some(id) if message.is_response() => {
+                    // It takes the place of the response, so it is framed as that was.
+                    let framing = self.framing(direction);
+                    write_response(self.waiting(direction), framing, id, &Err(ErrorObject::internal(rule)));
+                }
+                None if message.is_response() => {}
+                Some(id) if !partial.is_batch => refused = Some(id),
+                _ => refused = Some(&RequestId::Null),
+            }
+        }
+        if let Some(id) = refused {
+            self.answer(direction, id, &Err(ErrorObject::invalid_request(rule)));
+        }
     }
 
     #[inline]
@@ -247,9 +259,9 @@ impl State {
                 out.extend_from_slice(json.as_str().as_bytes());
                 framing.finish(out, start);
             }
-            Verdict::Pass => match message.text() {
-                Some(text) => self.translate(direction, text),
-                None => self.not_text(direction),
+            Verdict::Pass => match message.frame() {
+                Frame::Message(text) => self.translate(direction, text),
+                Frame::Junk(junk) => self.translate_junk(direction, junk),
             },
             Verdict::Change(json) => self.translate(direction, json.as_str()),
         }
@@ -265,38 +277,28 @@ impl State {
     }
 
     #[inline]
-    fn not_text(&mut self, direction: Direction) {
+    fn translate_junk(&mut self, direction: Direction, junk: Junk<'_>) {
         let Some(bridge) = &mut self.bridge else { return };
         match direction {
-            Direction::ClientToAgent => bridge.handle_client_junk(Junk::NotUtf8, &mut self.to_client),
-            Direction::AgentToClient => bridge.handle_agent_junk(Junk::NotUtf8),
+            Direction::ClientToAgent => bridge.handle_client_junk(junk, &mut self.to_agent, &mut self.to_client),
+            Direction::AgentToClient => bridge.handle_agent_junk(junk, &mut self.to_agent, &mut self.to_client),
         }
     }
 
     /// Answers the sender of a message.
     #[inline]
     fn answer(&mut self, direction: Direction, id: &RequestId, answer: &Result<RawJson, ErrorObject>) {
-        let (out, framing) = match direction {
-            Direction::ClientToAgent => (&mut self.to_client, self.client_framing),
-            Direction::AgentToClient => (&mut self.to_agent, self.agent_framing),
-        };
-        let start = out.len();
-        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
-        let mut writer = Writer::new(out, Dialect::V1);
-        writer.key("id");
-        writer.value(id);
-        match answer {
-            Ok(result) => {
-                writer.key("result");
-                writer.value(result);
-            }
-            Err(error) => {
-                writer.key("error");
-                writer.value(error);
-            }
+        let framing = self.framing(direction);
+        write_response(self.waiting(direction.reversed()), framing, id, answer);
+    }
+
+    /// How the messages that go this way are framed.
+    #[inline]
+    fn framing(&self, direction: Direction) -> Framing {
+        match direction {
+            Direction::ClientToAgent => self.client_framing,
+            Direction::AgentToClient => self.agent_framing,
         }
-        writer.end_object();
-        framing.finish(out, start);
     }
 
     /// Takes note of how a side frames its messages: it is answered in the same way.
@@ -323,4 +325,24 @@ impl State {
             }
         }
     }
+}
+
+fn write_response(out: &mut Vec<u8>, framing: Framing, id: &RequestId, answer: &Result<RawJson, ErrorObject>) {
+    let start = out.len();
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    let mut writer = Writer::new(out, Dialect::V1);
+    writer.key("id");
+    writer.value(id);
+    match answer {
+        Ok(result) => {
+            writer.key("result");
+            writer.value(result);
+        }
+        Err(error) => {
+            writer.key("error");
+            writer.value(error);
+        }
+    }
+    writer.end_object();
+    framing.finish(out, start);
 }

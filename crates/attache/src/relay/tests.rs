@@ -120,16 +120,28 @@ async fn a_tap_writes_down_what_passes() {
 
 #[tokio::test]
 async fn what_is_too_long_is_refused_and_nothing_else_is_lost() {
-    let long = format!("{{\"a\":\"{}\"}}\n{{}}\n", "x".repeat(500_000));
-    let refused = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\"message\":\"message is longer than the limit\"}}\n";
-    let (heard, answers, relayed) = check(|relay| relay.limit(1000), long.as_bytes()).await;
-    assert_eq!(heard, b"{}\n");
-    assert_eq!(String::from_utf8(answers).unwrap(), refused);
-    assert_eq!(relayed.too_long, 1);
+    let long = "x".repeat(500_000);
+    let said = format!(
+        "{{\"a\":\"{long}\"}}\n\
+         {{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"m\",\"params\":[\"{long}\"]}}\n\
+         {{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{long}\"}}\n\
+         {{}}\n"
+    );
+    let refusal = |id, code| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":\"message is longer than the limit\"}}}}\n"
+        )
+    };
+    let (heard, answers, relayed) = check(|relay| relay.limit(1000), said.as_bytes()).await;
+    // Whoever waits for the response gets an error in its place.
+    assert_eq!(String::from_utf8(heard).unwrap(), refusal("7", -32603) + "{}\n");
+    assert_eq!(String::from_utf8(answers).unwrap(), refusal("null", -32600) + &refusal("\"x\"", -32600));
+    assert_eq!(relayed.too_long, 3);
 
-    let long = format!("Content-Length: 200000\r\n\r\n{}Content-Length: 2\r\n\r\n{{}}", "x".repeat(200_000));
-    let (heard, answers, _) = check(|relay| relay.limit(1000), long.as_bytes()).await;
-    assert_eq!(heard, b"Content-Length: 2\r\n\r\n{}");
+    let first = "Content-Length: 2\r\n\r\n{}";
+    let said = format!("{first}Content-Length: 200000\r\n\r\n{}{first}", &long[..200_000]);
+    let (heard, answers, _) = check(|relay| relay.limit(1000), said.as_bytes()).await;
+    assert_eq!(String::from_utf8(heard).unwrap(), first.repeat(2));
     assert!(answers.starts_with(b"Content-Length: "));
 }
 

@@ -108,6 +108,6 @@ fn law_7_no_order_of_messages_breaks_the_bridge() {
                 serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
-        assert_eq!(bridge.client.owed(), 0, "every call is answered when the agent is gone");
+        assert_eq!(bridge.client.open_calls(), 0, "every call is answered when the agent is gone");
     }
 }

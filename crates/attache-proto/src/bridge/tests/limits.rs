@@ -121,7 +121,7 @@ fn open_requests_are_limited_on_both_sides() {
         bridge.handle_client(&ask, &mut to_agent, &mut to_client);
         bridge.handle_agent(&ask, &mut to_agent, &mut to_client);
     }
-    assert_eq!((bridge.client.owed(), bridge.agent.owed()), (OPEN_CALLS, OPEN_CALLS));
+    assert_eq!((bridge.client.open_calls(), bridge.agent.open_calls()), (OPEN_CALLS, OPEN_CALLS));
     assert_eq!((bridge.client_calls.len(), bridge.agent_calls.len()), (OPEN_CALLS, OPEN_CALLS));
     for out in [to_agent, to_client] {
         let refused = String::from_utf8(out).unwrap().matches("\"code\":-32029").count();
@@ -150,19 +150,19 @@ fn queued_prompts_are_limited_in_bytes() {
     }
     let refused = |out: &[u8]| String::from_utf8_lossy(out).matches("\"code\":-32029").count();
     // One runs, three wait, two are refused.
-    assert_eq!((refused(&to_client), bridge.client.owed()), (2, 3));
+    assert_eq!((refused(&to_client), bridge.client.open_calls()), (2, 3));
     to_client.clear();
     bridge.handle_client(
         &frame("{'method':'session/cancel','params':{'sessionId':'s'}}"),
         &mut to_agent,
         &mut to_client,
     );
-    assert_eq!(bridge.client.owed(), 0);
+    assert_eq!(bridge.client.open_calls(), 0);
     let prompt = frame(&format!(
         "{{'id':7,'method':'session/prompt','params':{{'sessionId':'s','prompt':[{{'type':'text','text':'{text}'}}]}}}}"
     ));
     bridge.handle_client(&prompt, &mut to_agent, &mut to_client);
-    assert_eq!((refused(&to_client), bridge.client.owed()), (0, 1));
+    assert_eq!((refused(&to_client), bridge.client.open_calls()), (0, 1));
 }
 
 #[test]
