@@ -183,8 +183,6 @@ impl AgentSession {
             self.questions = 0;
         }
         if self.dialect.answers_at_end() {
-            let lost = self.speaker.flush(&mut |update| emit(Emitted::Update(update)));
-            self.lost.extend(lost);
             return match result {
                 Ok(stop) => {
                     let stop = self.known_stop(stop);
