@@ -1,5 +1,6 @@
 //! A view takes a bounded amount of memory, whatever an agent sends.
 
+#![cfg(feature = "view")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use attache_proto::Dialect;

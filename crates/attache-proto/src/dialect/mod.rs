@@ -57,4 +57,5 @@ impl std::fmt::Display for Dialect {
 }
 
 #[cfg(test)]
+#[cfg(feature = "view")]
 mod tests;

@@ -1,52 +1,52 @@
-//! Changes of files: both texts, as v1 has them, or a patch, as v2 has it.
+//! Changes of files: the old and the new text, as v1 has them, or a patch, as v2 has it.
 
 use super::patch;
 use crate::Dialect;
 use crate::codec::{Blank, Decode, ReadInPlace, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
-/// A change of files. Either form is understood in every dialect; on the wire the other is made where it is needed.
+/// A change of files. Either form is read in every dialect, and is written in the form that the dialect has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Diff {
-    /// One file, with its texts.
+    /// One file, with its old and its new text.
     Text(TextDiff),
-    /// What became of which files, with a patch.
+    /// One or more files, with a patch.
     Patch(PatchDiff),
 }
 
 record! {
-    /// The texts of one file before and after.
+    /// The old and the new text of one file.
     pub struct TextDiff {
         required {
             /// The file, absolute.
             path: String = "path",
-            /// The text after.
+            /// The new text.
             new_text: String = "newText",
         }
         optional {
-            /// The text before; absent means that the file is new.
+            /// The old text; absent if the file is new.
             old_text: Option<String> = "oldText",
         }
     }
 
-    /// What became of which files.
+    /// Changes of one or more files.
     pub struct PatchDiff {
         required {
-            /// What became of which files.
+            /// What happened to which files.
             changes: Vec<DiffChange> = "changes" list,
         }
         optional {
-            /// The change of their contents.
+            /// The changes of their contents.
             patch: Option<DiffPatch> = "patch",
         }
     }
 
-    /// A change of contents.
+    /// A patch.
     pub struct DiffPatch {
         required {
-            /// The language of the text.
+            /// The format of the text.
             format: DiffPatchFormat = "format",
-            /// The change.
+            /// The patch itself.
             text: String = "text",
         }
     }
@@ -58,7 +58,7 @@ record! {
             path: String = "path",
         }
         optional {
-            /// What sort of file it is.
+            /// The type of the file.
             file_type: Option<DiffFileType> = "fileType",
             /// Its media type.
             mime_type: Option<String> = "mimeType",
@@ -68,13 +68,13 @@ record! {
     /// A file that was moved or copied.
     pub struct PathPairChange {
         required {
-            /// Where it was, absolute.
+            /// The old path, absolute.
             old_path: String = "oldPath",
-            /// Where it is now, absolute.
+            /// The new path, absolute.
             path: String = "path",
         }
         optional {
-            /// What sort of file it is.
+            /// The type of the file.
             file_type: Option<DiffFileType> = "fileType",
             /// Its media type.
             mime_type: Option<String> = "mimeType",
@@ -83,35 +83,35 @@ record! {
 }
 
 union! {
-    /// What became of a file.
+    /// What happened to a file.
     pub enum DiffChange tag "operation" without [From] {
-        /// It is new.
+        /// It was added.
         Add(PathChange) = "add",
-        /// It is gone.
+        /// It was deleted.
         Delete(PathChange) = "delete",
-        /// It has other contents.
+        /// Its contents changed.
         Modify(PathChange) = "modify",
-        /// It is elsewhere, perhaps with other contents.
+        /// It was moved, and its contents may have changed.
         Move(PathPairChange) = "move",
-        /// There is a copy, perhaps with other contents.
+        /// It was copied, and the contents of the copy may differ.
         Copy(PathPairChange) = "copy",
     }
 }
 
 string_enum! {
-    /// What sort of file a change is about.
+    /// The type of a file.
     pub enum DiffFileType {
         /// Text.
         Text = "text",
-        /// Bytes.
+        /// Not text.
         Binary = "binary",
         /// A directory.
         Directory = "directory",
-        /// A link.
+        /// A symbolic link.
         Symlink = "symlink",
     }
 
-    /// The language of a patch.
+    /// The format of a patch.
     pub enum DiffPatchFormat {
         /// What `git diff` writes, with absolute paths and without prefixes.
         GitPatch = "git_patch",
@@ -119,7 +119,7 @@ string_enum! {
 }
 
 impl Diff {
-    /// One file, with its texts; without an old one it is new.
+    /// A change of one file. Without an old text the file is new.
     pub fn text(path: impl Into<String>, old_text: Option<String>, new_text: impl Into<String>) -> Self {
         Diff::Text(TextDiff { old_text, ..TextDiff::new(path, new_text) })
     }
@@ -160,7 +160,7 @@ impl Diff {
         Some(TextDiff { old_text, meta: diff.meta.clone(), ..TextDiff::new(path.as_str(), new_text) })
     }
 
-    /// The change for people who cannot be shown it in any other way.
+    /// The change as Markdown, for clients that cannot show it in any other way.
     pub(crate) fn to_markdown(&self) -> String {
         let diff = self.to_patch();
         let mut text = String::new();

@@ -1,0 +1,36 @@
+//! What must hold for any input. A target is a function of bytes that panics when it does not hold.
+//!
+//! `fuzz/` runs the targets with inputs that a fuzzer makes up. `tests/fixed_inputs.rs` runs them with random bytes from
+//! fixed seeds, and with the inputs that once failed (`found/<target>/`). To add a target: a module with a function, a row
+//! in [`TARGETS`], and a file in `fuzz/fuzz_targets/` with its name in `fuzz/Cargo.toml`.
+
+#![allow(clippy::unwrap_used, reason = "a target fails by panicking")]
+
+mod decoding;
+mod input;
+mod json;
+mod message;
+mod patches;
+mod peer;
+mod speaker;
+mod view;
+
+pub use decoding::decoding;
+pub use json::json;
+pub use patches::patches;
+pub use peer::peer;
+pub use speaker::speaker;
+pub use view::view;
+
+/// A function that panics when something does not hold for these bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by name. The conversation and the bridge, agent against client in every pair of dialects, belong here, too.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("json", json),
+    ("decoding", decoding),
+    ("peer", peer),
+    ("view", view),
+    ("speaker", speaker),
+    ("patches", patches),
+];
