@@ -12,14 +12,14 @@ mod json;
 mod message;
 mod patches;
 mod peer;
-mod speaker;
+mod translator;
 mod view;
 
 pub use decoding::decoding;
 pub use json::json;
 pub use patches::patches;
 pub use peer::peer;
-pub use speaker::speaker;
+pub use translator::translator;
 pub use view::view;
 
 /// A function that panics when something does not hold for these bytes.
@@ -31,6 +31,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("decoding", decoding),
     ("peer", peer),
     ("view", view),
-    ("speaker", speaker),
+    ("translator", translator),
     ("patches", patches),
 ];

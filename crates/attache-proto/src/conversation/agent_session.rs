@@ -2,8 +2,8 @@
 
 use super::opening::OpenedSession;
 use super::options::{modes_of, option_of, shown_options};
+use super::translator::UpdateTranslator;
 use crate::Dialect;
-use crate::dialect::Speaker;
 use crate::model::{
     AvailableCommand, BackgroundWork, ClientCapabilities, CommandsUpdate, ConfigCategory, ConfigId, ConfigOption,
     ContentBlock, ErrorObject, IdleState, MessageChunk, MessageId, MessageUpdate, Meta, Patch, PromptResponse,
@@ -49,7 +49,7 @@ impl MessageKind {
 #[derive(Debug)]
 pub struct AgentSession {
     dialect: Dialect,
-    speaker: Speaker,
+    translator: UpdateTranslator,
     /// Whether the client understands options that are switches.
     knows_switches: bool,
     options: Vec<ConfigOption>,
@@ -76,7 +76,7 @@ impl AgentSession {
         let options = client.session.config_options.as_ref();
         AgentSession {
             dialect,
-            speaker: Speaker::new(dialect, client),
+            translator: UpdateTranslator::new(dialect, client),
             knows_switches: options.is_some_and(|options| options.boolean.is_some()),
             options: Vec::new(),
             commands: Vec::new(),
@@ -262,20 +262,20 @@ impl AgentSession {
     /// Says an update.
     pub fn say(&mut self, update: &SessionUpdate, emit: Emit<'_>) {
         self.note(update);
-        let lost = self.speaker.say(update, &mut |update| emit(Emitted::Update(update)));
+        let lost = self.translator.say(update, &mut |update| emit(Emitted::Update(update)));
         self.lost.extend(lost);
     }
 
     /// Says an update that is not needed any more: what has to be remembered of it is kept and not copied.
     pub fn say_owned(&mut self, update: SessionUpdate, emit: Emit<'_>) {
         self.note(&update);
-        let lost = self.speaker.say_owned(update, &mut |update| emit(Emitted::Update(update)));
+        let lost = self.translator.say_owned(update, &mut |update| emit(Emitted::Update(update)));
         self.lost.extend(lost);
     }
 
     /// Says what the dialect made us hold back.
     fn flush(&mut self, emit: Emit<'_>) {
-        let lost = self.speaker.flush(&mut |update| emit(Emitted::Update(update)));
+        let lost = self.translator.flush(&mut |update| emit(Emitted::Update(update)));
         self.lost.extend(lost);
     }
 

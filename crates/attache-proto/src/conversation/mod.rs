@@ -7,6 +7,7 @@
 //!
 //! - [`Greeting`] finds the dialect that a client and an agent have in common; [`Offer`] is what an agent serves.
 //! - [`ClientSession`] is a session as its client has to remember it, [`AgentSession`] as its agent has to.
+//! - [`UpdateTranslator`] turns updates with version 2's meaning into what a dialect can say.
 //! - [`SessionOptions`] are the options of a session, with the modes and models of version 1 among them.
 //!
 //! A turn, as a client sees it end in version 2:
@@ -30,6 +31,7 @@ mod greeting;
 mod offer;
 mod opening;
 mod options;
+mod translator;
 mod turns;
 
 #[cfg(test)]
@@ -42,4 +44,5 @@ pub use greeting::{Greeted, Greeting, GreetingError, Protocol, requested_dialect
 pub use offer::{ClientOffer, Offer};
 pub use opening::{OpenKind, OpenedSession, Opening};
 pub use options::{SessionOptions, SetRequest};
+pub use translator::UpdateTranslator;
 pub use turns::{TurnEnd, TurnId};

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use attache_proto::Dialect;
-use attache_proto::dialect::Speaker;
+use attache_proto::conversation::UpdateTranslator;
 use attache_proto::model::{ClientCapabilities, MessageChunk, SessionUpdate};
 
 struct Counting;
@@ -35,13 +35,13 @@ fn chunks_are_said_without_an_allocation() {
     for dialect in [Dialect::V1, Dialect::V2Draft, Dialect::V2] {
         let chunk = MessageChunk { message_id: Some("m".into()), ..MessageChunk::new("text") };
         let chunk = SessionUpdate::AgentMessageChunk(chunk);
-        let mut speaker = Speaker::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
         let mut said = 0;
         // The first chunk of a message may be remembered.
-        speaker.say(&chunk, &mut |_| said += 1);
+        translator.say(&chunk, &mut |_| said += 1);
         let before = ALLOCATIONS.with(Cell::get);
         for _ in 0..1000 {
-            speaker.say(&chunk, &mut |_| said += 1);
+            translator.say(&chunk, &mut |_| said += 1);
         }
         assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
         assert_eq!(said, 1001);

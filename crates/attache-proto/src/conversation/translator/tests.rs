@@ -13,7 +13,7 @@ use crate::view::SessionView;
 fn check(dialect: Dialect, client: &str, script: &str) {
     let client = client.replace('\'', "\"");
     let client: ClientCapabilities = Reader::new(&client, Dialect::V1).decode().unwrap();
-    let mut speaker = Speaker::new(dialect, &client);
+    let mut translator = UpdateTranslator::new(dialect, &client);
     let mut said = Vec::new();
     let mut expected = Vec::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -21,7 +21,7 @@ fn check(dialect: Dialect, client: &str, script: &str) {
             expected.push(line.to_owned());
             continue;
         };
-        let lost = speaker.say(&read(update), &mut |update| said.push(format!("< {}", write(dialect, update))));
+        let lost = translator.say(&read(update), &mut |update| said.push(format!("< {}", write(dialect, update))));
         said.extend(lost.into_iter().map(|what| format!("! {what}")));
     }
     assert_eq!(said, expected);
@@ -46,10 +46,10 @@ const V2: Dialect = Dialect::V2;
 fn chunks_pass_by_reference() {
     let chunk = read("{'sessionUpdate':'agent_message_chunk','messageId':'m','content':{'type':'text','text':'a'}}");
     for dialect in [V1, DRAFT, V2] {
-        let mut speaker = Speaker::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
         let mut said = 0;
         for _ in 0..2 {
-            speaker.say(&chunk, &mut |update| {
+            translator.say(&chunk, &mut |update| {
                 assert!(std::ptr::eq(update, &chunk));
                 said += 1;
             });
@@ -183,16 +183,16 @@ fn v1_is_sent_all_of_a_tool_calls_content() {
 
 #[test]
 fn streamed_tool_content_costs_v1_a_few_times_its_length() {
-    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
     let mut shown = Shown::default();
     let piece = format!("{}\n", "x".repeat(63));
     let mut longest_gap = 0;
     for count in 1..=11_200 {
-        let lost = speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        let lost = translator.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
         assert!(lost.is_empty(), "{lost:?}");
         longest_gap = longest_gap.max(count * piece.len() - shown.text().len());
     }
-    speaker.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
+    translator.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
     assert_eq!(shown.text(), piece.repeat(11_200));
     assert!(shown.bytes < 4_000_000, "700 KB took {} bytes", shown.bytes);
     assert!(longest_gap < 700 * 1024 / 2, "{longest_gap} bytes were held back");
@@ -202,13 +202,13 @@ fn streamed_tool_content_costs_v1_a_few_times_its_length() {
 #[test]
 fn tool_content_longer_than_a_mebibyte_arrives_in_v1() {
     for end in [status("t", ToolCallStatus::Failed), SessionUpdate::State(StateUpdate::idle(StopReason::EndTurn))] {
-        let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
         let mut shown = Shown::default();
         let piece = "y".repeat(1000);
         for _ in 0..5000 {
-            assert!(speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update)).is_empty());
+            assert!(translator.say(&text_chunk(&piece), &mut |update| shown.send(V1, update)).is_empty());
         }
-        assert!(speaker.say(&end, &mut |update| shown.send(V1, update)).is_empty());
+        assert!(translator.say(&end, &mut |update| shown.send(V1, update)).is_empty());
         assert_eq!(shown.text().len(), 5_000_000);
         assert!(shown.bytes < 5 * 5_000_000);
     }
@@ -216,68 +216,68 @@ fn tool_content_longer_than_a_mebibyte_arrives_in_v1() {
 
 #[test]
 fn tool_content_that_is_held_back_is_sent_by_flush() {
-    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
     let mut shown = Shown::default();
     let mut said = String::new();
     // Until something is held back.
     while shown.text().len() == said.len() {
         let piece = format!("{}\n", said.len());
         said.push_str(&piece);
-        speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        translator.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
         assert!(said.len() < 1_000_000);
     }
     let updates = shown.updates;
-    assert!(speaker.flush(&mut |update| shown.send(V1, update)).is_empty());
+    assert!(translator.flush(&mut |update| shown.send(V1, update)).is_empty());
     assert_eq!(shown.text(), said);
     assert_eq!(shown.updates, updates + 1);
-    speaker.flush(&mut |_| panic!("nothing is held back any more"));
+    translator.flush(&mut |_| panic!("nothing is held back any more"));
     // A question stops the turn until somebody reads what there is.
-    speaker.say(&text_chunk("more"), &mut |update| shown.send(V1, update));
+    translator.say(&text_chunk("more"), &mut |update| shown.send(V1, update));
     let asks = SessionUpdate::State(StateUpdate::requires_action());
-    speaker.say(&asks, &mut |update| shown.send(V1, update));
+    translator.say(&asks, &mut |update| shown.send(V1, update));
     assert_eq!(shown.text(), said + "more");
 }
 
 #[test]
 fn more_tool_content_than_can_be_remembered_is_reported() {
-    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
     let mut shown = Shown::default();
     let piece = "x".repeat(1 << 20);
     let mut lost = Vec::new();
     let mut kept = 0;
     while lost.is_empty() {
-        lost = speaker.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
+        lost = translator.say(&text_chunk(&piece), &mut |update| shown.send(V1, update));
         kept += usize::from(lost.is_empty());
     }
     assert_eq!(lost, ["tool_call_content_chunk"]);
     assert_eq!(kept, 15);
-    speaker.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
+    translator.say(&status("t", ToolCallStatus::Completed), &mut |update| shown.send(V1, update));
     assert_eq!(shown.text().len(), kept << 20, "what was taken is shown");
     // The room of an ended call is free again.
-    assert!(speaker.say(&status("u", ToolCallStatus::Pending), &mut |_| {}).is_empty());
+    assert!(translator.say(&status("u", ToolCallStatus::Pending), &mut |_| {}).is_empty());
     let chunk = SessionUpdate::ToolCallContentChunk(ToolCallContentChunk::new("u", ToolCallContent::text(piece)));
-    assert!(speaker.say(&chunk, &mut |_| {}).is_empty());
+    assert!(translator.say(&chunk, &mut |_| {}).is_empty());
 }
 
 #[test]
 fn a_long_session_remembers_the_newest_tool_calls_only() {
     for dialect in [V1, DRAFT] {
-        let mut speaker = Speaker::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
         for number in 0..100_000 {
             let id = format!("call-{number}");
-            speaker.say(&status(&id, ToolCallStatus::InProgress), &mut |_| {});
-            speaker.say(&status(&id, ToolCallStatus::Completed), &mut |_| {});
-            assert!(speaker.remembered_tool_calls() <= 1024);
+            translator.say(&status(&id, ToolCallStatus::InProgress), &mut |_| {});
+            translator.say(&status(&id, ToolCallStatus::Completed), &mut |_| {});
+            assert!(translator.remembered_tool_calls() <= 1024);
         }
         // The last ones are known: an update does not begin them again.
-        speaker.say(&status("call-99999", ToolCallStatus::Failed), &mut |update| {
+        translator.say(&status("call-99999", ToolCallStatus::Failed), &mut |update| {
             assert!(matches!(update, SessionUpdate::ToolCallUpdate(_)));
         });
         // Calls that never end are bounded, too.
         for number in 0..10_000 {
-            speaker.say(&status(&format!("open-{number}"), ToolCallStatus::InProgress), &mut |_| {});
+            translator.say(&status(&format!("open-{number}"), ToolCallStatus::InProgress), &mut |_| {});
         }
-        assert!(speaker.remembered_tool_calls() <= 1024);
+        assert!(translator.remembered_tool_calls() <= 1024);
     }
 }
 
@@ -288,23 +288,23 @@ fn what_an_agent_names_takes_no_memory_without_limit() {
             "{{'sessionUpdate':'config_option_update','configOptions':[{{'configId':'{id}','name':'M','category':'mode','type':'select','currentValue':'a','options':[{{'value':'a','name':'A'}}]}}]}}"
         ))
     };
-    let mut speaker = Speaker::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
     for number in 0..1000 {
-        speaker.say(&options(&format!("option-{number}")), &mut |_| {});
+        translator.say(&options(&format!("option-{number}")), &mut |_| {});
     }
-    assert_eq!(format!("{speaker:?}").matches("option-").count(), 1);
+    assert_eq!(format!("{translator:?}").matches("option-").count(), 1);
     let long = "i".repeat(1 << 20);
     for number in 0..100 {
         let id = format!("{long}{number}");
         let chunk = MessageChunk { message_id: Some(id.as_str().into()), ..MessageChunk::new("a") };
-        speaker.say(&SessionUpdate::AgentMessageChunk(chunk), &mut |_| {});
-        speaker.say(&status(&id, ToolCallStatus::Pending), &mut |_| {});
+        translator.say(&SessionUpdate::AgentMessageChunk(chunk), &mut |_| {});
+        translator.say(&status(&id, ToolCallStatus::Pending), &mut |_| {});
         let command = TerminalUpdate { command: id.clone().into(), ..TerminalUpdate::new(id.as_str()) };
-        speaker.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
+        translator.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
         let command = TerminalUpdate { command: id.into(), ..TerminalUpdate::new(number.to_string()) };
-        speaker.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
+        translator.say(&SessionUpdate::TerminalUpdate(command.into()), &mut |_| {});
     }
-    assert!(format!("{speaker:?}").len() < 1 << 20);
+    assert!(format!("{translator:?}").len() < 1 << 20);
 }
 
 #[test]

@@ -1,9 +1,5 @@
 //! The three ways to say the model on the wire.
 
-mod speaker;
-
-pub use speaker::Speaker;
-
 /// How a connection speaks: fixed by `initialize`, and the same for both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {

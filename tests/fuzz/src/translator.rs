@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use attache_proto::dialect::Speaker;
+use attache_proto::conversation::UpdateTranslator;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::model::{ClientCapabilities, SessionUpdate, ToolCallContent, ToolCallId};
 use attache_proto::view::{SessionView, ToolCall};
@@ -13,17 +13,17 @@ use crate::message;
 
 /// What comes of an update can be read in the dialect, is not much more than the update, and shows the same text of tool
 /// calls, unless something is reported as lost.
-pub fn speaker(data: &[u8]) {
+pub fn translator(data: &[u8]) {
     let mut input = Input::new(data);
     let dialect = input.dialect();
-    let mut speaker = Speaker::new(dialect, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
     let (mut source, mut shown) = (SessionView::new(), SessionView::new());
     let (mut received, mut sent) = (0, 0);
     // Tool calls that are not shown as they are.
     let mut different: HashSet<ToolCallId> = HashSet::new();
     while !input.is_empty() {
         if input.one_in(12) {
-            speaker.flush(&mut |update| sent += show(&mut shown, dialect, update));
+            translator.flush(&mut |update| sent += show(&mut shown, dialect, update));
             continue;
         }
         let json = message::update(&mut input);
@@ -32,15 +32,15 @@ pub fn speaker(data: &[u8]) {
         source.apply(&update);
         let mut emit = |update: &SessionUpdate| sent += show(&mut shown, dialect, update);
         let lost = if input.one_in(2) {
-            speaker.say_owned(update.clone(), &mut emit)
+            translator.say_owned(update.clone(), &mut emit)
         } else {
-            speaker.say(&update, &mut emit)
+            translator.say(&update, &mut emit)
         };
         if lost.iter().any(|what| what.starts_with("tool_call_content_chunk")) {
             different.extend(tool_call_id(&update));
         }
     }
-    speaker.flush(&mut |update| sent += show(&mut shown, dialect, update));
+    translator.flush(&mut |update| sent += show(&mut shown, dialect, update));
     // All content of a call is sent again at most once for each chunk, as long as it is short.
     assert!(sent <= 64 * received + (64 << 10), "{received} bytes become {sent}");
     for call in source.tool_calls().filter(|call| is_text(call) && !different.contains(&call.id)) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Emit, Speaker, is_memorable};
+use super::{Emit, UpdateTranslator, is_memorable};
 use crate::Dialect;
 use crate::json::RawJson;
 use crate::model::{
@@ -161,7 +161,7 @@ fn shows_terminal(content: &[ToolCallContent]) -> bool {
     content.iter().any(|piece| shown_terminal(piece).is_some())
 }
 
-impl Speaker {
+impl UpdateTranslator {
     /// Whether a tool call passes as it is, and all there is to remember of it is its new content.
     pub(super) fn can_keep(&self, call: &ToolCallUpdate) -> bool {
         let Some(tool) = self.tools.calls.get(&call.tool_call_id) else { return false };
@@ -384,7 +384,7 @@ impl Speaker {
     }
 
     #[cfg(test)]
-    pub(in crate::dialect) fn remembered_tool_calls(&self) -> usize {
+    pub(in crate::conversation) fn remembered_tool_calls(&self) -> usize {
         self.tools.calls.len()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Emit, Speaker, is_memorable};
+use super::{Emit, UpdateTranslator, is_memorable};
 use crate::base64;
 use crate::model::{ExitStatus, Patch, TerminalId, TerminalOutputChunk, TerminalUpdate};
 
@@ -107,7 +107,7 @@ impl Terminal {
     }
 }
 
-impl Speaker {
+impl UpdateTranslator {
     pub(super) fn say_terminal(&mut self, update: &TerminalUpdate, emit: Emit<'_>) {
         let Some(terminal) = self.terminals.entry(&update.terminal_id) else { return self.lose("terminal_update") };
         let was_running = terminal.exit.is_none();

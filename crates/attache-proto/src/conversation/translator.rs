@@ -1,6 +1,8 @@
 //! Translates the updates of a session into a dialect.
 
 mod terminals;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::collections::VecDeque;
@@ -33,23 +35,23 @@ const LONGEST_ID: usize = 4096;
 /// A client of v1 is sent all content of a tool call again when there is more of it. Adjacent text becomes one block.
 /// Short content is sent at every chunk. Longer content is held back until it has grown by a third, so that a stream
 /// takes about five times its length on the wire, and not its length times the number of chunks. Everything is sent when
-/// the call ends, when a state update says that the session is idle or requires action, and by [`flush`](Speaker::flush).
+/// the call ends, when a state update says that the session is idle or requires action, and by [`flush`](UpdateTranslator::flush).
 /// All open calls of a session may have 16 MiB of content; a chunk beyond that is lost, and reported.
 ///
 /// ```
 /// use attache_proto::Dialect;
-/// use attache_proto::dialect::Speaker;
+/// use attache_proto::conversation::UpdateTranslator;
 /// use attache_proto::model::{ClientCapabilities, Patch, SessionUpdate, ToolCallUpdate};
 ///
-/// let mut speaker = Speaker::new(Dialect::V1, &ClientCapabilities::new());
+/// let mut translator = UpdateTranslator::new(Dialect::V1, &ClientCapabilities::new());
 /// let call = ToolCallUpdate { name: Patch::Set("grep".into()), ..ToolCallUpdate::new("call-1") };
 /// let mut said = Vec::new();
-/// let lost = speaker.say(&SessionUpdate::ToolCallUpdate(call.into()), &mut |update| said.push(update.clone()));
+/// let lost = translator.say(&SessionUpdate::ToolCallUpdate(call.into()), &mut |update| said.push(update.clone()));
 /// assert!(lost.is_empty());
 /// assert!(matches!(&said[0], SessionUpdate::ToolCall(call) if call.title == Patch::Set("grep".into())));
 /// ```
 #[derive(Debug)]
-pub struct Speaker {
+pub struct UpdateTranslator {
     dialect: Dialect,
     client: Understands,
     /// The message that chunks without an id belong to now.
@@ -94,11 +96,11 @@ impl MessageKind {
     }
 }
 
-impl Speaker {
+impl UpdateTranslator {
     /// A translator for one session.
     pub fn new(dialect: Dialect, client: &ClientCapabilities) -> Self {
         let options = client.session.config_options.as_ref();
-        Speaker {
+        UpdateTranslator {
             dialect,
             client: Understands {
                 boolean: options.is_some_and(|options| options.boolean.is_some()),

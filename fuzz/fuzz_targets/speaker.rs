@@ -1,4 +1,0 @@
-//! See `speaker` in tests/fuzz.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| attache_fuzz_targets::speaker(data));
