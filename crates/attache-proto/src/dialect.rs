@@ -51,7 +51,3 @@ impl std::fmt::Display for Dialect {
         })
     }
 }
-
-#[cfg(test)]
-#[cfg(feature = "view")]
-mod tests;

@@ -83,10 +83,10 @@ pub fn peer(data: &[u8]) {
                 peer.set_dialect(input.pick(&[Dialect::V1, Dialect::V2Draft, Dialect::V2]));
             }
         }
-        assert_eq!((peer.owed(), peer.waiting()), (open.calls.len(), open.waiting.len()));
+        assert_eq!((peer.open_calls(), peer.waiting()), (open.calls.len(), open.waiting.len()));
     }
     for call in open.calls.drain(..) {
-        assert!(peer.is_owed(call));
+        assert!(peer.is_open(call));
         peer.answer(call, |writer| writer.raw("true"), &mut out);
         answered += 1;
     }
@@ -94,7 +94,7 @@ pub fn peer(data: &[u8]) {
         assert!(open.waiting.remove(&waiter).is_some());
         open.settled += 1;
     }
-    assert_eq!((peer.owed(), peer.waiting(), open.waiting.len()), (0, 0, 0));
+    assert_eq!((peer.open_calls(), peer.waiting(), open.waiting.len()), (0, 0, 0));
     assert_eq!((served, requests), (answered, open.settled));
     // Everything that was written is JSON, one message a line, and every call has one result.
     let results = String::from_utf8(out).unwrap().lines().flat_map(entries).filter(is_true).count();

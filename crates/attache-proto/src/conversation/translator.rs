@@ -1,7 +1,7 @@
 //! Translates the updates of a session into a dialect.
 
 mod terminals;
-#[cfg(test)]
+#[cfg(all(test, feature = "view"))]
 mod tests;
 mod tools;
 
