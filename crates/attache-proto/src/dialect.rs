@@ -25,6 +25,11 @@ impl Dialect {
         matches!(self, Dialect::V2Draft)
     }
 
+    /// Whether a request must not have the id null.
+    pub fn forbids_null_ids(self) -> bool {
+        matches!(self, Dialect::V2)
+    }
+
     /// Whether clients show terminals of the agent's own.
     pub fn shows_terminals(self) -> bool {
         matches!(self, Dialect::V2)

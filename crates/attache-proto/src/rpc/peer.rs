@@ -143,7 +143,7 @@ impl<W> Peer<W> {
                 self.refuse_batch(Violation::Batch, messages, &mut events, out);
             }
             Envelope::Batch(messages) => {
-                if self.writer.dialect != Some(Dialect::V2Draft) {
+                if !self.writer.dialect.is_some_and(Dialect::has_batches) {
                     events.push(Event::Violation(Violation::Batch));
                 }
                 let batch = self.writer.open_batch();
@@ -326,7 +326,7 @@ impl<W> Peer<W> {
         events: &mut Collector<'a, W>,
         out: &mut Vec<u8>,
     ) {
-        let refusal = if id == RequestId::Null && self.writer.dialect == Some(Dialect::V2) {
+        let refusal = if id == RequestId::Null && self.writer.dialect.is_some_and(Dialect::forbids_null_ids) {
             Some((Violation::NullId, ErrorObject::invalid_request(Violation::NullId.rule())))
         } else if self.is_before_initialize(&method) {
             Some((Violation::BeforeInitialize, ErrorObject::invalid_request(Violation::BeforeInitialize.rule())))
