@@ -7,7 +7,7 @@ use attache::model::{
     ContentBlock, ErrorObject, MessageChunk, MessageId, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
     ToolCallUpdate,
 };
-use attache::{Dialect, Error};
+use attache::Error;
 
 use crate::model::Message;
 use crate::store::{Entry, Log, StoreError};

@@ -1,6 +1,5 @@
 //! Compaction: a summary takes the place of a conversation that has become too long. The log keeps all of it.
 
-use attache::Dialect;
 use attache::model::{CompactionStatus, CompactionUpdate, ContentBlock, NoticeSeverity, Patch, SessionUpdate};
 use futures_util::StreamExt;
 

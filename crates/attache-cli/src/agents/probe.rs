@@ -9,7 +9,7 @@ use attache::client::Session;
 use attache::model::{
     AuthMethod, AvailableCommand, Capability, ConfigCategory, ConfigKind, ConfigOption, ErrorObject, SessionUpdate,
 };
-use attache::{Connection, Dialect, Error, Event};
+use attache::{Connection, Error, Event};
 use serde_json::{Value, json};
 
 use super::commands::{print_lines, print_pairs};

@@ -8,13 +8,12 @@ mod services;
 mod settings;
 
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
 use attache::model::{ErrorObject, McpServer, PromptCapabilities};
 use attache::trace::Tap;
-use attache::{Connection, Dialect, Event};
+use attache::{Connection, Event};
 use attache_host::sandbox::{self, Sandbox};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 

@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use attache::Dialect;
 use attache::agent::SessionHandle;
 use attache::model::{TerminalId, ToolKind};
 use attache_host::permission::{Action, Command};
