@@ -1,5 +1,7 @@
 //! JSON text in, JSON text out: one pass, borrowed where it can be, no tree in between.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod raw;
 mod read;

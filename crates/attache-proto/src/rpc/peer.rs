@@ -216,7 +216,7 @@ impl<W> Peer<W> {
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.writer.note_lost(lost);
+        self.writer.note_lost(&lost);
         self.writer.framing.finish(out, from);
     }
 
@@ -443,7 +443,7 @@ impl<W> BatchWriter<'_, W> {
         let messages = &mut self.peer.writer;
         let dialect = messages.dialect.unwrap_or(Dialect::V1);
         let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
-        messages.note_lost(lost);
+        messages.note_lost(&lost);
     }
 }
 
