@@ -34,7 +34,8 @@ impl RawJson {
 
     /// The JSON form of anything that serde can serialise.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(value).map(|text| RawJson(text.into_boxed_str()))
+        // Serde's JSON may hold line ends, and may be nested more deeply than ours.
+        RawJson::new(&serde_json::to_string(value)?).map_err(serde::ser::Error::custom)
     }
 
     /// The JSON form of a model type, in the newest dialect.
@@ -52,11 +53,6 @@ impl RawJson {
     /// Reads the value into a model type, as the newest dialect has it.
     pub fn to_model<T: Decode>(&self) -> Result<T, DecodeError> {
         Reader::new(&self.0, Dialect::V2).decode()
-    }
-
-    /// The text of a result, as an [`Outcome`](crate::rpc::Outcome) has it: it was checked when its frame was read.
-    pub fn of_outcome(text: &str) -> Self {
-        RawJson::on_one_line(text)
     }
 
     fn on_one_line(text: &str) -> Self {
