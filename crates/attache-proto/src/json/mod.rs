@@ -8,7 +8,7 @@ mod read;
 mod transcode;
 mod write;
 
-pub(crate) use error::Place;
+pub(crate) use error::PathSegment;
 pub use error::{DecodeError, Reason};
 pub use raw::RawJson;
 pub use read::{Kind, Reader};

@@ -1,4 +1,4 @@
-//! JSON that is kept as text because we do not know, or need not know, what it means.
+//! Raw values: JSON that is kept as text, because what it means is not known or does not matter.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{DecodeError, Reader, Writer};
 use crate::Dialect;
 use crate::codec::{Blank, Decode, Encode};
 
-/// One JSON value as text: checked, on one line, and otherwise just as its sender wrote it.
+/// One JSON value as text: valid, on one line, and otherwise as its sender wrote it.
 ///
 /// ```
 /// use attache_proto::json::RawJson;
@@ -24,7 +24,7 @@ use crate::codec::{Blank, Decode, Encode};
 pub struct RawJson(Box<str>);
 
 impl RawJson {
-    /// Checks and keeps `text`, without the white space around it.
+    /// Checks `text` and keeps it, without the white space around it.
     pub fn new(text: &str) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(text, Dialect::V1);
         let value = RawJson::decode(&mut reader)?;
@@ -56,7 +56,7 @@ impl RawJson {
     }
 
     fn on_one_line(text: &str) -> Self {
-        // Line ends can stand between tokens only; a blank means the same and keeps the value on one line.
+        // Line ends occur between tokens only; a blank means the same and keeps the value on one line.
         if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
             return RawJson(text.replace(['\n', '\r'], " ").into());
         }
@@ -68,7 +68,7 @@ impl RawJson {
         RawJson(text.into_boxed_str())
     }
 
-    /// The value `{}`.
+    /// The empty object, `{}`.
     pub fn empty_object() -> Self {
         RawJson("{}".into())
     }

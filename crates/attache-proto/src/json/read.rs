@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::error::Place;
+use super::error::PathSegment;
 use super::{DecodeError, MAX_DEPTH, Reason};
 use crate::Dialect;
 use crate::codec::Decode;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// What kind of value comes next.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of JSON's own kinds")]
 pub enum Kind {
@@ -60,35 +60,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What was wrong with optional parts that were read as absent.
+    /// Takes the errors in optional parts that were ignored.
     pub fn tolerated(&mut self) -> Vec<DecodeError> {
         std::mem::take(&mut self.tolerated)
     }
 
-    /// Notes that something was wrong and was let pass.
+    /// Notes an error that is ignored.
     #[cold]
     pub(crate) fn tolerate(&mut self, error: DecodeError) {
-        // A list of a million broken items needs no million notes.
+        // A list of a million invalid items needs no million notes.
         if self.tolerated.len() < 16 {
             self.tolerated.push(error);
         }
     }
 
-    /// How much has been let pass so far; for [`place_since`](Self::place_since).
-    pub(crate) fn noted(&self) -> usize {
+    /// How many errors have been ignored so far; for [`prepend_to_tolerated`](Self::prepend_to_tolerated).
+    pub(crate) fn tolerated_count(&self) -> usize {
         self.tolerated.len()
     }
 
-    /// Names the place of everything that was let pass since `noted`.
-    pub(crate) fn place_since(&mut self, noted: usize, place: Place) {
-        if self.tolerated.len() > noted {
-            for error in &mut self.tolerated[noted..] {
-                error.put_in(place);
+    /// Adds a segment to the paths of all errors but the first `count` that were ignored.
+    pub(crate) fn prepend_to_tolerated(&mut self, count: usize, segment: PathSegment) {
+        if self.tolerated.len() > count {
+            for error in &mut self.tolerated[count..] {
+                error.prepend(segment);
             }
         }
     }
 
-    /// What comes next.
+    /// The kind of the next value.
     pub fn peek(&mut self) -> Result<Kind> {
         match self.peek_byte() {
             Some(b'{') => Ok(Kind::Object),
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `null` if it comes next, and says whether it did.
+    /// Reads `null` if it is next, and returns whether it was.
     #[inline(never)]
     pub fn null(&mut self) -> Result<bool> {
         if self.peek_byte() != Some(b'n') {
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number as it is written.
+    /// Reads a number, and returns its text.
     #[inline(never)]
     pub fn number(&mut self) -> Result<&'a str> {
         match self.peek_byte() {
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.position])
     }
 
-    /// Reads a string; borrowed when it holds no escapes.
+    /// Reads a string; borrowed when it has no escapes.
     #[inline(never)]
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek_byte() != Some(b'"') {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         self.escaped_string(start).map(Cow::Owned)
     }
 
-    /// Skips one value, checking that it is JSON.
+    /// Skips one value, and checks that it is JSON.
     ///
     /// Every message passes through here before its params are decoded, so this is one loop without recursion: a bit for
     /// each container that is open tells whether it is an object.
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         self.descend()
     }
 
-    /// Enters an object if it begins with this text, which is its bracket and whole members.
+    /// Enters an object if it begins with `start`, which is its bracket and whole members.
     pub(crate) fn object_begins_with(&mut self, start: &str) -> bool {
         let begins = self.text.as_bytes()[self.position..].starts_with(start.as_bytes()) && self.depth < MAX_DEPTH;
         if begins {
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         begins
     }
 
-    /// The next key of the object entered last, its value next to read; `None` leaves the object.
+    /// Reads the next key of the current object, and stops before its value; `None` leaves the object.
     #[inline(never)]
     pub fn next_key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>> {
         if !self.next_member(first, b'}')? {
@@ -255,18 +255,18 @@ impl<'a> Reader<'a> {
         self.descend()
     }
 
-    /// Whether another item of the array entered last follows; `false` leaves the array.
+    /// Whether the current array has another item; `false` leaves the array.
     #[inline(never)]
     pub fn next_item(&mut self, first: &mut bool) -> Result<bool> {
         self.next_member(first, b']')
     }
 
-    /// Where the reader is; for [`forgive`](Self::forgive).
+    /// The position of the reader; for [`forgive`](Self::forgive).
     pub(crate) fn mark(&self) -> (usize, u16) {
         (self.position, self.depth)
     }
 
-    /// Goes back to the value that could not be read, skips it, and notes what was wrong with it.
+    /// Goes back to the value that could not be read, skips it, and notes the error.
     #[cold]
     pub(crate) fn forgive(&mut self, before: (usize, u16), error: DecodeError) -> Result<()> {
         (self.position, self.depth) = before;
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the value with `read`; when that fails, goes back and skips the value, and returns the error as well.
+    /// Reads a value with `read`. If that fails, skips the value; the inner result is the error.
     pub(crate) fn attempt<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T>,
@@ -291,8 +291,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string value of `tag` in the object that comes next, which stays to be read. The tag usually comes first;
-    /// when it does not, the keys before it are skipped here and read again later.
+    /// The string value of `tag` in the next object, without moving on. The tag usually comes first; when it does not, the
+    /// keys before it are skipped here and read again later.
     #[inline(never)]
     pub(crate) fn peek_tag(&mut self, tag: &'static str) -> Result<Option<Cow<'a, str>>> {
         self.look_ahead(|reader| {
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Whether the object that comes next, which stays to be read, has `key`.
+    /// Whether the next object has `key`, without moving on.
     pub(crate) fn has_key(&mut self, key: &str) -> Result<bool> {
         self.look_ahead(|reader| {
             reader.begin_object()?;
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the value that comes next with `read`, and leaves it to be read again.
+    /// Reads the next value with `read`, without moving on.
     pub(crate) fn look_ahead<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (position, depth) = (self.position, self.depth);
         let value = read(self);
