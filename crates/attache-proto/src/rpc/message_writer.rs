@@ -55,7 +55,7 @@ impl MessageWriter {
         }
     }
 
-    /// The calls that a request to cancel means, oldest first.
+    /// The calls that a `$/cancel_request` means, oldest first.
     pub(super) fn cancelled_by(&self, params: &str) -> Vec<u64> {
         let dialect = self.dialect.unwrap_or(Dialect::V1);
         match Reader::new(params, dialect).decode::<CancelRequestNotification>() {
@@ -154,7 +154,7 @@ impl MessageWriter {
     }
 }
 
-/// Writes one message; returns what the dialect could not say.
+/// Writes one message; returns the names of fields that the dialect has no word for.
 pub(super) fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: Part<'_>) -> Vec<&'static str> {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     let mut writer = Writer::new(out, dialect);

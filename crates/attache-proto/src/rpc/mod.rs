@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: the envelope, and one side of a conversation as plain data.
+//! JSON-RPC 2.0: the envelope of messages, and one side of a connection without IO.
 //!
 //! ```
 //! use attache_proto::rpc::{Event, Peer, Side};
