@@ -1,5 +1,7 @@
 //! Frames: where one message ends and the next begins.
 
+#![forbid(unsafe_code)]
+
 mod header;
 
 #[cfg(test)]
@@ -216,6 +218,7 @@ impl Splitter {
         Some(Piece { bytes: &self.buffer[bytes], frame, framing: self.framing })
     }
 
+    #[inline]
     fn cut(&mut self) -> Option<Cut> {
         loop {
             let cut = match self.state {
@@ -234,6 +237,7 @@ impl Splitter {
 
     // Each step returns `None` when it needs more bytes, and `Some(None)` when the next step has to go on.
 
+    #[inline]
     fn cut_line(&mut self) -> Option<Option<Cut>> {
         let Some(end) = self.find_line_end() else {
             if self.is_too_long(self.buffer.len()) {
@@ -245,9 +249,9 @@ impl Splitter {
         if self.is_too_long(end) {
             return Some(Some(self.cut_long_line()));
         }
-        if self.is_text {
-            self.is_text = false;
-        } else if let Some(at) = header::find(line) {
+        // Nearly every line is a message, and ends like one.
+        let is_text = std::mem::take(&mut self.is_text) || matches!(line, [.., b'}' | b']']);
+        if !is_text && let Some(at) = header::find(line) {
             if at > 0 {
                 return Some(Some(self.cut_text(self.start + at)));
             }

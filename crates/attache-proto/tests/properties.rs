@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use attache_proto::Dialect;
-use attache_proto::frame::{Frame, Framing, Splitter};
+use attache_proto::frame::{Frame, Framing, Junk, Splitter};
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{AgentNotification, AgentRequest, ClientNotification, ClientRequest, Method};
 use attache_proto::rpc::{Call, Event, Peer, RequestKey, Side};
@@ -263,7 +263,14 @@ fn random_operations_never_answer_twice_and_leave_nothing_behind() {
             match dice.below(5) {
                 0 | 1 => {
                     let frame = message(dice);
-                    for event in peer.handle_frame(&frame, &mut out) {
+                    let cut = dice.below(frame.len() + 1);
+                    let start = frame.get(..cut).unwrap_or_default();
+                    let events: Vec<_> = match dice.below(8) {
+                        0 => peer.handle_junk(Junk::TooLong(start), &mut out).collect(),
+                        1 => peer.handle_junk(Junk::NotUtf8(start), &mut out).collect(),
+                        _ => peer.handle_frame(&frame, &mut out).collect(),
+                    };
+                    for event in events {
                         match event {
                             Event::Call { call, .. } => {
                                 served += 1;

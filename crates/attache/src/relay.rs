@@ -1,4 +1,4 @@
-//! A relay between a client and an agent: passes every byte on, and lets a program look at each message.
+//! A relay between a client and an agent: forwards every byte, and lets a program look at each message.
 //!
 //! ```
 //! use attache::relay::{Direction, Relay, Verdict};
@@ -49,12 +49,12 @@ pub(crate) type Hook = Box<dyn FnMut(Direction, &RelayMessage<'_>) -> Verdict + 
 /// The longest message that is relayed unless another limit is set. Larger than any prompt with pictures in it.
 const LIMIT: usize = 64 * 1024 * 1024;
 
-/// How long an agent may go on talking when its client is gone. Enough for the answers that are under way.
+/// How long an agent may go on sending when its client is gone. Enough for the answers that are under way.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Passes messages between a client and an agent.
+/// Forwards messages between a client and an agent.
 ///
-/// What nobody objects to is passed on byte for byte, also what is no message at all. A side is read only when the other
+/// What the hook lets pass is forwarded byte for byte, also what is no message at all. A side is read only when the other
 /// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Only a
 /// message longer than the limit is dropped and counted: a request is refused to its sender, and in place of a response the
 /// other side gets an error.
@@ -76,15 +76,15 @@ struct Wire {
     writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
-/// How a relay ended, and what it saw.
+/// How a relay ended, and what it noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Relayed {
-    /// Whether it was the client that went first. If not, the agent did.
+    /// Whether the client closed its end first; otherwise the agent did.
     pub client_left: bool,
     /// How many messages were dropped because they were longer than the limit.
     pub too_long: usize,
-    /// What a bridge could not translate, and the rules that were broken. Each is named once.
+    /// What a bridge could not translate, and the rules that were broken, each once.
     pub reports: Vec<&'static str>,
 }
 
@@ -107,15 +107,15 @@ impl Relay {
         }
     }
 
-    /// Has every message shown to `hook`, which decides what becomes of it. Both directions wait while it decides.
+    /// Shows every message to `hook`, which decides what becomes of it. Both directions wait while it decides.
     ///
-    /// Blank lines are passed without asking.
+    /// Blank lines are forwarded without asking.
     pub fn on_message(mut self, hook: impl FnMut(Direction, &RelayMessage<'_>) -> Verdict + Send + 'static) -> Self {
         self.hook = Some(Box::new(hook));
         self
     }
 
-    /// Has messages translated on their way, for sides that speak different versions. The hook sees them as they come.
+    /// Translates messages on their way, for sides that speak different versions. The hook sees them as they come.
     ///
     /// ```no_run
     /// use attache::relay::Relay;
@@ -134,19 +134,19 @@ impl Relay {
         self
     }
 
-    /// Has messages written down as they come: those of the client as `out`, those of the agent as `in`.
+    /// Records messages as they come: those of the client as `out`, those of the agent as `in`.
     pub fn tap(mut self, tap: Tap) -> Self {
         self.tap = Some(tap);
         self
     }
 
-    /// The longest message in bytes; 64 MiB unless set.
+    /// Sets the longest message in bytes; 64 MiB unless set.
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// How long an agent may go on talking when its client is gone; two seconds unless set.
+    /// Sets how long an agent may go on sending when its client is gone; two seconds unless set.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -154,7 +154,7 @@ impl Relay {
 
     /// Relays until one side closes. The writers are shut down then, so that the other side hears of it.
     ///
-    /// A side that can no longer be written to counts as closed. Other errors of reading are returned.
+    /// A side that can no longer be written to counts as closed. Errors of reading are returned.
     pub async fn run(self) -> io::Result<Relayed> {
         pump::run(self).await
     }

@@ -149,7 +149,7 @@ async fn greetings() {
          <-- {'id':1,'error':{'code':-32600}}
          --> {'method':'session/cancel','params':{'sessionId':'x'}}
          --> {'id':2,'method':'initialize','params':{}}
-         <-- {'id':2,'error':{'code':-32602,'message':'Invalid params: `protocolVersion`: required field is missing'}}
+         <-- {'id':2,'error':{'code':-32602,'message':'Invalid params: missing field `protocolVersion`'}}
          --> {'id':3,'method':'initialize','params':{'protocolVersion':'1'}}
          <-- {'id':3,'error':{'code':-32602}}
          --> {'id':4,'method':'initialize','params':{'protocolVersion':70000}}
@@ -198,7 +198,7 @@ async fn sessions_that_are_not_there_and_params_that_are_wrong() {
          --> {'id':3,'method':'session/new','params':{'cwd':'relative','mcpServers':[]}}
          <-- {'id':3,'error':{'code':-32602,'message':'cwd: not an absolute path'}}
          --> {'id':4,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[{'name':'x'}]}}
-         <-- {'id':4,'error':{'code':-32602,'message':'Invalid params: `mcpServers[0].command`: required field is missing'}}
+         <-- {'id':4,'error':{'code':-32602,'message':'Invalid params: missing field `mcpServers[0].command`'}}
          --> {'id':5,'method':'session/close','params':{'sessionId':'ghost'}}
          <-- {'id':5,'error':{'code':-32002}}
          --> {'id':6,'method':'authenticate','params':{'methodId':'other'}}

@@ -188,7 +188,7 @@ fn sessions_of_a_v1_agent_are_taken_up_as_it_can() {
              client --> {{'id':3,'method':'session/prompt','params':{{'sessionId':'s','prompt':[]}}}}
              --> client {{'id':3,'error':{{'code':-32602,'message':'prompt: must not be empty'}}}}
              client --> {{'id':4,'method':'session/prompt','params':{{}}}}
-             --> client {{'id':4,'error':{{'code':-32602,'message':'Invalid params: `sessionId`: required field is missing'}}}}"
+             --> client {{'id':4,'error':{{'code':-32602,'message':'Invalid params: missing field `sessionId`'}}}}"
         ),
     );
     let idle = "--> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle'}}}";

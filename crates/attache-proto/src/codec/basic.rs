@@ -1,7 +1,7 @@
 //! Text, numbers and lists on the wire.
 
 use super::{Blank, Decode, Encode, read_at};
-use crate::json::{DecodeError, Place, Reader, Reason, Writer};
+use crate::json::{DecodeError, PathSegment, Reader, Reason, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -22,7 +22,7 @@ fn read_items<T: Decode>(reader: &mut Reader<'_>, drops_wrong: bool) -> Result<V
     let mut index = 0;
     while reader.next_item(&mut first)? {
         let before = reader.mark();
-        match read_at(Place::Item(index), reader, T::decode) {
+        match read_at(PathSegment::Item(index), reader, T::decode) {
             Ok(item) => items.push(item),
             Err(error) if drops_wrong => reader.forgive(before, error)?,
             Err(error) => return Err(error),

@@ -14,7 +14,7 @@ pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_record};
 pub(crate) use row::{Dialects, Key, Name, Row, Rules, Variant};
 pub(crate) use tables::*;
 
-use crate::json::{DecodeError, Place, Reader, Writer};
+use crate::json::{DecodeError, PathSegment, Reader, Writer};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -49,17 +49,21 @@ pub(crate) trait Blank {
     fn blank() -> Self;
 }
 
-/// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.
-pub(crate) fn read_at<T>(place: Place, reader: &mut Reader<'_>, read: fn(&mut Reader<'_>) -> Result<T>) -> Result<T> {
-    let noted = reader.noted();
+/// Reads a value inside another, and adds `segment` to the paths of its error and of all errors in it that were ignored.
+pub(crate) fn read_at<T>(
+    segment: PathSegment,
+    reader: &mut Reader<'_>,
+    read: fn(&mut Reader<'_>) -> Result<T>,
+) -> Result<T> {
+    let count = reader.tolerated_count();
     match read(reader) {
         Ok(value) => {
-            reader.place_since(noted, place);
+            reader.prepend_to_tolerated(count, segment);
             Ok(value)
         }
         Err(mut error) => {
-            error.put_in(place);
-            reader.place_since(noted, place);
+            error.prepend(segment);
+            reader.prepend_to_tolerated(count, segment);
             Err(error)
         }
     }

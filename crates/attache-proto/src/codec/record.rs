@@ -2,7 +2,7 @@
 
 use super::Blank;
 use super::row::Row;
-use crate::json::{DecodeError, Place, Reader, Reason};
+use crate::json::{DecodeError, PathSegment, Reader, Reason};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -79,12 +79,12 @@ pub(crate) fn read_record(record: &mut dyn Record, reader: &mut Reader<'_>) -> R
 
 /// Names the field in the error and in all that was let pass in it.
 fn place(field: &'static str, reader: &mut Reader<'_>, read: impl FnOnce(&mut Reader<'_>) -> Result<()>) -> Result<()> {
-    let noted = reader.noted();
+    let count = reader.tolerated_count();
     let result = read(reader);
-    let place = Place::Field(field);
-    reader.place_since(noted, place);
+    let segment = PathSegment::Field(field);
+    reader.prepend_to_tolerated(count, segment);
     result.map_err(|mut error| {
-        error.put_in(place);
+        error.prepend(segment);
         error
     })
 }

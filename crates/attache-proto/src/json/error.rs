@@ -1,8 +1,10 @@
-//! What was wrong with a piece of JSON, and where. Never the JSON itself.
+//! Errors in JSON: what is wrong and where, without a word of the JSON itself.
 
 use std::fmt;
 
-/// What was wrong with a value.
+use super::MAX_DEPTH;
+
+/// What is wrong with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -10,24 +12,24 @@ pub enum Reason {
     Syntax,
     /// Arrays and objects nest deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     TooDeep,
-    /// A required field is not there.
+    /// A required field is missing.
     Missing,
-    /// The same field stands there twice.
+    /// A field occurs twice.
     Duplicate,
-    /// The value is of another type; says which one was expected.
+    /// The value has the wrong type; says which one was expected.
     Expected(&'static str),
-    /// The value is of the right type but breaks a rule; says which.
+    /// The value has the right type but breaks this rule.
     Invalid(&'static str),
 }
 
-/// One step on the way to a value.
+/// One step of the path to a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathSegment {
     Field(&'static str),
     Item(usize),
 }
 
-/// Why a value could not be decoded: a reason and the path of the culprit.
+/// Why a value could not be decoded: a reason, and the path of the value that is to blame.
 ///
 /// ```
 /// use attache_proto::{Dialect, json::Reader, model::ContentBlock};
@@ -41,8 +43,8 @@ pub struct DecodeError(Box<Inner>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Inner {
     reason: Reason,
-    /// Innermost step first: the path grows while the error travels outwards, so a good message pays nothing for it.
-    path: Vec<Place>,
+    /// The innermost segment first: the path grows while the error travels outwards, so a valid message pays nothing for it.
+    path: Vec<PathSegment>,
 }
 
 impl DecodeError {
@@ -52,44 +54,44 @@ impl DecodeError {
         DecodeError(Box::new(Inner { reason, path: Vec::new() }))
     }
 
-    /// What was wrong.
+    /// What is wrong.
     pub fn reason(&self) -> Reason {
         self.0.reason
     }
 
-    /// Where it was wrong, as `prompt[2].text`. Empty when the whole value is meant.
+    /// Where it is wrong, such as `prompt[2].text`. Empty when the whole value is meant.
     pub fn path(&self) -> String {
         let mut path = String::new();
-        for step in self.0.path.iter().rev() {
-            match step {
-                Place::Field(name) if path.is_empty() => path.push_str(name),
-                Place::Field(name) => {
+        for segment in self.0.path.iter().rev() {
+            match segment {
+                PathSegment::Field(name) if path.is_empty() => path.push_str(name),
+                PathSegment::Field(name) => {
                     path.push('.');
                     path.push_str(name);
                 }
-                Place::Item(index) => path.push_str(&format!("[{index}]")),
+                PathSegment::Item(index) => path.push_str(&format!("[{index}]")),
             }
         }
         path
     }
 
-    /// Names the place of the value in what holds it.
+    /// Adds the segment that leads to what the path begins with.
     #[cold]
-    pub(crate) fn put_in(&mut self, place: Place) {
-        self.0.path.push(place);
+    pub(crate) fn prepend(&mut self, segment: PathSegment) {
+        self.0.path.push(segment);
     }
 
     /// The same error, seen from the object that holds the value in `name`.
     #[cold]
     pub fn in_field(mut self, name: &'static str) -> Self {
-        self.0.path.push(Place::Field(name));
+        self.0.path.push(PathSegment::Field(name));
         self
     }
 
     /// The same error, seen from the array that holds the value at `index`.
     #[cold]
     pub fn in_item(mut self, index: usize) -> Self {
-        self.0.path.push(Place::Item(index));
+        self.0.path.push(PathSegment::Item(index));
         self
     }
 }
@@ -97,14 +99,18 @@ impl DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path();
-        if !path.is_empty() {
-            write!(f, "`{path}`: ")?;
+        match self.0.reason {
+            Reason::Missing if path.is_empty() => return f.write_str("missing field"),
+            Reason::Missing => return write!(f, "missing field `{path}`"),
+            Reason::Duplicate if path.is_empty() => return f.write_str("duplicate field"),
+            Reason::Duplicate => return write!(f, "duplicate field `{path}`"),
+            _ if path.is_empty() => {}
+            _ => write!(f, "`{path}`: ")?,
         }
         match self.0.reason {
-            Reason::Syntax => f.write_str("not JSON"),
-            Reason::TooDeep => f.write_str("nested too deeply"),
-            Reason::Missing => f.write_str("required field is missing"),
-            Reason::Duplicate => f.write_str("field stands there twice"),
+            Reason::Syntax => f.write_str("invalid JSON"),
+            Reason::TooDeep => write!(f, "nested more than {MAX_DEPTH} levels deep"),
+            Reason::Missing | Reason::Duplicate => Ok(()),
             Reason::Expected(what) => write!(f, "expected {what}"),
             Reason::Invalid(rule) => f.write_str(rule),
         }

@@ -1,12 +1,14 @@
 //! JSON text in, JSON text out: one pass, borrowed where it can be, no tree in between.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod raw;
 mod read;
 mod transcode;
 mod write;
 
-pub(crate) use error::Place;
+pub(crate) use error::PathSegment;
 pub use error::{DecodeError, Reason};
 pub use raw::RawJson;
 pub use read::{Kind, Reader};

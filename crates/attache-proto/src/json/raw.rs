@@ -1,4 +1,4 @@
-//! JSON that is kept as text because we do not know, or need not know, what it means.
+//! Raw values: JSON that is kept as text, because what it means is not known or does not matter.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{DecodeError, Reader, Writer};
 use crate::Dialect;
 use crate::codec::{Blank, Decode, Encode};
 
-/// One JSON value as text: checked, on one line, and otherwise just as its sender wrote it.
+/// One JSON value as text: valid, on one line, and otherwise as its sender wrote it.
 ///
 /// ```
 /// use attache_proto::json::RawJson;
@@ -24,7 +24,7 @@ use crate::codec::{Blank, Decode, Encode};
 pub struct RawJson(Box<str>);
 
 impl RawJson {
-    /// Checks and keeps `text`, without the white space around it.
+    /// Checks `text` and keeps it, without the white space around it.
     pub fn new(text: &str) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(text, Dialect::V1);
         let value = RawJson::decode(&mut reader)?;
@@ -34,7 +34,8 @@ impl RawJson {
 
     /// The JSON form of anything that serde can serialise.
     pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(value).map(|text| RawJson(text.into_boxed_str()))
+        // Serde's JSON may hold line ends, and may be nested more deeply than ours.
+        RawJson::new(&serde_json::to_string(value)?).map_err(serde::ser::Error::custom)
     }
 
     /// The JSON form of a model type, in the newest dialect.
@@ -54,13 +55,8 @@ impl RawJson {
         Reader::new(&self.0, Dialect::V2).decode()
     }
 
-    /// The text of a result, as an [`Outcome`](crate::rpc::Outcome) has it: it was checked when its frame was read.
-    pub fn of_outcome(text: &str) -> Self {
-        RawJson::on_one_line(text)
-    }
-
     fn on_one_line(text: &str) -> Self {
-        // Line ends can stand between tokens only; a blank means the same and keeps the value on one line.
+        // Line ends occur between tokens only; a blank means the same and keeps the value on one line.
         if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
             return RawJson(text.replace(['\n', '\r'], " ").into());
         }
@@ -72,7 +68,7 @@ impl RawJson {
         RawJson(text.into_boxed_str())
     }
 
-    /// The value `{}`.
+    /// The empty object, `{}`.
     pub fn empty_object() -> Self {
         RawJson("{}".into())
     }

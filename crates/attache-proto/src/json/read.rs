@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::error::Place;
+use super::error::PathSegment;
 use super::{DecodeError, MAX_DEPTH, Reason};
 use crate::Dialect;
 use crate::codec::Decode;
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
-/// From this length on, a string with escapes is given all the room it can need at once.
-const LONG: usize = 64 * 1024;
-
-/// What kind of value comes next.
+/// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of JSON's own kinds")]
 pub enum Kind {
@@ -63,35 +60,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What was wrong with optional parts that were read as absent.
+    /// Takes the errors in optional parts that were ignored.
     pub fn tolerated(&mut self) -> Vec<DecodeError> {
         std::mem::take(&mut self.tolerated)
     }
 
-    /// Notes that something was wrong and was let pass.
+    /// Notes an error that is ignored.
     #[cold]
     pub(crate) fn tolerate(&mut self, error: DecodeError) {
-        // A list of a million broken items needs no million notes.
+        // A list of a million invalid items needs no million notes.
         if self.tolerated.len() < 16 {
             self.tolerated.push(error);
         }
     }
 
-    /// How much has been let pass so far; for [`place_since`](Self::place_since).
-    pub(crate) fn noted(&self) -> usize {
+    /// How many errors have been ignored so far; for [`prepend_to_tolerated`](Self::prepend_to_tolerated).
+    pub(crate) fn tolerated_count(&self) -> usize {
         self.tolerated.len()
     }
 
-    /// Names the place of everything that was let pass since `noted`.
-    pub(crate) fn place_since(&mut self, noted: usize, place: Place) {
-        if self.tolerated.len() > noted {
-            for error in &mut self.tolerated[noted..] {
-                error.put_in(place);
+    /// Adds a segment to the paths of all errors but the first `count` that were ignored.
+    pub(crate) fn prepend_to_tolerated(&mut self, count: usize, segment: PathSegment) {
+        if self.tolerated.len() > count {
+            for error in &mut self.tolerated[count..] {
+                error.prepend(segment);
             }
         }
     }
 
-    /// What comes next.
+    /// The kind of the next value.
     pub fn peek(&mut self) -> Result<Kind> {
         match self.peek_byte() {
             Some(b'{') => Ok(Kind::Object),
@@ -104,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `null` if it comes next, and says whether it did.
+    /// Reads `null` if it is next, and returns whether it was.
     #[inline(never)]
     pub fn null(&mut self) -> Result<bool> {
         if self.peek_byte() != Some(b'n') {
@@ -124,7 +121,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a number as it is written.
+    /// Reads a number, and returns its text.
     #[inline(never)]
     pub fn number(&mut self) -> Result<&'a str> {
         match self.peek_byte() {
@@ -136,7 +133,7 @@ impl<'a> Reader<'a> {
         Ok(&self.text[start..self.position])
     }
 
-    /// Reads a string; borrowed when it holds no escapes.
+    /// Reads a string; borrowed when it has no escapes.
     #[inline(never)]
     pub fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek_byte() != Some(b'"') {
@@ -153,7 +150,7 @@ impl<'a> Reader<'a> {
         self.escaped_string(start).map(Cow::Owned)
     }
 
-    /// Skips one value, checking that it is JSON.
+    /// Skips one value, and checks that it is JSON.
     ///
     /// Every message passes through here before its params are decoded, so this is one loop without recursion: a bit for
     /// each container that is open tells whether it is an object.
@@ -228,7 +225,7 @@ impl<'a> Reader<'a> {
         self.descend()
     }
 
-    /// Enters an object if it begins with this text, which is its bracket and whole members.
+    /// Enters an object if it begins with `start`, which is its bracket and whole members.
     pub(crate) fn object_begins_with(&mut self, start: &str) -> bool {
         let begins = self.text.as_bytes()[self.position..].starts_with(start.as_bytes()) && self.depth < MAX_DEPTH;
         if begins {
@@ -238,7 +235,7 @@ impl<'a> Reader<'a> {
         begins
     }
 
-    /// The next key of the object entered last, its value next to read; `None` leaves the object.
+    /// Reads the next key of the current object, and stops before its value; `None` leaves the object.
     #[inline(never)]
     pub fn next_key(&mut self, first: &mut bool) -> Result<Option<Cow<'a, str>>> {
         if !self.next_member(first, b'}')? {
@@ -258,18 +255,18 @@ impl<'a> Reader<'a> {
         self.descend()
     }
 
-    /// Whether another item of the array entered last follows; `false` leaves the array.
+    /// Whether the current array has another item; `false` leaves the array.
     #[inline(never)]
     pub fn next_item(&mut self, first: &mut bool) -> Result<bool> {
         self.next_member(first, b']')
     }
 
-    /// Where the reader is; for [`forgive`](Self::forgive).
+    /// The position of the reader; for [`forgive`](Self::forgive).
     pub(crate) fn mark(&self) -> (usize, u16) {
         (self.position, self.depth)
     }
 
-    /// Goes back to the value that could not be read, skips it, and notes what was wrong with it.
+    /// Goes back to the value that could not be read, skips it, and notes the error.
     #[cold]
     pub(crate) fn forgive(&mut self, before: (usize, u16), error: DecodeError) -> Result<()> {
         (self.position, self.depth) = before;
@@ -278,7 +275,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the value with `read`; when that fails, goes back and skips the value, and returns the error as well.
+    /// Reads a value with `read`. If that fails, skips the value; the inner result is the error.
     pub(crate) fn attempt<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T>,
@@ -294,8 +291,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string value of `tag` in the object that comes next, which stays to be read. The tag usually comes first;
-    /// when it does not, the keys before it are skipped here and read again later.
+    /// The string value of `tag` in the next object, without moving on. The tag usually comes first; when it does not, the
+    /// keys before it are skipped here and read again later.
     #[inline(never)]
     pub(crate) fn peek_tag(&mut self, tag: &'static str) -> Result<Option<Cow<'a, str>>> {
         self.look_ahead(|reader| {
@@ -311,7 +308,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Whether the object that comes next, which stays to be read, has `key`.
+    /// Whether the next object has `key`, without moving on.
     pub(crate) fn has_key(&mut self, key: &str) -> Result<bool> {
         self.look_ahead(|reader| {
             reader.begin_object()?;
@@ -326,7 +323,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the value that comes next with `read`, and leaves it to be read again.
+    /// Reads the next value with `read`, without moving on.
     pub(crate) fn look_ahead<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (position, depth) = (self.position, self.depth);
         let value = read(self);
@@ -483,12 +480,7 @@ impl<'a> Reader<'a> {
             }
             let run = self.position;
             self.plain_run()?;
-            let plain = &self.text[run..self.position];
-            if string.len() > LONG && string.capacity() - string.len() < plain.len() {
-                // It will hardly be longer than what is left of the text; memory that stays unused costs nothing.
-                string.reserve_exact(self.text.len() - run);
-            }
-            string.push_str(plain);
+            string.push_str(&self.text[run..self.position]);
         }
     }
 
@@ -547,99 +539,73 @@ impl<'a> Reader<'a> {
 /// How many bytes come before the first quote, backslash or control character.
 #[inline]
 pub(super) fn special_byte(bytes: &[u8]) -> usize {
-    match whole_blocks(bytes) {
-        Ok(at) => at,
-        Err(at) => at + words(&bytes[at..]),
-    }
-}
-
-/// The same sixteen bytes at a time; the error is how many bytes were searched in vain, up to the last whole block.
-/// SSE2 is part of every x86-64.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn whole_blocks(bytes: &[u8]) -> std::result::Result<usize, usize> {
-    use std::arch::x86_64::{
-        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
-    };
     let mut at = 0;
-    while bytes.len() - at >= 16 {
-        // SAFETY: sixteen bytes from `at` on lie within the slice, the load needs no alignment, and the rest works on
-        // registers that every x86-64 has.
-        let hits = unsafe {
-            let block = _mm_loadu_si128(bytes.as_ptr().add(at).cast());
-            let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));
-            let backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8));
-            let control = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
-            _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control))
-        };
-        if hits != 0 {
-            return Ok(at + hits.trailing_zeros() as usize);
+    // Most strings end soon; a longer one is likely to be much longer.
+    while at < SHORT
+        && let Some([low, high]) = bytes.get(at..).and_then(two_words)
+    {
+        let (low, high) = (special_bytes(low), special_bytes(high));
+        if low | high != 0 {
+            return at + if low != 0 { first(low) } else { WORD + first(high) };
         }
-        at += 16;
-        // Most strings have ended by now. A longer one is likely to be much longer.
-        if at == 32 && bytes.len() >= 128 && std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what it needs.
-            at = match unsafe { wide_blocks(bytes, at) } {
-                Err(searched) => searched,
-                hit => return hit,
-            };
-        }
+        at += 2 * WORD;
     }
-    Err(at)
+    at + special_byte_later(&bytes[at..])
 }
 
-/// The same thirty-two bytes at a time, from `at` on.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn wide_blocks(bytes: &[u8], mut at: usize) -> std::result::Result<usize, usize> {
-    use std::arch::x86_64::{
-        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
-    };
-    while bytes.len() - at >= 32 {
-        // SAFETY: thirty-two bytes from `at` on lie within the slice, and the load needs no alignment.
-        let block = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(at).cast()) };
-        let quote = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'"' as i8));
-        let backslash = _mm256_cmpeq_epi8(block, _mm256_set1_epi8(b'\\' as i8));
-        let control = _mm256_cmpeq_epi8(_mm256_min_epu8(block, _mm256_set1_epi8(0x1f)), block);
-        let hits = _mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(quote, backslash), control));
-        if hits != 0 {
-            return Ok(at + hits.trailing_zeros() as usize);
-        }
-        at += 32;
-    }
-    Err(at)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn whole_blocks(_: &[u8]) -> std::result::Result<usize, usize> {
-    Err(0)
-}
-
-/// The same eight bytes at a time, then one.
-fn words(bytes: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    // The classic bit trick, eight bytes at a time: a byte below `n` borrows into its high bit. A borrow may spill into
-    // a higher byte, but never below the first hit, and only the first hit counts.
+/// The same for the rest of a long string, or for fewer bytes than two words.
+#[inline(never)]
+fn special_byte_later(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(chunk) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes(chunk.try_into().expect("the slice has eight bytes"));
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = word ^ (ONES * b'"' as u64);
-        let quote = quote.wrapping_sub(ONES) & !quote;
-        let backslash = word ^ (ONES * b'\\' as u64);
-        let backslash = backslash.wrapping_sub(ONES) & !backslash;
-        let hits = (control | quote | backslash) & HIGHS;
-        if hits != 0 {
-            return at + (hits.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(&byte) = bytes.get(at) {
-        if byte < 0x20 || byte == b'"' || byte == b'\\' {
+    // Written so that the compiler makes vector instructions of it.
+    for block in bytes.as_chunks::<64>().0 {
+        if block.iter().fold(false, |hit, byte| hit | is_special(*byte)) {
             break;
         }
-        at += 1;
+        at += block.len();
     }
-    at
+    for word in bytes[at..].as_chunks().0 {
+        let hits = special_bytes(*word);
+        if hits != 0 {
+            return at + first(hits);
+        }
+        at += WORD;
+    }
+    at + bytes[at..].iter().take_while(|byte| !is_special(**byte)).count()
+}
+
+/// How far a string is searched word by word.
+const SHORT: usize = 128;
+
+const WORD: usize = 8;
+
+#[inline]
+fn two_words(bytes: &[u8]) -> Option<[[u8; WORD]; 2]> {
+    let both: &[u8; 2 * WORD] = bytes.first_chunk()?;
+    Some([*both.first_chunk()?, *both.last_chunk()?])
+}
+
+/// The high bit of each special byte of a word, and perhaps of bytes behind the first.
+///
+/// A byte that is less than what is taken from it borrows from the next one, so that its high bit is set although it was not
+/// before. The borrow may spill into the bytes behind it; only the first counts.
+#[inline]
+fn special_bytes(word: [u8; WORD]) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(word);
+    let control = word.wrapping_sub(EACH * 0x20);
+    let quote = (word ^ (EACH * b'"' as u64)).wrapping_sub(EACH);
+    let backslash = (word ^ (EACH * b'\\' as u64)).wrapping_sub(EACH);
+    (control | quote | backslash) & !word & (EACH * 0x80)
+}
+
+/// Which byte of a word is the first whose high bit is set.
+#[inline]
+fn first(hits: u64) -> usize {
+    (hits.trailing_zeros() / 8) as usize
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Dialect;
-use crate::model::{ContentBlock, TextContent};
+use crate::model::{ContentBlock, Meta, TextContent};
 
 #[test]
 fn smoke() {
@@ -18,6 +18,33 @@ fn smoke() {
     let _ = TextContent::new("x");
     let value = serde_json::to_value(&block).unwrap();
     assert_eq!(serde_json::from_value::<ContentBlock>(value).unwrap(), block);
+}
+
+#[test]
+fn only_json_that_can_be_read_back_becomes_raw() {
+    let nested = |depth: usize| (0..depth).fold(serde_json::json!({}), |value, _| serde_json::json!({ "a": value }));
+    let depth = usize::from(MAX_DEPTH) - 1;
+    for (value, is_fine) in [(nested(depth), true), (nested(depth + 1), false)] {
+        assert_eq!(RawJson::from_value(&value).is_ok(), is_fine);
+        assert_eq!(serde_json::from_value::<RawJson>(value).is_ok(), is_fine);
+    }
+    for text in ["", "{", "{}x", "[1,]", "\"\n\"", "nul"] {
+        assert!(RawJson::new(text).is_err(), "{text}");
+    }
+    assert_eq!(RawJson::new(" {\r\n\"a\":1} ").unwrap().as_str(), "{  \"a\":1}");
+}
+
+#[test]
+fn meta_that_is_nested_too_deeply_is_merged_without_a_panic() {
+    struct Deep;
+    impl crate::Encode for Deep {
+        fn encode(&self, writer: &mut Writer<'_>) {
+            writer.raw(&format!("{{\"a\":1,\"b\":{}{}}}", "[".repeat(200), "]".repeat(200)));
+        }
+    }
+    let deep = Meta::from_raw(RawJson::from_model(&Deep)).unwrap();
+    let merged = deep.merge(&Meta::new("{\"c\":1}").unwrap()).unwrap();
+    assert_eq!(merged.as_raw().as_str(), "{\"a\":1,\"c\":1}");
 }
 
 #[test]

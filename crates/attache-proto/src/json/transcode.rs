@@ -60,7 +60,8 @@ impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut buffer = Vec::new();
         deserializer.deserialize_any(ToText(&mut Writer::new(&mut buffer, Dialect::V2)))?;
-        String::from_utf8(buffer).map(RawJson::trusted).map_err(de::Error::custom)
+        let text = String::from_utf8(buffer).map_err(de::Error::custom)?;
+        RawJson::new(&text).map_err(de::Error::custom)
     }
 }
 

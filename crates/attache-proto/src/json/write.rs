@@ -6,8 +6,8 @@ use crate::codec::Encode;
 
 /// Appends compact JSON to a buffer. It never writes a raw line end, so what it wrote is one line.
 ///
-/// The dialect decides how the types of [`model`](crate::model) are written. What the dialect has no words for is left
-/// out and noted in [`lost`](Writer::lost).
+/// The dialect decides how the types of [`model`](crate::model) are written. What the dialect has no word for is left out
+/// and noted, see [`lost`](Writer::lost).
 #[derive(Debug)]
 pub struct Writer<'b> {
     buffer: &'b mut Vec<u8>,
@@ -26,7 +26,7 @@ impl<'b> Writer<'b> {
         self.dialect
     }
 
-    /// The names of what was left out because the dialect cannot say it.
+    /// Takes the names of the fields that were left out because the dialect has no word for them.
     pub fn lost(&mut self) -> Vec<&'static str> {
         std::mem::take(&mut self.lost)
     }
@@ -43,7 +43,7 @@ impl<'b> Writer<'b> {
         value.encode(self);
     }
 
-    /// Appends text that is JSON already.
+    /// Appends text that is JSON already, on one line.
     #[inline(never)]
     pub fn raw(&mut self, json: &str) {
         self.buffer.extend_from_slice(json.as_bytes());
@@ -83,13 +83,13 @@ impl<'b> Writer<'b> {
         self.buffer.extend_from_slice(b"\":");
     }
 
-    /// The same for a key that stands between its comma and colon already, perhaps with a value: `,"name":`.
+    /// The same for a key that has its comma and colon already, and perhaps a value: `,"name":`.
     pub(crate) fn quoted_key(&mut self, key: &'static str) {
         let is_first = matches!(self.buffer.last(), Some(b'{'));
         self.buffer.extend_from_slice(&key.as_bytes()[usize::from(is_first)..]);
     }
 
-    /// The same for a key that comes from outside.
+    /// The same for any key: it is escaped.
     pub fn free_key(&mut self, key: &str) {
         self.separate();
         self.string(key);

@@ -117,7 +117,8 @@ impl Meta {
             }
             Ok(())
         };
-        read().expect("a meta is an object");
+        // It can be read, unless our own side nested it too deeply.
+        let _ = read();
         entries
     }
 }

@@ -92,11 +92,11 @@ fn both_names_of_the_client_may_stand_there() {
     let name = |dialect| read::<InitializeRequest>(dialect, json).info.unwrap().name;
     assert_eq!((name(V1), name(V2Draft), name(V2)), ("old".into(), "old".into(), "new".into()));
     let (request, tolerated) = try_read::<InitializeRequest>(V2, "{'protocolVersion':2}").unwrap();
-    assert_eq!((request.info, tolerated[0].to_string()), (None, "`info`: required field is missing".into()));
+    assert_eq!((request.info, tolerated[0].to_string()), (None, "missing field `info`".into()));
     check_error::<InitializeRequest>(
         V2,
         "{'protocolVersion':2,'protocolVersion':2}",
-        "`protocolVersion`: field stands there twice",
+        "duplicate field `protocolVersion`",
     );
     check_error::<InitializeRequest>(V1, "{'protocolVersion':'1'}", "`protocolVersion`: expected a number");
 }
@@ -188,8 +188,8 @@ fn prompt_answers_of_all_times_are_read() {
     assert_eq!(read(V2, "{'messageId':'m'}"), (None, Some("m".into())));
     assert_eq!(read(V2, "{'stopReason':'end_turn'}"), (Some(StopReason::EndTurn), None));
     assert_eq!(read(V2Draft, "{'stopReason':'_mine'}"), (Some("_mine".into()), None));
-    check_error::<PromptResponse>(V1, "{}", "`stopReason`: required field is missing");
-    check_error::<PromptResponse>(V2Draft, "{}", "`stopReason`: required field is missing");
+    check_error::<PromptResponse>(V1, "{}", "missing field `stopReason`");
+    check_error::<PromptResponse>(V2Draft, "{}", "missing field `stopReason`");
     let response = PromptResponse { message_id: Some("m".into()), ..PromptResponse::ended(StopReason::EndTurn) };
     assert_eq!(write(V1, &response).0, "{'stopReason':'end_turn'}");
     assert_eq!(write(V2, &response).0, "{'messageId':'m'}");
@@ -208,7 +208,7 @@ fn null_keeps_in_v1_and_clears_since() {
 #[test]
 fn a_new_tool_call_needs_a_title() {
     let json = "{'sessionUpdate':'tool_call','toolCallId':'c'}";
-    check_error::<SessionUpdate>(V1, json, "`title`: required field is missing");
+    check_error::<SessionUpdate>(V1, json, "missing field `title`");
     check::<SessionUpdate>(
         V1,
         "{'sessionUpdate':'tool_call','toolCallId':'c','title':'T'}",
@@ -234,7 +234,7 @@ fn chunks_without_a_message_id_are_kept_and_noted_since_v2() {
                 let update: SessionUpdate = reader.decode().unwrap();
                 assert_eq!(write(dialect, &update).0, format!("{{'sessionUpdate':'{kind}',{content}}}"));
                 let notes: Vec<String> = reader.tolerated().iter().map(ToString::to_string).collect();
-                let expected: &[&str] = if noted { &["`messageId`: required field is missing"] } else { &[] };
+                let expected: &[&str] = if noted { &["missing field `messageId`"] } else { &[] };
                 assert_eq!(notes, expected, "{dialect:?} {json}");
             }
         }
@@ -254,9 +254,9 @@ fn unknown_variants_are_kept_and_malformed_ones_are_errors() {
     check_error::<SessionUpdate>(
         V1,
         "{'sessionUpdate':'agent_message_chunk','content':{'type':'text'}}",
-        "`content.text`: required field is missing",
+        "missing field `content.text`",
     );
-    check_error::<ContentBlock>(V2, "{'text':'x'}", "`type`: required field is missing");
+    check_error::<ContentBlock>(V2, "{'text':'x'}", "missing field `type`");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn wrong_items_are_dropped_singly() {
     check_error::<PromptRequest>(
         V1,
         "{'sessionId':'s','prompt':[{'type':'text','text':'a'},{'type':'text'}]}",
-        "`prompt[1].text`: required field is missing",
+        "missing field `prompt[1].text`",
     );
 }
 
@@ -283,8 +283,8 @@ fn permission_requests_of_all_times_are_read() {
         check::<PermissionRequest>(dialect, new, V1, old);
         check::<PermissionRequest>(dialect, new, V2, new);
     }
-    check_error::<PermissionRequest>(V2, "{'sessionId':'s','options':[]}", "`title`: required field is missing");
-    check_error::<PermissionRequest>(V1, "{'sessionId':'s','options':[]}", "`toolCall`: required field is missing");
+    check_error::<PermissionRequest>(V2, "{'sessionId':'s','options':[]}", "missing field `title`");
+    check_error::<PermissionRequest>(V1, "{'sessionId':'s','options':[]}", "missing field `toolCall`");
     check_lossy::<PermissionRequest>(
         V2,
         "{'sessionId':'s','options':[],'title':'Run?','subject':{'type':'command','command':'ls','cwd':'/p'}}",
@@ -322,7 +322,7 @@ fn diffs_move_between_the_dialects() {
         r"{'type':'content','content':{'type':'text','text':'move `/b`\n'}}",
         &["changes"],
     );
-    check_error::<ToolCallContent>(V1, "{'type':'diff','path':'/a'}", "`newText`: required field is missing");
+    check_error::<ToolCallContent>(V1, "{'type':'diff','path':'/a'}", "missing field `newText`");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Dialect;
 use crate::codec::{Decode, Encode, record, union};
-use crate::json::{DecodeError, Place, Reader, Reason, Writer};
+use crate::json::{DecodeError, PathSegment, Reader, Reason, Writer};
 
 record! {
     /// News of a session.
@@ -117,9 +117,9 @@ impl SessionNotification {
             let is_twice = match &*name {
                 "sessionId" => session.replace(reader.string().map_err(|e| e.in_field("sessionId"))?).is_some(),
                 "update" => {
-                    let noted = reader.noted();
+                    let count = reader.tolerated_count();
                     let value = SessionUpdate::decode(reader).map_err(|error| error.in_field("update"))?;
-                    reader.place_since(noted, Place::Field("update"));
+                    reader.prepend_to_tolerated(count, PathSegment::Field("update"));
                     update.replace(value).is_some()
                 }
                 "_meta" => meta.replace(reader.attempt(Meta::decode)?.ok()).is_some(),

@@ -1,4 +1,4 @@
-//! The envelope: what every message has around its params or result.
+//! The envelope of a message: its id, its method, and the text of its params or result.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use crate::json::{DecodeError, Kind, Reader};
 use crate::model::{ErrorObject, RequestId};
 use crate::rpc::{PartialMessage, Violation};
 
-/// One line or body from the wire.
+/// What one frame holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Envelope<'a> {
-    /// A message by itself.
+    /// One message.
     One(Result<Incoming<'a>, InvalidMessage>),
     /// An array of messages; never empty.
     Batch(Vec<Result<Incoming<'a>, InvalidMessage>>),
@@ -26,42 +26,42 @@ pub enum Envelope<'a> {
     HugeBatch(Vec<Result<Incoming<'a>, InvalidMessage>>),
 }
 
-/// The most messages of a batch. An entry of two bytes is owed an answer of ninety; a thousand is more than anybody has a
-/// use for, and keeps what one message can cost in bounds.
+/// The most messages a batch may have. An entry of two bytes has to be answered with ninety; a thousand is more than anybody
+/// has a use for, and limits what one frame can cost.
 pub const MAX_BATCH: usize = 1000;
 
 /// The longest id of a request in bytes. Ids are kept until their request is answered; the longest in use have 36 bytes.
 pub const MAX_ID: usize = 1024;
 
-/// One message, its params or result still as text.
+/// One message, with its params or result as text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming<'a> {
-    /// The peer asks.
+    /// A request.
     Request {
-        /// What the answer must carry.
+        /// The id, which the answer repeats.
         id: RequestId,
-        /// What is asked.
+        /// The method.
         method: Cow<'a, str>,
-        /// An object or array, when there is one.
+        /// The params, an object or an array, if there are any.
         params: Option<&'a str>,
     },
-    /// The peer tells.
+    /// A notification.
     Notification {
-        /// What is told.
+        /// The method.
         method: Cow<'a, str>,
-        /// An object or array, when there is one.
+        /// The params, an object or an array, if there are any.
         params: Option<&'a str>,
     },
-    /// The peer answers.
+    /// The answer to a request.
     Response {
-        /// Which request.
+        /// The id of the request.
         id: RequestId,
-        /// With what.
+        /// The text of the result, or an error.
         outcome: Outcome<'a>,
     },
 }
 
-/// What a request came to: the text of its result, or an error.
+/// The text of the result of a request, or an error.
 pub type Outcome<'a> = Result<&'a str, ErrorObject>;
 
 /// A message that breaks the rules of JSON-RPC.
@@ -75,7 +75,7 @@ pub struct InvalidMessage {
     pub id: Option<RequestId>,
 }
 
-/// Reads the envelope of a frame.
+/// Parses the envelope of each message in a frame.
 pub fn parse(frame: &str) -> Envelope<'_> {
     match read(frame) {
         Ok(envelope) => envelope,

@@ -1,11 +1,11 @@
-//! What a message of the peer means for us.
+//! Events: what follows from a message of the peer.
 
 use std::borrow::Cow;
 
 use super::Violation;
 use crate::model::{ErrorObject, RequestId};
 
-/// A request of the peer that is owed exactly one answer.
+/// A request of the peer, which has to be answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call(pub(super) u64);
 
@@ -20,35 +20,35 @@ impl RequestKey {
     }
 }
 
-/// What a message means for us.
+/// What follows from a message of the peer.
 #[derive(Debug, PartialEq)]
 pub enum Event<'a, W> {
-    /// The peer asks. Answer with [`Peer::answer`] or [`Peer::refuse`].
+    /// A request. Answer it with [`Peer::answer`](super::Peer::answer) or [`Peer::refuse`](super::Peer::refuse).
     Call {
-        /// The debt.
+        /// The call to answer.
         call: Call,
-        /// What is asked.
+        /// The method.
         method: Cow<'a, str>,
-        /// An object or array, when there is one.
+        /// The params, an object or an array, if there are any.
         params: Option<&'a str>,
     },
-    /// The peer tells.
+    /// A notification.
     Notification {
-        /// What is told.
+        /// The method.
         method: Cow<'a, str>,
-        /// An object or array, when there is one.
+        /// The params, an object or an array, if there are any.
         params: Option<&'a str>,
     },
-    /// The peer has answered a request of ours.
+    /// The answer to a request of ours.
     Answer {
-        /// What was given to [`Peer::request`].
+        /// What was passed to [`Peer::request`](super::Peer::request).
         waiter: W,
         /// The text of the result, or why there is none.
         outcome: Result<&'a str, AnswerError>,
     },
-    /// The peer no longer needs the answer to this call. It is owed all the same.
+    /// The peer no longer needs the result of this call, which still has to be answered.
     Cancel(Call),
-    /// The peer broke a rule. What had to be answered is answered.
+    /// The peer broke a rule. If that calls for an answer, it has been written.
     Violation(Violation),
 }
 

@@ -55,7 +55,7 @@ impl MessageWriter {
         }
     }
 
-    /// The calls that a request to cancel means, oldest first.
+    /// The calls that a `$/cancel_request` means, oldest first.
     pub(super) fn cancelled_by(&self, params: &str) -> Vec<u64> {
         let dialect = self.dialect.unwrap_or(Dialect::V1);
         match Reader::new(params, dialect).decode::<CancelRequestNotification>() {
@@ -69,9 +69,9 @@ impl MessageWriter {
     }
 
     /// Notes fields that were left out. Each is named once, for nobody may ever ask.
-    pub(super) fn note_lost(&mut self, lost: Vec<&'static str>) {
+    pub(super) fn note_lost(&mut self, lost: &[&'static str]) {
         for name in lost {
-            if !self.lost.contains(&name) {
+            if !self.lost.contains(name) {
                 self.lost.push(name);
             }
         }
@@ -121,7 +121,7 @@ impl MessageWriter {
                 batch.answers.push(if before == 0 { b'[' } else { b',' });
                 let lost = write_object(&mut batch.answers, dialect, fields);
                 self.unsent += batch.answers.len() - before;
-                self.note_lost(lost);
+                self.note_lost(&lost);
             }
             None => self.write(out, fields),
         }
@@ -149,12 +149,12 @@ impl MessageWriter {
     pub(super) fn write(&mut self, out: &mut Vec<u8>, fields: Part<'_>) {
         let start = out.len();
         let lost = write_object(out, self.dialect.unwrap_or(Dialect::V1), fields);
-        self.note_lost(lost);
+        self.note_lost(&lost);
         self.framing.finish(out, start);
     }
 }
 
-/// Writes one message; returns what the dialect could not say.
+/// Writes one message; returns the names of fields that the dialect has no word for.
 pub(super) fn write_object(out: &mut Vec<u8>, dialect: Dialect, fields: Part<'_>) -> Vec<&'static str> {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     let mut writer = Writer::new(out, dialect);

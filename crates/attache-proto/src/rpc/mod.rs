@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0: the envelope, and one side of a conversation as plain data.
+//! JSON-RPC 2.0: the envelope of messages, and one side of a connection without IO.
 //!
 //! ```
 //! use attache_proto::rpc::{Event, Peer, Side};
@@ -12,6 +12,8 @@
 //! agent.answer(call, |writer| writer.raw(r#"{"protocolVersion":1}"#), &mut out);
 //! assert_eq!(out, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod envelope;
 mod event;

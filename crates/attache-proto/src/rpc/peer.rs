@@ -1,4 +1,4 @@
-//! One side of a conversation: what we asked, what we were asked, and what follows from each message.
+//! One side of a connection: which requests are open both ways, and what follows from each message.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::frame::{Framing, Junk};
 use crate::json::Writer;
 use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
 
-/// Which end of the conversation we are.
+/// Which side of a connection we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The agent: answers prompts.
@@ -28,9 +28,9 @@ pub enum Side {
 /// seen to have.
 const MAX_OPEN_CALLS: usize = 1024;
 
-/// One side of a conversation. Plain data: it is fed frames, and appends frames to a buffer.
+/// One side of a connection, without IO: it is given frames, and appends frames to a buffer.
 ///
-/// `W` is whatever the owner wants back with the answer to a request.
+/// `W` is whatever the caller wants back with the answer to a request.
 #[derive(Debug)]
 pub struct Peer<W> {
     side: Side,
@@ -44,7 +44,7 @@ pub struct Peer<W> {
 }
 
 impl<W> Peer<W> {
-    /// A conversation that has not begun.
+    /// A connection on which nothing has been sent yet.
     pub fn new(side: Side) -> Self {
         Peer {
             side,
@@ -58,12 +58,12 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Chooses how frames are written.
+    /// Sets how messages are framed.
     pub fn set_framing(&mut self, framing: Framing) {
         self.writer.framing = framing;
     }
 
-    /// Whether arrays of messages are served (the default) or refused, as the newest peers do.
+    /// Sets whether batches are accepted (the default) or refused, as the newest peers do.
     pub fn set_accepts_batches(&mut self, accepts: bool) {
         self.accepts_batches = accepts;
     }
@@ -73,42 +73,42 @@ impl<W> Peer<W> {
         self.max_open_calls = max;
     }
 
-    /// Looks for deviations that cost time to find, such as an id that is used twice.
+    /// Sets whether to look for violations that take time to find, such as an id that is used twice.
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
     }
 
-    /// The names of fields that were left out of what we wrote, because the dialect has no word for them.
+    /// Takes the names of the fields that were left out of what we wrote, because the dialect has no word for them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
         self.writer.take_lost()
     }
 
-    /// The dialect, once `initialize` has settled it.
+    /// The dialect, once `initialize` has been answered.
     pub fn dialect(&self) -> Option<Dialect> {
         self.writer.dialect
     }
 
-    /// Settles the dialect. Until then an agent refuses everything but `initialize`.
+    /// Sets the dialect. Until then an agent refuses everything but `initialize`.
     pub fn set_dialect(&mut self, dialect: Dialect) {
         self.writer.dialect = Some(dialect);
     }
 
-    /// How many requests of the peer wait for our answer.
+    /// How many requests of the peer we have not answered.
     pub fn open_calls(&self) -> usize {
         self.writer.open_calls.len()
     }
 
-    /// How many bytes the peer makes us hold: its open requests, and answers that wait for the rest of their batch.
+    /// How many bytes we hold for the peer: its open requests, and answers that wait for the rest of their batch.
     pub fn held_bytes(&self) -> usize {
         self.writer.open_calls.bytes() + self.writer.unsent
     }
 
-    /// How many requests of ours wait for an answer.
+    /// How many requests of ours the peer has not answered.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether this call still waits for our answer.
+    /// Whether this call has not been answered.
     pub fn is_open(&self, call: Call) -> bool {
         self.writer.open_calls.get(call.0).is_some()
     }
@@ -118,12 +118,12 @@ impl<W> Peer<W> {
         self.writer.open_calls.get(call.0).map(|call| &call.id)
     }
 
-    /// Parses one frame and handles what it holds, see [`Peer::handle`].
+    /// Parses and handles one frame, see [`Peer::handle`].
     pub fn handle_frame<'a>(&mut self, frame: &'a str, out: &mut Vec<u8>) -> Events<'a, W> {
         self.handle(parse(frame), out)
     }
 
-    /// Handles one parsed frame. Replies that need no decision of the caller are appended to `out`.
+    /// Handles one parsed frame. What can be answered without the caller is appended to `out`.
     pub fn handle<'a>(&mut self, envelope: Envelope<'a>, out: &mut Vec<u8>) -> Events<'a, W> {
         let mut events = Collector::new();
         match envelope {
@@ -156,8 +156,8 @@ impl<W> Peer<W> {
         events.finish()
     }
 
-    /// Handles bytes that cannot be a message. A request is refused under its own id and whoever waits for a response is
-    /// told, if the bytes begin so that this can be seen.
+    /// Handles bytes that cannot be a message. As far as their beginning shows it, a request that is too long is refused under
+    /// its own id, and for a response the waiter is returned.
     pub fn handle_junk(&mut self, junk: Junk<'_>, out: &mut Vec<u8>) -> Events<'static, W> {
         let (violation, error) = match junk {
             Junk::NotUtf8(_) => (Violation::NotUtf8, ErrorObject::parse_error()),
@@ -185,7 +185,7 @@ impl<W> Peer<W> {
         events.finish()
     }
 
-    /// Asks the peer; `params` writes the params. The waiter comes back with the answer.
+    /// Sends a request, whose params `params` writes. The waiter is returned with the answer.
     pub fn request(
         &mut self,
         method: &str,
@@ -201,14 +201,14 @@ impl<W> Peer<W> {
         RequestKey(id)
     }
 
-    /// Tells the peer; `params` writes the params.
+    /// Sends a notification, whose params `params` writes.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
         let mut params = once(params);
         self.writer.write(out, &mut |writer| write_method(writer, None, method, &mut params));
     }
 
-    /// Tells the peer something whose beginning is always the same: `start` is the message up to the last value, which
-    /// `last` writes, and the brackets that are open then are closed by `end`.
+    /// Sends a notification whose beginning is always the same: `start` is all of it up to the last value, which `last` writes,
+    /// and `end` closes the brackets that are open then.
     pub fn notify_prepared(&mut self, start: &[u8], last: impl FnOnce(&mut Writer<'_>), end: &str, out: &mut Vec<u8>) {
         let from = out.len();
         out.extend_from_slice(start);
@@ -216,11 +216,11 @@ impl<W> Peer<W> {
         last(&mut writer);
         writer.raw(end);
         let lost = writer.lost();
-        self.writer.note_lost(lost);
+        self.writer.note_lost(&lost);
         self.writer.framing.finish(out, from);
     }
 
-    /// Sends several requests and notifications as one array. Only the draft of version 2 has that.
+    /// Sends several requests and notifications as one batch. Only the draft of version 2 has batches.
     pub fn batch(&mut self, build: impl FnOnce(&mut BatchWriter<'_, W>), out: &mut Vec<u8>) {
         let mut batch = BatchWriter { peer: self, entries: Vec::new() };
         build(&mut batch);
@@ -233,7 +233,7 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Gives up on a request: the peer is told, and its answer, if one still comes, is ignored.
+    /// Cancels a request and stops waiting for it: an answer that still comes is ignored.
     pub fn abandon(&mut self, request: RequestKey, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&request.0)?;
         let cancel = CancelRequestNotification::new(RequestId::Number(request.0));
@@ -241,7 +241,7 @@ impl<W> Peer<W> {
         Some(waiter)
     }
 
-    /// Tells the peer that a request is no longer wanted, and goes on waiting for its answer.
+    /// Cancels a request and goes on waiting for its answer.
     pub fn cancel(&mut self, request: RequestKey, out: &mut Vec<u8>) {
         if self.waiting.contains_key(&request.0) {
             let cancel = CancelRequestNotification::new(request.id());
@@ -249,28 +249,28 @@ impl<W> Peer<W> {
         }
     }
 
-    /// Answers a call; `result` writes the result. Answering twice does nothing.
+    /// Answers a call with a result, which `result` writes. A call that has been answered is left alone.
     pub fn answer(&mut self, call: Call, result: impl FnOnce(&mut Writer<'_>), out: &mut Vec<u8>) {
         self.writer.settle(call, out, "result", &mut once(result));
     }
 
-    /// Answers a call with an error. Answering twice does nothing.
+    /// Answers a call with an error. A call that has been answered is left alone.
     pub fn refuse(&mut self, call: Call, error: &ErrorObject, out: &mut Vec<u8>) {
         self.writer.settle(call, out, "error", &mut |writer| error.encode(writer));
     }
 
-    /// Whether somebody of a kind waits for an answer.
+    /// Whether a request with a waiter of this kind is open.
     pub fn any_waiting(&self, kind: impl Fn(&W) -> bool) -> bool {
         self.waiting.values().any(kind)
     }
 
-    /// Gives up on every request whose waiter is of a kind, and returns the waiters.
+    /// Abandons every request with a waiter of this kind, and returns the waiters.
     pub fn abandon_all(&mut self, kind: impl Fn(&W) -> bool, out: &mut Vec<u8>) -> Vec<W> {
         let requests = self.waiting.iter().filter(|(_, waiter)| kind(waiter)).map(|(request, _)| *request).collect();
         in_order(requests).into_iter().filter_map(|request| self.abandon(RequestKey(request), out)).collect()
     }
 
-    /// No more answers will come: returns all who wait for one. What we owe can still be answered.
+    /// Notes that no more answers will come, and returns all waiters. Calls of the peer can still be answered.
     pub fn close(&mut self) -> Vec<W> {
         let requests = in_order(self.waiting.keys().copied().collect());
         requests.into_iter().filter_map(|request| self.waiting.remove(&request)).collect()
@@ -416,7 +416,7 @@ impl<W> Peer<W> {
     }
 }
 
-/// Collects the messages of a batch.
+/// Writes the messages of a batch.
 #[derive(Debug)]
 pub struct BatchWriter<'p, W> {
     peer: &'p mut Peer<W>,
@@ -424,7 +424,7 @@ pub struct BatchWriter<'p, W> {
 }
 
 impl<W> BatchWriter<'_, W> {
-    /// Asks the peer; `params` writes the params.
+    /// Adds a request, whose params `params` writes.
     pub fn request(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>), waiter: W) -> RequestKey {
         let id = self.peer.next_request;
         self.peer.next_request += 1;
@@ -433,7 +433,7 @@ impl<W> BatchWriter<'_, W> {
         RequestKey(id)
     }
 
-    /// Tells the peer; `params` writes the params.
+    /// Adds a notification, whose params `params` writes.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Writer<'_>)) {
         self.entry(None, method, &mut once(params));
     }
@@ -443,7 +443,7 @@ impl<W> BatchWriter<'_, W> {
         let messages = &mut self.peer.writer;
         let dialect = messages.dialect.unwrap_or(Dialect::V1);
         let lost = write_object(&mut self.entries, dialect, &mut |writer| write_method(writer, id, method, params));
-        messages.note_lost(lost);
+        messages.note_lost(&lost);
     }
 }
 

@@ -1,10 +1,10 @@
-//! What a peer did that it should not have done.
+//! Violations: what a peer did that the protocol does not allow.
 
 use std::fmt;
 
 use crate::json::DecodeError;
 
-/// A deviation of the peer. The conversation goes on; what is owed is answered.
+/// A rule that the peer broke. The connection stays open, and requests are still answered.
 ///
 /// Nothing here repeats what the peer sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The broken rule, in words that fit an answer to the peer.
+    /// What is wrong, in words for the peer or for a person.
     pub fn rule(&self) -> &'static str {
         match self {
             Violation::NotJson => "message is not JSON",

@@ -45,7 +45,7 @@ pub(crate) fn channel<T: Decode + Send + 'static>(method: &'static str) -> (Answ
 
 /// The same for an answer that is wanted as text.
 pub(crate) fn raw() -> (AnswerSender, PendingAnswer<RawJson>) {
-    with("", |text, _, _| Ok(RawJson::of_outcome(text)))
+    with("", |text, _, _| RawJson::new(text))
 }
 
 fn with<T: Send + 'static>(method: &'static str, read: Read<T>) -> (AnswerSender, PendingAnswer<T>) {

@@ -1,4 +1,4 @@
-//! A message on its way, and what may become of it.
+//! A message on its way through a relay, and what the hook decides about it.
 
 use std::cell::OnceCell;
 
@@ -26,20 +26,20 @@ impl Direction {
     }
 }
 
-/// What becomes of a message.
+/// What a hook decides about a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It goes on, byte for byte.
+    /// Forward it, byte for byte.
     Pass,
-    /// This message goes on in its place.
+    /// Forward this message in its place.
     Change(RawJson),
-    /// It is answered here and does not go on. What is no request has no answer: it is dropped.
+    /// Answer it here. What is not a request is dropped.
     Answer(Result<RawJson, ErrorObject>),
-    /// It goes nowhere.
+    /// Drop it.
     Drop,
 }
 
-/// A message on its way. It is not read before something about it is asked.
+/// A message on its way. It is not parsed before something about it is asked.
 #[derive(Debug)]
 pub struct RelayMessage<'a> {
     bytes: &'a [u8],
@@ -69,7 +69,7 @@ impl<'a> RelayMessage<'a> {
         }
     }
 
-    /// The envelope, for all that the other questions do not ask: batches and messages that break the rules.
+    /// The envelope, for batches and messages that break the rules.
     pub fn envelope(&self) -> &Envelope<'a> {
         self.envelope.get_or_init(|| self.text().map_or(Envelope::NotJson { response_to: Vec::new() }, parse))
     }
@@ -98,7 +98,7 @@ impl<'a> RelayMessage<'a> {
         }
     }
 
-    /// What a request came to, when it is a response.
+    /// The result or the error, when it is a response.
     pub fn outcome(&self) -> Option<&Outcome<'a>> {
         match self.message()? {
             Incoming::Response { outcome, .. } => Some(outcome),
@@ -106,12 +106,12 @@ impl<'a> RelayMessage<'a> {
         }
     }
 
-    /// Whether it wants an answer.
+    /// Whether it is a request.
     pub fn is_request(&self) -> bool {
         matches!(self.message(), Some(Incoming::Request { .. }))
     }
 
-    /// Whether it is no JSON.
+    /// Whether it is not JSON.
     pub fn is_junk(&self) -> bool {
         matches!(self.envelope(), Envelope::NotJson { .. })
     }

@@ -56,7 +56,7 @@ fn the_shape_of_the_answer_shows_the_dialect() {
     check(auto(), &["{'protocolVersion':3}"], &["version 3"]);
     check(auto(), &["{'protocolVersion':0}"], &["version 0"]);
     check(auto(), &["{'protocolVersion':'1'}"], &["`protocolVersion`: expected a number"]);
-    check(auto(), &["{}"], &["`protocolVersion`: required field is missing"]);
+    check(auto(), &["{}"], &["missing field `protocolVersion`"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_shape_of_the_request_shows_the_dialect() {
         ("{'protocolVersion':2,'clientInfo':{'name':'c','version':'1'}}", Ok(DRAFT)),
         ("{'protocolVersion':2}", Ok(DRAFT)),
         ("{'protocolVersion':'1'}", Err("`protocolVersion`: expected a number")),
-        ("{}", Err("`protocolVersion`: required field is missing")),
+        ("{}", Err("missing field `protocolVersion`")),
     ];
     for (params, expected) in rows {
         let dialect = requested_dialect(Some(&params.replace('\'', "\""))).map_err(|error| error.to_string());
