@@ -10,7 +10,7 @@ mod row;
 mod tables;
 
 pub(crate) use field::{Field, OrBool, OrObject};
-pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_record};
+pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_over, read_record};
 pub(crate) use row::{Dialects, Key, Name, Row, Rules, Variant};
 pub(crate) use tables::*;
 
@@ -50,19 +50,14 @@ pub(crate) trait Blank {
 }
 
 /// Reads a value that has a place in another, and names the place in its error and in all that was let pass in it.
-pub(crate) fn read_at<T>(place: Place, reader: &mut Reader<'_>, read: fn(&mut Reader<'_>) -> Result<T>) -> Result<T> {
+fn read_at(place: Place, reader: &mut Reader<'_>, read: &mut dyn FnMut(&mut Reader<'_>) -> Result<()>) -> Result<()> {
     let noted = reader.noted();
-    match read(reader) {
-        Ok(value) => {
-            reader.place_since(noted, place);
-            Ok(value)
-        }
-        Err(mut error) => {
-            error.put_in(place);
-            reader.place_since(noted, place);
-            Err(error)
-        }
-    }
+    let result = read(reader);
+    reader.place_since(noted, place);
+    result.map_err(|mut error| {
+        error.put_in(place);
+        error
+    })
 }
 
 /// The value of one field of the object that comes next, which stays to be read. `None` when it is not there.

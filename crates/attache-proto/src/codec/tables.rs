@@ -321,8 +321,7 @@ macro_rules! union {
         impl crate::codec::ReadInPlace for $name {
             #[inline]
             fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
-                *self = crate::codec::Decode::decode(reader)?;
-                Ok(())
+                crate::codec::read_over(self, reader)
             }
         }
 
