@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use attache::Error;
 use attache::agent::SessionHandle;
 use attache::model::{
     ContentBlock, ErrorObject, MessageChunk, MessageId, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
     ToolCallUpdate,
 };
-use attache::Error;
 
 use crate::model::Message;
 use crate::store::{Entry, Log, StoreError};

@@ -51,7 +51,8 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `bridge` for the module of that name, `view` for the module of that name.
+//! All are on by default: `bridge` and `view` for the modules of these names, `serde` for serde's traits on the types of
+//! [`model`].
 
 pub mod base64;
 #[cfg(feature = "bridge")]

@@ -3,7 +3,7 @@
 //! Two tables: the names by dialect, and for each direction the types. A new method is one row in each.
 
 use crate::Dialect;
-use crate::codec::{Decode, Encode};
+use crate::codec::{Blank, Decode, Encode, ReadInPlace};
 use crate::json::{DecodeError, Reader, Writer};
 use crate::model::*;
 
@@ -34,20 +34,8 @@ macro_rules! names {
             /// All methods.
             pub const ALL: &[Method] = &[$( Method::$method, )*];
 
-            /// The names in v1, the draft of v2 and v2; empty where there is none.
-            const fn names(self) -> [&'static str; 3] {
-                match self {
-                    $( Method::$method => [$v1, $v2_draft, $v2], )*
-                }
-            }
-
-            /// The method of this name in any dialect: no name means two things.
-            pub fn parse(name: &str) -> Option<Method> {
-                $( if !name.is_empty() && (name == $v1 || name == $v2_draft || name == $v2) {
-                    return Some(Method::$method);
-                } )*
-                None
-            }
+            /// The names of each in v1, the draft of v2 and v2; empty where there is none.
+            const NAMES: &[[&str; 3]] = &[$( [$v1, $v2_draft, $v2], )*];
         }
     };
 }
@@ -138,6 +126,16 @@ names! {
 }
 
 impl Method {
+    const fn names(self) -> [&'static str; 3] {
+        Self::NAMES[self as usize]
+    }
+
+    /// The method of this name in any dialect: no name means two things.
+    pub fn parse(name: &str) -> Option<Method> {
+        let index = Self::NAMES.iter().position(|names| names.contains(&name))?;
+        Self::ALL.get(index).copied().filter(|_| !name.is_empty())
+    }
+
     /// The name in a dialect, if it has the method.
     pub fn name(self, dialect: Dialect) -> Option<&'static str> {
         let [v1, v2_draft, v2] = self.names();
@@ -205,6 +203,20 @@ pub fn decode_result<T: Decode>(
     }
 }
 
+fn read_whole(
+    place: &mut dyn ReadInPlace,
+    text: &str,
+    dialect: Dialect,
+    tolerated: &mut Vec<DecodeError>,
+) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(text, dialect);
+    let result = place.read(&mut reader);
+    match finish(reader, result.is_ok(), tolerated) {
+        Some(error) => Err(error),
+        None => result,
+    }
+}
+
 /// The text of parameters that may be absent or null.
 #[inline(never)]
 fn object_of(params: Option<&str>) -> &str {
@@ -241,10 +253,14 @@ macro_rules! messages {
                 dialect: Dialect,
                 tolerated: &mut Vec<DecodeError>,
             ) -> Option<Result<Self, DecodeError>> {
-                match method {
-                    $( Method::$method => Some(decode_params(params, dialect, tolerated).map($name::$method)), )*
-                    _ => None,
-                }
+                let mut message = match method {
+                    $( Method::$method => $name::$method(Blank::blank()), )*
+                    _ => return None,
+                };
+                let place: &mut dyn ReadInPlace = match &mut message {
+                    $( $name::$method(params) => params, )*
+                };
+                Some(read_whole(place, object_of(params), dialect, tolerated).map(|()| message))
             }
 
             /// The method.

@@ -66,6 +66,7 @@
 //! - `process` launches agents and other programs: [`Client::launch`](Client), the module `process`.
 //! - `bridge` lets a client and an agent of different versions talk: `proto::bridge`.
 //! - `relay` passes messages between a client and an agent: the module `relay`. It brings `bridge` along.
+//! - `serde` brings extension methods with types of your own, and serde's traits for the types of [`model`].
 //! - `view` folds the updates of a session into what there is to show: `SessionView`, `proto::view`.
 //!
 //! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
@@ -76,6 +77,7 @@ pub mod client;
 pub mod draft;
 mod error;
 mod exit;
+#[cfg(feature = "serde")]
 mod extension;
 #[cfg(feature = "process")]
 mod launch;

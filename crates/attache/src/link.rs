@@ -103,6 +103,7 @@ macro_rules! untyped_methods {
         }
 
         /// Calls an extension method, whose name begins with `_`.
+        #[cfg(feature = "serde")]
         pub async fn call_extension<T: serde::de::DeserializeOwned>(
             &self,
             method: &str,
@@ -112,6 +113,7 @@ macro_rules! untyped_methods {
         }
 
         /// Sends a notification of an extension method, whose name begins with `_`.
+        #[cfg(feature = "serde")]
         pub async fn notify_extension(
             &self,
             method: &str,

@@ -16,20 +16,31 @@ impl<T: Decode> Decode for Vec<T> {
 }
 
 fn read_items<T: Decode>(reader: &mut Reader<'_>, drops_wrong: bool) -> Result<Vec<T>> {
-    reader.begin_array()?;
     let mut items = Vec::new();
+    read_each(reader, drops_wrong, &mut |reader| {
+        items.push(T::decode(reader)?);
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+fn read_each(
+    reader: &mut Reader<'_>,
+    drops_wrong: bool,
+    read: &mut dyn FnMut(&mut Reader<'_>) -> Result<()>,
+) -> Result<()> {
+    reader.begin_array()?;
     let mut first = true;
     let mut index = 0;
     while reader.next_item(&mut first)? {
         let before = reader.mark();
-        match read_at(PathSegment::Item(index), reader, T::decode) {
-            Ok(item) => items.push(item),
+        match read_at(PathSegment::Item(index), reader, &mut *read) {
             Err(error) if drops_wrong => reader.forgive(before, error)?,
-            Err(error) => return Err(error),
+            result => result?,
         }
         index += 1;
     }
-    Ok(items)
+    Ok(())
 }
 
 impl<T: Encode> Encode for Vec<T> {

@@ -10,7 +10,7 @@ mod row;
 mod tables;
 
 pub(crate) use field::{Field, OrBool, OrObject};
-pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_record};
+pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_over, read_record};
 pub(crate) use row::{Dialects, Key, Name, Row, Rules, Variant};
 pub(crate) use tables::*;
 
@@ -50,23 +50,18 @@ pub(crate) trait Blank {
 }
 
 /// Reads a value inside another, and adds `segment` to the paths of its error and of all errors in it that were ignored.
-pub(crate) fn read_at<T>(
+fn read_at(
     segment: PathSegment,
     reader: &mut Reader<'_>,
-    read: fn(&mut Reader<'_>) -> Result<T>,
-) -> Result<T> {
+    read: &mut dyn FnMut(&mut Reader<'_>) -> Result<()>,
+) -> Result<()> {
     let count = reader.tolerated_count();
-    match read(reader) {
-        Ok(value) => {
-            reader.prepend_to_tolerated(count, segment);
-            Ok(value)
-        }
-        Err(mut error) => {
-            error.prepend(segment);
-            reader.prepend_to_tolerated(count, segment);
-            Err(error)
-        }
-    }
+    let result = read(reader);
+    reader.prepend_to_tolerated(count, segment);
+    result.map_err(|mut error| {
+        error.prepend(segment);
+        error
+    })
 }
 
 /// The value of one field of the object that comes next, which stays to be read. `None` when it is not there.

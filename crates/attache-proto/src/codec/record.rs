@@ -1,7 +1,7 @@
 //! Reading records: one loop for all of them.
 
-use super::Blank;
 use super::row::Row;
+use super::{Blank, Decode, read_at};
 use crate::json::{DecodeError, PathSegment, Reader, Reason};
 
 type Result<T> = std::result::Result<T, DecodeError>;
@@ -15,6 +15,13 @@ impl<T: ReadInPlace + ?Sized> ReadInPlace for Box<T> {
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         (**self).read(reader)
     }
+}
+
+/// Reads in place what can only be read as a whole.
+#[inline]
+pub(crate) fn read_over<T: Decode>(place: &mut T, reader: &mut Reader<'_>) -> Result<()> {
+    *place = T::decode(reader)?;
+    Ok(())
 }
 
 /// An object whose fields are known by their numbers.
@@ -67,26 +74,15 @@ pub(crate) fn read_record(record: &mut dyn Record, reader: &mut Reader<'_>) -> R
             return Err(DecodeError::new(Reason::Duplicate).in_field(field));
         }
         found |= 1 << index;
-        place(field, reader, |reader| read_value(record, index, row, reader))?;
+        read_at(PathSegment::Field(field), reader, &mut |reader| read_value(record, index, row, reader))?;
     }
     for (index, row) in rows.iter().enumerate() {
         if found & 1 << index == 0 && !row.is_flat() {
-            place(row.name(reader.dialect()), reader, |reader| read_absent(record, index, row, reader))?;
+            let field = PathSegment::Field(row.name(reader.dialect()));
+            read_at(field, reader, &mut |reader| read_absent(record, index, row, reader))?;
         }
     }
     Ok(())
-}
-
-/// Names the field in the error and in all that was let pass in it.
-fn place(field: &'static str, reader: &mut Reader<'_>, read: impl FnOnce(&mut Reader<'_>) -> Result<()>) -> Result<()> {
-    let count = reader.tolerated_count();
-    let result = read(reader);
-    let segment = PathSegment::Field(field);
-    reader.prepend_to_tolerated(count, segment);
-    result.map_err(|mut error| {
-        error.prepend(segment);
-        error
-    })
 }
 
 /// The row of this name. Peers mostly write fields in the order of the rows, so the search begins where it ended.

@@ -1,6 +1,7 @@
 //! The tables that types are written as: records, unions, sets of names, ids.
 
 /// Makes the JSON form of the newest dialect the serde form of a type.
+#[cfg(feature = "serde")]
 macro_rules! serde_through_json {
     ($type:ty) => {
         impl serde::Serialize for $type {
@@ -16,6 +17,11 @@ macro_rules! serde_through_json {
             }
         }
     };
+}
+
+#[cfg(not(feature = "serde"))]
+macro_rules! serde_through_json {
+    ($type:ty) => {};
 }
 
 /// Types that are JSON objects: rows `field: Type = "key" words`, where the words are methods of
@@ -321,8 +327,7 @@ macro_rules! union {
         impl crate::codec::ReadInPlace for $name {
             #[inline]
             fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
-                *self = crate::codec::Decode::decode(reader)?;
-                Ok(())
+                crate::codec::read_over(self, reader)
             }
         }
 

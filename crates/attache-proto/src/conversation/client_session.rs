@@ -1,6 +1,6 @@
 //! A session as its client has to remember it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use super::options::SessionOptions;
 use super::turns::{TurnEnd, TurnId, Turns};
@@ -14,8 +14,8 @@ const CANCELLABLE: usize = 4096;
 #[derive(Debug, Default)]
 pub struct ClientSession {
     turns: Turns,
-    /// Permission requests that are not answered yet.
-    questions: BTreeSet<Call>,
+    /// Permission requests that are not answered yet, oldest first.
+    questions: Vec<Call>,
     tool_calls: HashSet<ToolCallId>,
     terminals: HashSet<TerminalId>,
     /// The options of the session, once it is open.
@@ -77,20 +77,22 @@ impl ClientSession {
         if self.turns.oldest().is_some_and(|turn| self.turns.is_cancelled(turn)) {
             return Question::Cancelled;
         }
-        self.questions.insert(call);
+        self.questions.push(call);
         Question::Ask
     }
 
     /// A permission request is answered, or needs no answer any more. False when it was before.
     pub fn question_answered(&mut self, call: Call) -> bool {
-        self.questions.remove(&call)
+        let open = self.questions.len();
+        self.questions.retain(|question| *question != call);
+        self.questions.len() < open
     }
 
     /// The turns up to `turn`, or all there are, are cancelled. Returns the permission requests that are answered
     /// `cancelled` by that.
     pub fn cancel(&mut self, turn: Option<TurnId>) -> Vec<Call> {
         self.turns.cancel(turn);
-        std::mem::take(&mut self.questions).into_iter().collect()
+        std::mem::take(&mut self.questions)
     }
 
     /// Whether the agent says that this tool call can be cancelled by itself.

@@ -39,6 +39,7 @@ mod tests;
 
 pub use agent_session::{AgentSession, Emitted, MessageKind};
 pub use client_session::{ClientSession, Question};
+#[cfg(feature = "bridge")]
 pub(crate) use greeting::understand_client;
 pub use greeting::{Greeted, Greeting, GreetingError, Protocol, requested_dialect};
 pub use offer::{ClientOffer, Offer};

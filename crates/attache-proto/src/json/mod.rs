@@ -5,6 +5,7 @@
 mod error;
 mod raw;
 mod read;
+#[cfg(feature = "serde")]
 mod transcode;
 mod write;
 

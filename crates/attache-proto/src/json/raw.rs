@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::{DecodeError, Reader, Writer};
 use crate::Dialect;
 use crate::codec::{Blank, Decode, Encode};
@@ -16,8 +13,6 @@ use crate::codec::{Blank, Decode, Encode};
 ///
 /// let input = RawJson::new(r#"{"path":"/tmp/a","deep":[1,2]}"#)?;
 /// assert_eq!(input.get("path").unwrap().as_str(), r#""/tmp/a""#);
-/// let value: serde_json::Value = input.parse().unwrap();
-/// assert_eq!(value["deep"][1], 2);
 /// # Ok::<(), attache_proto::json::DecodeError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -33,7 +28,8 @@ impl RawJson {
     }
 
     /// The JSON form of anything that serde can serialise.
-    pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+    #[cfg(feature = "serde")]
+    pub fn from_value<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         // Serde's JSON may hold line ends, and may be nested more deeply than ours.
         RawJson::new(&serde_json::to_string(value)?).map_err(serde::ser::Error::custom)
     }
@@ -79,7 +75,16 @@ impl RawJson {
     }
 
     /// Reads the value into a type of your own.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+    ///
+    /// ```
+    /// use attache_proto::json::RawJson;
+    ///
+    /// let input = RawJson::new(r#"{"path":"/tmp/a","deep":[1,2]}"#).unwrap();
+    /// let value: serde_json::Value = input.parse().unwrap();
+    /// assert_eq!(value["deep"][1], 2);
+    /// ```
+    #[cfg(feature = "serde")]
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }
 

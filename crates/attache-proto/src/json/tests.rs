@@ -16,7 +16,14 @@ fn smoke() {
     );
     assert_eq!(block.as_text(), Some("aé\"b"));
     let _ = TextContent::new("x");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn serde_sees_the_json_of_the_newest_dialect() {
+    let block = ContentBlock::text("a");
     let value = serde_json::to_value(&block).unwrap();
+    assert_eq!(value, serde_json::json!({"type": "text", "text": "a"}));
     assert_eq!(serde_json::from_value::<ContentBlock>(value).unwrap(), block);
 }
 

@@ -1,7 +1,7 @@
 //! What all other types are made of: ids, `_meta`, three-state fields, secrets and the unknown.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::Dialect;
@@ -87,15 +87,20 @@ impl Meta {
     /// ```
     pub fn merge(&self, patch: &Meta) -> Option<Meta> {
         let (stored, patch) = (self.entries(), patch.entries());
-        // Of a key that stands there twice the first counts, as in `get`.
-        let patched: BTreeMap<&str, &str> = patch.iter().rev().map(|(key, value)| (&**key, *value)).collect();
-        let mut written = BTreeSet::new();
+        // If a key is there twice, the first counts, as in `get`. A value is taken when it is written.
+        let mut values: HashMap<&str, Option<&str>> = HashMap::new();
+        for (key, value) in patch.iter().rev() {
+            values.insert(key, Some(value));
+        }
+        for (key, value) in &stored {
+            values.entry(key).or_insert(Some(value));
+        }
         let mut buffer = Vec::new();
         let mut writer = Writer::new(&mut buffer, Dialect::V2);
         writer.begin_object();
-        for (key, value) in stored.iter().chain(&patch) {
-            let value = *patched.get(&**key).unwrap_or(value);
-            if written.insert(key) && value != "null" {
+        for (key, _) in stored.iter().chain(&patch) {
+            let value = values.get_mut(&**key).and_then(Option::take).filter(|value| *value != "null");
+            if let Some(value) = value {
                 writer.free_key(key);
                 writer.raw(value);
             }
@@ -105,20 +110,18 @@ impl Meta {
         (text != "{}").then(|| Meta(RawJson::trusted(text)))
     }
 
-    /// Its keys and values, in order.
+    /// Its keys and values, in order. Raw JSON that was never checked may be broken; then these are those before the break.
     fn entries(&self) -> Vec<(Cow<'_, str>, &str)> {
         let mut entries = Vec::new();
         let mut reader = Reader::new(self.0.as_str(), Dialect::V2);
-        let mut read = || -> Result<(), DecodeError> {
-            reader.begin_object()?;
-            let mut first = true;
-            while let Some(key) = reader.next_key(&mut first)? {
-                entries.push((key, reader.raw()?));
+        let mut first = true;
+        if reader.begin_object().is_ok() {
+            while let Ok(Some(key)) = reader.next_key(&mut first)
+                && let Ok(value) = reader.raw()
+            {
+                entries.push((key, value));
             }
-            Ok(())
-        };
-        // It can be read, unless our own side nested it too deeply.
-        let _ = read();
+        }
         entries
     }
 }

@@ -2,7 +2,7 @@
 
 use super::patch;
 use crate::Dialect;
-use crate::codec::{Blank, Decode, ReadInPlace, record, string_enum, union};
+use crate::codec::{Blank, Decode, ReadInPlace, read_over, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
 /// A change of files. Either form is read in every dialect, and is written in the form that the dialect has.
@@ -215,8 +215,7 @@ impl Blank for Diff {
 
 impl ReadInPlace for Diff {
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        *self = Diff::decode(reader)?;
-        Ok(())
+        read_over(self, reader)
     }
 }
 

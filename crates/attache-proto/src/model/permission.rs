@@ -2,7 +2,7 @@
 
 use super::{Meta, Patch, PermissionOptionId, SessionId, TerminalId, ToolCallId, ToolCallUpdate, ToolKind};
 use crate::Dialect;
-use crate::codec::{Decode, Encode, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, ReadInPlace, read_over, record, serde_through_json, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
 /// Asks the user whether something may be done.
@@ -198,6 +198,18 @@ impl PermissionOptionKind {
     /// Whether it is a yes. What we do not know is none.
     pub fn is_allow(&self) -> bool {
         matches!(self, PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
+    }
+}
+
+impl Blank for PermissionRequest {
+    fn blank() -> Self {
+        PermissionRequest::new(SessionId::blank(), PermissionSubject::blank(), Vec::new())
+    }
+}
+
+impl ReadInPlace for PermissionRequest {
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        read_over(self, reader)
     }
 }
 

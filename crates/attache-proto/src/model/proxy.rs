@@ -1,7 +1,7 @@
 //! Messages between a proxy and the conductor that holds a chain of them together (unstable), and cancelled requests.
 
 use super::{InitializeRequest, RequestId};
-use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, ReadInPlace, record, serde_through_json};
 use crate::json::{DecodeError, RawJson, Reader, Writer};
 
 record! {
@@ -41,6 +41,18 @@ record! {
 /// Opens a connection to a proxy (unstable).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxyInitializeRequest(pub InitializeRequest);
+
+impl Blank for ProxyInitializeRequest {
+    fn blank() -> Self {
+        ProxyInitializeRequest(InitializeRequest::blank())
+    }
+}
+
+impl ReadInPlace for ProxyInitializeRequest {
+    fn read(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.0.read(reader)
+    }
+}
 
 impl Decode for ProxyInitializeRequest {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {

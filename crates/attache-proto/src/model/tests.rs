@@ -386,6 +386,27 @@ fn errors_carry_what_programs_need() {
 }
 
 #[test]
+fn metas_are_merged_whatever_they_hold() {
+    let merge = |stored: &str, patch: &str| {
+        let meta = |text: &str| Meta::from_raw(RawJson::of_outcome(&text.replace('\'', "\""))).unwrap();
+        meta(stored).merge(&meta(patch)).map(|merged| merged.as_raw().as_str().replace('"', "'"))
+    };
+    let rows = [
+        ("{'a':1,'b':2}", "{'b':null,'c':3}", Some("{'a':1,'c':3}")),
+        ("{'a':1,'a':2}", "{}", Some("{'a':1}")),
+        ("{'a':1}", "{'a':2,'a':3}", Some("{'a':2}")),
+        ("{'a':1}", "{'a':null,'a':3}", None),
+        ("{'a':null}", "{}", None),
+        // Nobody has checked these.
+        ("{'a':1,'b':", "{'c':3,", Some("{'a':1,'c':3}")),
+        ("{", "{'a':[}", None),
+    ];
+    for (stored, patch, merged) in rows {
+        assert_eq!(merge(stored, patch).as_deref(), merged, "{stored} {patch}");
+    }
+}
+
+#[test]
 fn secrets_are_not_shown() {
     let server = McpServerStdio { env: vec![EnvVariable::new("KEY", "hunter2")], ..McpServerStdio::new("f", "/f") };
     assert!(!format!("{server:?}").contains("hunter2"));

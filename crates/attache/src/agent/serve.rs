@@ -13,8 +13,6 @@ use attache_proto::model::{
     SessionCapabilities, SessionId,
 };
 use attache_proto::{Dialect, Encode};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::any::AnySession;
@@ -280,10 +278,11 @@ impl<A: Agent> Server<A> {
     /// server.extension("_my/sum", async |numbers: Vec<i64>, _context| Ok(numbers.iter().sum::<i64>()))
     /// # }
     /// ```
+    #[cfg(feature = "serde")]
     pub fn extension<P, T, W>(mut self, method: &str, serve: impl Fn(P, Context) -> W + Send + Sync + 'static) -> Self
     where
-        P: DeserializeOwned + Send,
-        T: Serialize,
+        P: serde::de::DeserializeOwned + Send,
+        T: serde::Serialize,
         W: Future<Output = Result<T, HandlerError>> + Send + 'static,
     {
         let serve: Extension = Box::new(move |params, context| {

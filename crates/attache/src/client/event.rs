@@ -12,8 +12,6 @@ use attache_proto::model::{
     TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use attache_proto::rpc::Call;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::router::{ClientRouter, cancelled_permission};
 use crate::link::Link;
@@ -301,13 +299,20 @@ impl ExtensionCall {
         &self.method
     }
 
+    /// The params as they came.
+    pub fn raw_params(&self) -> Option<&RawJson> {
+        self.params.as_ref()
+    }
+
     /// Reads the params into a type of your own.
-    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Error> {
+    #[cfg(feature = "serde")]
+    pub fn params<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         parse_extension(self.params.as_ref())
     }
 
     /// Answers with a value of your own.
-    pub async fn reply<T: Serialize + ?Sized>(self, result: &T) -> Result<(), Error> {
+    #[cfg(feature = "serde")]
+    pub async fn reply<T: serde::Serialize + ?Sized>(self, result: &T) -> Result<(), Error> {
         let result = RawJson::from_value(result).map_err(|error| Error::Invalid(error.to_string()))?;
         self.responder.reply(Ok(&result)).await
     }
@@ -337,13 +342,20 @@ impl ExtensionNotice {
         &self.method
     }
 
+    /// The params as they came.
+    pub fn raw_params(&self) -> Option<&RawJson> {
+        self.params.as_ref()
+    }
+
     /// Reads the params into a type of your own.
-    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Error> {
+    #[cfg(feature = "serde")]
+    pub fn params<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         parse_extension(self.params.as_ref())
     }
 }
 
-fn parse_extension<T: DeserializeOwned>(params: Option<&RawJson>) -> Result<T, Error> {
+#[cfg(feature = "serde")]
+fn parse_extension<T: serde::de::DeserializeOwned>(params: Option<&RawJson>) -> Result<T, Error> {
     let text = params.map_or("null", RawJson::as_str);
     serde_json::from_str(text).map_err(|_| Error::Invalid("the params of the extension are not as expected".into()))
 }

@@ -120,7 +120,7 @@ impl Tools {
     }
 
     /// The calls that something holds of, in the order in which they began.
-    fn select(&self, choose: impl Fn(&Tool) -> bool) -> Vec<ToolCallId> {
+    fn select(&self, choose: &dyn Fn(&Tool) -> bool) -> Vec<ToolCallId> {
         let mut chosen: Vec<_> = self.calls.iter().filter(|(_, tool)| choose(tool)).collect();
         chosen.sort_unstable_by_key(|(_, tool)| tool.last_event);
         chosen.into_iter().map(|(id, _)| id.clone()).collect()
@@ -271,7 +271,7 @@ impl UpdateTranslator {
 
     /// Sends all content that is held back.
     pub(super) fn send_held_back(&mut self, emit: Emit<'_>) {
-        for id in self.tools.select(|tool| tool.is_held_back) {
+        for id in self.tools.select(&|tool| tool.is_held_back) {
             self.send_content(&id, emit);
         }
     }
@@ -279,7 +279,7 @@ impl UpdateTranslator {
     /// Sends the content of the tool calls that show a terminal, now that it has ended.
     pub(super) fn send_showing(&mut self, terminal: &TerminalId, emit: Emit<'_>) {
         let shows = |tool: &Tool| tool.content.iter().any(|piece| shown_terminal(piece) == Some(terminal));
-        for id in self.tools.select(shows) {
+        for id in self.tools.select(&shows) {
             self.send_content(&id, emit);
             if self.tools.calls.get(&id).is_some_and(|tool| tool.has_ended) {
                 self.end_tool_call(&id);
