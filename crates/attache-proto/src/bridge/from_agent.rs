@@ -1,7 +1,7 @@
 //! What the agent answers, asks and tells, put to the client; and what the client answers.
 
 use super::recode::answer_recoded;
-use super::{Asked, Asking, Bridge, OPEN_CALLS, OptionChange, Out, Then, raw};
+use super::{Asked, Asking, Bridge, OptionChange, Out, Then, raw};
 use crate::conversation::Question;
 use crate::json::Writer;
 use crate::method::{AgentNotification, AgentRequest, Method, decode_result};
@@ -99,10 +99,6 @@ impl Bridge {
 
     #[inline]
     pub(super) fn handle_agent_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
-        if self.agent.open_calls() > OPEN_CALLS {
-            self.report(Violation::TooManyRequests.rule());
-            return self.agent.refuse(call, &ErrorObject::rate_limited(1), out.agent);
-        }
         // A question may name a request, and requests have other ids on the other side.
         let names_request = |params: &str| params.contains("\"requestId\"");
         let decoded = match (Method::parse(method), self.dialects()) {

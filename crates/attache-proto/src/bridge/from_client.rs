@@ -1,6 +1,6 @@
 //! What the client asks and tells, put to the agent.
 
-use super::{Asked, Bridge, OPEN_CALLS, OptionChange, Out, Then, gone, raw};
+use super::{Asked, Bridge, OptionChange, Out, Then, gone, raw};
 use crate::conversation::{Opening, SetRequest};
 use crate::json::Writer;
 use crate::method::{ClientRequest, Method, decode_params};
@@ -8,17 +8,13 @@ use crate::model::{
     CancelNotification, ConfigCategory, ConfigValueId, ErrorObject, Meta, SessionId, SetConfigOptionRequest,
     SetModeRequest, SetModelRequest,
 };
-use crate::rpc::{Call, Violation};
+use crate::rpc::Call;
 
 impl Bridge {
     #[inline]
     pub(super) fn handle_client_call(&mut self, call: Call, method: &str, params: Option<&str>, out: &mut Out<'_>) {
         if self.is_agent_gone {
             return self.refuse(call, &gone(), out);
-        }
-        if self.client.open_calls() > OPEN_CALLS {
-            self.report(Violation::TooManyRequests.rule());
-            return self.refuse(call, &ErrorObject::rate_limited(1), out);
         }
         if method == "initialize" {
             return self.initialize(call, params, out);

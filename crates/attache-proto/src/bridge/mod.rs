@@ -41,9 +41,6 @@ use crate::rpc::{Call, Event, Events, IntMap, Outcome, Peer, RequestKey, Side, V
 use greeting::Hello;
 use sessions::{OpenRequest, Session};
 
-/// Requests of one side that can be open at a time. Each costs an entry in three tables, and nobody asks for so much at once.
-const OPEN_CALLS: usize = 1024;
-
 /// Reports that are kept. Nobody may be asking for them.
 const REPORTS: usize = 1024;
 

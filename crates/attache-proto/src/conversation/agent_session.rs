@@ -181,9 +181,6 @@ impl AgentSession {
         self.flush(emit);
         self.message = None;
         self.turns = self.turns.saturating_sub(1);
-        if self.turns == 0 {
-            self.questions = 0;
-        }
         if self.dialect.answers_at_end() {
             return match result {
                 Ok(stop) => {

@@ -114,6 +114,8 @@ fn a_session_is_freed_with_its_end() {
 
 #[test]
 fn open_requests_are_limited_on_both_sides() {
+    // What a peer allows if it is told nothing else.
+    const OPEN_CALLS: usize = 1024;
     let mut bridge = bridge(Dialect::V2, V1_CLIENT);
     let (mut to_agent, mut to_client) = (Vec::new(), Vec::new());
     for number in 0..3 * OPEN_CALLS {

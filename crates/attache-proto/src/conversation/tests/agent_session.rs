@@ -185,6 +185,26 @@ fn a_session_requires_action_only_while_a_question_is_open() {
              -> {{'state_update','state':'idle'}}"
         ),
     );
+    // A question may outlive its turn.
+    check(
+        V2,
+        "{}",
+        &format!(
+            "{begin}
+             ask
+             -> {{'state_update','state':'requires_action'}}
+             end end_turn
+             -> {{'state_update','state':'idle','stopReason':'end_turn'}}
+             begin hi
+             -> answer {{'messageId':'msg_p_2'}}
+             -> {{'user_message','messageId':'msg_p_2','content':[{{'type':'text','text':'hi'}}]}}
+             -> {{'state_update','state':'requires_action'}}
+             ask
+             answered
+             answered
+             -> {{'state_update','state':'running'}}"
+        ),
+    );
     // Outside of a turn nobody waits for the user.
     check(V2, "{}", "ask \n answered \n state \n -> {'state_update','state':'idle'}");
     for dialect in [V1, DRAFT] {
