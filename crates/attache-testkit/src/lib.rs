@@ -1,9 +1,32 @@
-//! Test tools for Attaché: transcripts, a raw peer that plays them, and streams with faults.
+//! Test an agent or a client of the Agent Client Protocol, message by message.
 //!
-//! There are two servers on the loopback device: one with a scripted model ([`model_server`]), one with fixed pages
-//! ([`HttpFixture`]).
+//! [`RawPeer`] plays a transcript against the other end: what it sends, what has to come back. It knows nothing of the
+//! protocol and says what it is told to, so it can also say what is wrong:
 //!
-//! Everything here is for tests. A raw peer is scripted: it knows nothing of the protocol and says what it is told to.
+//! ```
+//! use attache_testkit::RawPeer;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (near, far) = tokio::io::duplex(4096);
+//! # let agent = tokio::spawn(async move {
+//! #     RawPeer::new(far).play("<-- {'id':'$i','method':'initialize'}\n--> {'id':'$i','result':{'protocolVersion':1}}").await
+//! # });
+//! // … serve the agent that is tested on `far` …
+//! let mut client = RawPeer::new(near);
+//! client
+//!     .play(
+//!         "--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}
+//!          <-- {'id':0,'result':{'protocolVersion':1}}",
+//!     )
+//!     .await;
+//! # agent.await.unwrap();
+//! # }
+//! ```
+//!
+//! Beside it: streams that break off or deliver byte by byte ([`Cut`], [`Dribble`]), an allocator that counts
+//! ([`CountingAllocator`]), repeatable chance ([`Dice`]), and two servers on the loopback device: one with a scripted model
+//! ([`model_server`]), one with fixed pages ([`HttpFixture`]). Everything here is for tests only.
 
 mod alloc;
 mod conversation;
