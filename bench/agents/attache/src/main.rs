@@ -1,6 +1,6 @@
 //! The agent of the benchmark, written with Attaché as its documentation shows.
 
-use attache::agent::{Agent, OpenRequest, Opened, Session, SessionHandle};
+use attache::agent::{Agent, HandlerError, OpenRequest, Opened, Session, SessionHandle};
 use attache::model::*;
 use attache::{Error, Prompt, Stop, Turn};
 use futures_util::future::try_join_all;
@@ -21,9 +21,10 @@ impl Agent for Bench {
         Implementation::new("bench", "1.0")
     }
 
-    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<BenchSession>, Error> {
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<BenchSession>, HandlerError> {
         let session = BenchSession { mode: "a".into() };
-        Ok(Opened { options: session.options(), session, commands: Vec::new() })
+        let options = session.options();
+        Ok(Opened::from(session).with_options(options))
     }
 }
 
@@ -40,7 +41,7 @@ impl BenchSession {
 }
 
 impl Session for BenchSession {
-    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, Error> {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         match prompt.blocks.iter().find_map(ContentBlock::as_text).and_then(Script::parse) {
             Some(Script::Chunks { count, size, is_flushed }) => {
                 let text = script::text(size);
@@ -72,7 +73,7 @@ impl Session for BenchSession {
         Ok(Stop::EndTurn)
     }
 
-    async fn set_option(&mut self, _: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, Error> {
+    async fn set_option(&mut self, _: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         if let ConfigSetting::Id(mode) = value {
             self.mode = mode;
         }
