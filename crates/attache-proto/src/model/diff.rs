@@ -1,6 +1,6 @@
 //! Changes of files: the old and the new text, as v1 has them, or a patch, as v2 has it.
 
-use super::patch;
+use super::{Meta, patch};
 use crate::Dialect;
 use crate::codec::{Blank, Decode, ReadInPlace, read_over, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
@@ -133,15 +133,16 @@ impl Diff {
         let change = PathChange { file_type: Some(DiffFileType::Text), ..PathChange::new(diff.path.as_str()) };
         let change = if diff.old_text.is_none() { DiffChange::Add(change) } else { DiffChange::Modify(change) };
         let text = patch::write(&diff.path, diff.old_text.as_deref(), &diff.new_text);
-        PatchDiff {
-            patch: Some(DiffPatch::new(DiffPatchFormat::GitPatch, text)),
-            meta: diff.meta.clone(),
-            ..PatchDiff::new([change])
-        }
+        let held = patch::read(&text, patch::Change::ModifiedWhole);
+        let is_whole = held.is_some_and(|(old, new)| Some(old) == diff.old_text && new == diff.new_text);
+        let mut patch = DiffPatch::new(DiffPatchFormat::GitPatch, text);
+        patch.meta = if is_whole { Meta::new(WHOLE_FILE).ok() } else { None };
+        PatchDiff { patch: Some(patch), meta: diff.meta.clone(), ..PatchDiff::new([change]) }
     }
 
     /// The same change as the texts of one file, if the patch is known to hold all of both: for a file that is new or
-    /// gone, and for a modified one if a single hunk reaches from its first line to a last line without a line end.
+    /// gone, and for a modified one if a single hunk reaches from its first line to a last line without a line end, or if
+    /// the patch was made by [`to_patch`](Self::to_patch), which says in `_meta` when it holds all.
     pub fn to_text(&self) -> Option<TextDiff> {
         let diff = match self {
             Diff::Text(diff) => return Some(diff.clone()),
@@ -152,6 +153,7 @@ impl Diff {
         let (path, kind) = match change {
             DiffChange::Add(change) => (&change.path, patch::Change::Added),
             DiffChange::Delete(change) => (&change.path, patch::Change::Deleted),
+            DiffChange::Modify(change) if is_marked_whole(patch) => (&change.path, patch::Change::ModifiedWhole),
             DiffChange::Modify(change) => (&change.path, patch::Change::Modified),
             _ => return None,
         };
@@ -193,6 +195,15 @@ impl Diff {
             },
         }
     }
+}
+
+/// The `_meta` of a patch that holds all of a file. A patch shows as much around a change as its maker likes, so that
+/// nobody can see it.
+const WHOLE_FILE: &str = r#"{"attache.wholeFile":true}"#;
+
+fn is_marked_whole(patch: &DiffPatch) -> bool {
+    let mark = patch.meta.as_ref().and_then(|meta| meta.get("attache.wholeFile"));
+    mark.is_some_and(|mark| mark.as_str() == "true")
 }
 
 impl From<TextDiff> for Diff {

@@ -50,6 +50,8 @@ pub(super) enum Change {
     Added,
     Deleted,
     Modified,
+    /// It was modified, and whoever made the patch says that it holds all of it.
+    ModifiedWhole,
 }
 
 /// Both texts of a patch about one file, if it is known to hold all of them.
@@ -70,7 +72,7 @@ pub(super) fn read(patch: &str, change: Change) -> Option<(String, String)> {
         }
     };
     let Some((mut old_lines, mut new_lines)) = hunk else {
-        return (change != Change::Modified).then(Default::default);
+        return matches!(change, Change::Added | Change::Deleted).then(Default::default);
     };
     let (mut old, mut new) = (Text::default(), Text::default());
     let mut last = None;
@@ -103,6 +105,7 @@ pub(super) fn read(patch: &str, change: Change) -> Option<(String, String)> {
         Change::Added => old.text.is_empty(),
         Change::Deleted => new.text.is_empty(),
         Change::Modified => old.has_ended || new.has_ended,
+        Change::ModifiedWhole => true,
     };
     (is_whole && old_lines == 0 && new_lines == 0).then_some((old.text, new.text))
 }

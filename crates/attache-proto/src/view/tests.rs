@@ -350,7 +350,7 @@ fn the_whole_picture() {
         {'type':'message','role':'agent','messageId':'a1','content':[{'type':'text','text':'On it.'}]},\
         {'type':'tool_call','toolCallId':'t1','title':'Edit','kind':'edit','status':'completed',\
         'content':[{'type':'diff','changes':[{'operation':'modify','path':'/a','fileType':'text'}],\
-        'patch':{'format':'git_patch','text':'diff --git /a /a\\n--- /a\\n+++ /a\\n@@ -1 +1 @@\\n-x\\n+y\\n'}}],'locations':[]}],\
+        'patch':{'format':'git_patch','text':'diff --git /a /a\\n--- /a\\n+++ /a\\n@@ -1 +1 @@\\n-x\\n+y\\n','_meta':{'attache.wholeFile':true}}}],'locations':[]}],\
         'plans':[],'terminals':[],'subagents':[],'availableCommands':[],'configOptions':[],'availableModes':[],\
         'state':'idle','stopReason':'end_turn'}";
     let view = run(V2, script);
