@@ -139,7 +139,7 @@ async fn a_server_that_fails_is_told_about_once_and_the_others_work() {
         texts,
         [
             "the MCP server `dead` cannot be used: it ended with exit code 2\nits last words: no luck with …",
-            "the MCP server `missing` cannot be used: there is no program `/no/such/program`\nhint: check the path",
+            "the MCP server `missing` cannot be used: program `/no/such/program` not found\nhint: check the path",
             "the MCP server `silent` cannot be used: it was not ready within 5 seconds",
         ]
     );

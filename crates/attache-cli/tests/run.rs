@@ -82,7 +82,7 @@ fn the_exit_code_tells_how_it_ended() {
     // Without a name it is the built-in agent.
     home.run(&["run", "say hello"]).check(0, &["hello"], &["Attaché"]);
     home.run(&["run", "--nonsense"]).check(2, &[], &["--nonsense"]);
-    home.run(&["run", "hi", "--", "/nowhere/agent"]).check(9, &[], &["there is no program `/nowhere/agent`"]);
+    home.run(&["run", "hi", "--", "/nowhere/agent"]).check(9, &[], &["program `/nowhere/agent` not found"]);
 }
 
 #[test]

@@ -230,7 +230,7 @@ async fn a_program_in_a_hidden_place_is_not_started() {
     let Some(sandbox) = sandbox(&home.policy()) else { return };
     fs::copy("/bin/true", home.path().join("secret/true")).unwrap();
     let error = sandbox.confine(Command::new(home.path().join("secret/true"))).spawn().unwrap_err();
-    assert!(error.to_string().contains("may not be executed"), "{error}");
+    assert!(error.to_string().contains("is not executable"), "{error}");
 }
 
 /// Asks for a sandbox where there is none, started by the test below and idle otherwise.

@@ -364,17 +364,14 @@ async fn what_cannot_be_started_is_explained() {
         Command::new("no-such-agent"),
         "program `no-such-agent` not found\nhint: install it, add it to PATH, or give its full path",
     );
-    check(Command::new("./no/agent"), "there is no program `./no/agent`\nhint: check the path");
+    check(Command::new("./no/agent"), "program `./no/agent` not found\nhint: check the path");
     check(
         Command::new(&script),
-        "`DIR/no-interpreter` needs a program that is not installed\nhint: look for it in the first line of the file",
+        "interpreter of `DIR/no-interpreter` not found\nhint: check the first line of the file",
     );
-    check(
-        Command::new("./plain.txt").cwd(&directory),
-        "`./plain.txt` may not be executed\nhint: check its permissions",
-    );
+    check(Command::new("./plain.txt").cwd(&directory), "`./plain.txt` is not executable\nhint: check its permissions");
     check(program("cat").cwd(directory.join("gone")), "`DIR/gone` is not a directory");
-    check(Command::from(Vec::<String>::new()), "the command is empty\nhint: name a program to start");
+    check(Command::from(Vec::<String>::new()), "empty command\nhint: name a program to start");
     check(Command::from(["echo", "a b\0"]), r"cannot start `echo $'a b\u0000'`: nul byte found in provided data");
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -19,13 +19,13 @@ use crate::process::Process;
 
 /// An agent that has exited is read from until nothing came for this long. All it wrote is in the pipe by then, so this
 /// is used up only when a process that it left behind holds the pipe open.
-const QUIET: Duration = Duration::from_millis(250);
+const IDLE_LIMIT: Duration = Duration::from_millis(250);
 
 /// An agent that has exited, or has closed its stdout, is waited for no longer than this.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long a failed write is kept back, so that the reader can tell first what became of the agent. Longer than `DRAIN`.
-const BROKEN: Duration = Duration::from_secs(3);
+/// How long a failed write is kept back, so that the reader can tell first what became of the agent. Longer than `DRAIN_LIMIT`.
+const WRITE_ERROR_DELAY: Duration = Duration::from_secs(3);
 
 /// How an agent ended, once it has.
 type Exit = Option<Arc<AgentExit>>;
@@ -102,8 +102,8 @@ pub(crate) fn pipes<R, W>(stdout: R, stdin: W, mut exit: watch::Receiver<Exit>) 
         stdout,
         is_open: true,
         exited: Some(exited),
-        last_moment: None,
-        quiet: None,
+        deadline: None,
+        timer: None,
         has_ended: has_ended.clone(),
     };
     (output, Input { stdin, failed: None, has_reader_ended: has_ended })
@@ -118,21 +118,21 @@ pub(crate) struct Output<R> {
     /// Ready when the agent has exited; `None` afterwards.
     exited: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// When to stop reading, whatever comes. Set when the agent has exited or the pipe has ended.
-    last_moment: Option<Instant>,
+    deadline: Option<Instant>,
     /// Until when something has to come.
-    quiet: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
     has_ended: Arc<AtomicBool>,
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {
     /// Reads; without bytes once there will be none.
     fn poll_stdout(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<()> {
-        let is_late = self.last_moment.is_some_and(|moment| Instant::now() >= moment);
+        let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if self.is_open && !is_late {
             let before = buf.filled().len();
             if let Poll::Ready(result) = Pin::new(&mut self.stdout).poll_read(cx, buf) {
                 if result.is_ok() && buf.filled().len() > before {
-                    self.quiet = None;
+                    self.timer = None;
                     return Poll::Ready(());
                 }
                 // An error of a pipe is its end.
@@ -148,9 +148,9 @@ impl<R: AsyncRead + Unpin> Output<R> {
             (false, true) => return Poll::Ready(()),
             _ => {}
         }
-        let last_moment = *self.last_moment.get_or_insert_with(|| Instant::now() + DRAIN);
-        let next = if has_exited { last_moment.min(Instant::now() + QUIET) } else { last_moment };
-        self.quiet.get_or_insert_with(|| Box::pin(sleep_until(next))).as_mut().poll(cx)
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_LIMIT);
+        let next = if has_exited { deadline.min(Instant::now() + IDLE_LIMIT) } else { deadline };
+        self.timer.get_or_insert_with(|| Box::pin(sleep_until(next))).as_mut().poll(cx)
     }
 }
 
@@ -179,7 +179,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Input<W> {
             Err(error) => error,
         };
         if !self.has_reader_ended.load(Ordering::Relaxed) {
-            ready!(self.failed.get_or_insert_with(|| Box::pin(sleep(BROKEN))).as_mut().poll(cx));
+            ready!(self.failed.get_or_insert_with(|| Box::pin(sleep(WRITE_ERROR_DELAY))).as_mut().poll(cx));
         }
         Poll::Ready(Err(error))
     }

@@ -343,19 +343,18 @@ pub enum SpawnError {
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("the command is empty\nhint: name a program to start"),
+            Self::Empty => f.write_str("empty command\nhint: name a program to start"),
             Self::NotFound { program } if has_directory(OsStr::new(program)) => {
-                write!(f, "there is no program `{program}`\nhint: check the path")
+                write!(f, "program `{program}` not found\nhint: check the path")
             }
             Self::NotFound { program } => {
                 write!(f, "program `{program}` not found\nhint: install it, add it to PATH, or give its full path")
             }
-            Self::NoInterpreter { program } => write!(
-                f,
-                "`{program}` needs a program that is not installed\nhint: look for it in the first line of the file"
-            ),
+            Self::NoInterpreter { program } => {
+                write!(f, "interpreter of `{program}` not found\nhint: check the first line of the file")
+            }
             Self::NotExecutable { program } => {
-                write!(f, "`{program}` may not be executed\nhint: check its permissions")
+                write!(f, "`{program}` is not executable\nhint: check its permissions")
             }
             Self::NoDirectory { path } => write!(f, "`{}` is not a directory", path.display()),
             Self::Io { command, source } => write!(f, "cannot start `{command}`: {source}"),

@@ -74,7 +74,7 @@ pub(super) unsafe fn fork_program(link: c_int, forgets: bool) -> io::Result<()> 
                 if libc::getppid() != keeper {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
-                introduce(link)?;
+                send_pid(link)?;
                 libc::sigaction(libc::SIGCHLD, &old_action, ptr::null_mut());
                 libc::sigprocmask(libc::SIG_SETMASK, &old_mask, ptr::null_mut());
                 Ok(())
@@ -101,7 +101,7 @@ unsafe fn fork() -> pid_t {
 /// Sends the caller's process id to our program, with a pidfd where the kernel has them.
 ///
 /// This is done by the program-to-be itself, because later nobody but the keeper could be sure that the id is its own.
-unsafe fn introduce(link: c_int) -> io::Result<()> {
+unsafe fn send_pid(link: c_int) -> io::Result<()> {
     // SAFETY: system calls on local variables that outlive them; the control buffer is large enough and aligned.
     unsafe {
         let mut pid = libc::getpid();
@@ -127,8 +127,8 @@ unsafe fn introduce(link: c_int) -> io::Result<()> {
     }
 }
 
-/// Our side of `introduce`: the program's process id and pidfd.
-pub(super) fn meet_program(link: &UnixStream) -> io::Result<(pid_t, Option<OwnedFd>)> {
+/// Our side of `send_pid`: the program's process id and pidfd.
+pub(super) fn receive_pid(link: &UnixStream) -> io::Result<(pid_t, Option<OwnedFd>)> {
     // SAFETY: system calls on local variables that outlive them; a descriptor that was received is nobody else's.
     unsafe {
         let mut pid: pid_t = 0;
@@ -151,7 +151,7 @@ pub(super) fn meet_program(link: &UnixStream) -> io::Result<(pid_t, Option<Owned
         let pidfd = (!header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS)
             .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<c_int>().read_unaligned()));
         if length != size_of::<pid_t>() {
-            return Err(io::Error::other("the process that keeps watch over it ended"));
+            return Err(io::Error::other("the keeper process exited"));
         }
         Ok((pid, pidfd))
     }

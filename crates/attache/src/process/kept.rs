@@ -54,7 +54,7 @@ pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Chi
     }
     let mut keeper = tokio::process::Command::from(command).spawn()?;
     drop(keeper_end);
-    let (program, pidfd) = keeper::meet_program(&link)?;
+    let (program, pidfd) = keeper::receive_pid(&link)?;
     link.set_nonblocking(true)?;
     let link = UnixStream::from_std(link)?;
     let pipes = Pipes::take(&mut keeper);

@@ -73,7 +73,7 @@ pub(crate) use tail::Tail;
 
 /// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
 /// process stuck in the kernel (a dead network file system) takes more.
-const BURIAL: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running child with what it started: its process group, or all its descendants under a [keeper](use_keeper).
 ///
@@ -129,7 +129,7 @@ impl Process {
             self.child.terminate();
             let _ = timeout(grace, self.child.wait_all()).await;
         }
-        let _ = timeout(BURIAL, self.child.finish()).await;
+        let _ = timeout(KILL_TIMEOUT, self.child.finish()).await;
         self.child.status()
     }
 }

@@ -1,4 +1,4 @@
-//! The last words of a process, made harmless for a terminal.
+//! The end of what a process wrote to stderr, made harmless for a terminal.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,7 +17,7 @@ const TAIL: usize = 8 * 1024;
 
 /// How long to wait for the end of stderr once the child has ended. What the child wrote is in the pipe by then, so this
 /// is only used up when a descendant holds the pipe open.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STDERR_GRACE: Duration = Duration::from_millis(200);
 
 /// The last bytes that were written to a stream. Clones share them.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Tail {
 
     /// Waits until the stream has been read to its end, for a short time at most: for when its writer has exited.
     pub(crate) async fn ended(&mut self) {
-        let _ = timeout(LAST_WORDS, self.end.changed()).await;
+        let _ = timeout(STDERR_GRACE, self.end.changed()).await;
     }
 
     fn push(&self, bytes: &[u8]) {

@@ -383,6 +383,7 @@ impl UpdateTranslator {
         }
     }
 
+    #[cfg(feature = "view")]
     #[cfg(test)]
     pub(in crate::conversation) fn remembered_tool_calls(&self) -> usize {
         self.tools.calls.len()

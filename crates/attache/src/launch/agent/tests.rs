@@ -51,7 +51,7 @@ async fn stdout_that_somebody_holds_open_ends_when_nothing_comes_any_more() {
     agent.stdout.write_all(b"last words").await.unwrap();
     tell(&agent.exit);
     let (time, text) = read_to_end(output).await;
-    check(time, QUIET);
+    check(time, IDLE_LIMIT);
     assert_eq!(text, "last words");
 }
 
@@ -61,12 +61,12 @@ async fn stdout_that_somebody_keeps_writing_to_ends_in_bounded_time() {
     tell(&agent.exit);
     let writing = tokio::spawn(async move {
         while agent.stdout.write_all(b"x").await.is_ok() {
-            sleep(QUIET / 2).await;
+            sleep(IDLE_LIMIT / 2).await;
         }
     });
     let (time, text) = read_to_end(output).await;
-    check(time, DRAIN);
-    assert_eq!(text.len() as u128, 2 * DRAIN.as_millis() / QUIET.as_millis());
+    check(time, DRAIN_LIMIT);
+    assert_eq!(text.len() as u128, 2 * DRAIN_LIMIT.as_millis() / IDLE_LIMIT.as_millis());
     writing.await.unwrap();
 }
 
@@ -84,14 +84,14 @@ async fn stdout_that_ends_first_waits_for_the_exit_in_bounded_time() {
 
     let (agent, output, _input) = self::agent();
     drop(agent.stdout);
-    check(read_to_end(output).await.0, DRAIN);
+    check(read_to_end(output).await.0, DRAIN_LIMIT);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_silent_is_waited_for() {
     let (mut agent, mut output, _input) = agent();
     let writing = tokio::spawn(async move {
-        sleep(100 * DRAIN).await;
+        sleep(100 * DRAIN_LIMIT).await;
         agent.stdout.write_all(b"done").await.unwrap();
         agent
     });
@@ -107,17 +107,17 @@ async fn a_write_that_fails_is_told_after_the_end_of_stdout() {
     drop(agent.stdin);
     let reading = tokio::spawn(read_to_end(output));
     let start = Instant::now();
-    sleep(QUIET).await;
+    sleep(IDLE_LIMIT).await;
     // Nobody has told of the exit yet.
     assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut input).poll_write(cx, b"x").is_pending())).await);
     tell(&agent.exit);
     reading.await.unwrap();
     assert_eq!(input.write(b"x").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-    check(start.elapsed(), 2 * QUIET);
+    check(start.elapsed(), 2 * IDLE_LIMIT);
 
     let (agent, _output, mut input) = self::agent();
     drop(agent.stdin);
     let start = Instant::now();
     assert!(input.write(b"x").await.is_err());
-    check(start.elapsed(), BROKEN);
+    check(start.elapsed(), WRITE_ERROR_DELAY);
 }
