@@ -308,6 +308,8 @@ impl Splitter {
             self.searched = kept;
             return None;
         };
+        // How the line begins is gone, or would be if its bytes had come one by one.
+        self.advance((end - self.start).saturating_sub(header::REACH));
         let line = &self.buffer[self.start..end];
         match header::find(line).filter(|at| line.len() - at <= self.limit) {
             Some(at) => self.advance(at),
@@ -325,7 +327,12 @@ impl Splitter {
             }
             return self.reject_header();
         };
-        let line = self.buffer[self.start + read..end].trim_ascii();
+        let line = &self.buffer[self.start + read..end];
+        // Counted with the blanks around it, as where the line end has not arrived yet.
+        if line.len() > header::MAX_LINE {
+            return self.reject_header();
+        }
+        let line = line.trim_ascii();
         let read = end + 1 - self.start;
         if line.is_empty() {
             return self.end_header(read, length);
@@ -335,7 +342,7 @@ impl Splitter {
             Some(Header::Other) => length,
             None => return self.reject_header(),
         };
-        if lines == header::MAX_LINES || line.len() > header::MAX_LINE {
+        if lines == header::MAX_LINES {
             return self.reject_header();
         }
         self.state = State::Header { read, lines: lines + 1, length };

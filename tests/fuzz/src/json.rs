@@ -10,9 +10,15 @@ use crate::message;
 /// Our reader accepts what serde_json accepts and sees the same in it; what our writer writes is read back.
 pub fn json(data: &[u8]) {
     let mut input = Input::new(data);
-    let text = match input.below(2) {
+    let text = match input.below(3) {
         0 => String::from_utf8_lossy(input.rest()).into_owned(),
-        _ => message::json(&mut input, 6),
+        1 => message::json(&mut input, 6),
+        _ => {
+            let mut bytes = message::json(&mut input, 6).into_bytes();
+            let at = input.below(256) % bytes.len();
+            bytes[at] = input.pick(b"{}[]\",:\\ntu0-.e \t\x01\xff");
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
     };
     let ours = RawJson::new(&text);
     match (&ours, serde_json::from_str::<Value>(&text)) {

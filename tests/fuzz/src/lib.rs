@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a target fails by panicking")]
 
 mod decoding;
+mod frames;
 mod input;
 mod json;
 mod message;
@@ -16,6 +17,7 @@ mod translator;
 mod view;
 
 pub use decoding::decoding;
+pub use frames::frames;
 pub use json::json;
 pub use patches::patches;
 pub use peer::peer;
@@ -27,6 +29,7 @@ pub type Target = fn(&[u8]);
 
 /// All targets by name. The conversation and the bridge, agent against client in every pair of dialects, belong here, too.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("frames", frames),
     ("json", json),
     ("decoding", decoding),
     ("peer", peer),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use attache_proto::Dialect;
+use attache_proto::frame::Junk;
 use attache_proto::method::Method;
 use attache_proto::model::ErrorObject;
 use attache_proto::rpc::{Call, Event, Peer, RequestKey, Side};
@@ -35,7 +36,13 @@ pub fn peer(data: &[u8]) {
             0..=2 => {
                 let frame = message(&mut input, 2);
                 let before = out.len();
-                let events: Vec<Event<'_, usize>> = peer.handle_frame(&frame, &mut out).collect();
+                let cut = input.below(256) % (frame.len() + 1);
+                let start = frame.get(..cut).unwrap_or_default();
+                let events: Vec<Event<'_, usize>> = match input.below(8) {
+                    7 => peer.handle_junk(Junk::TooLong(start), &mut out).collect(),
+                    6 => peer.handle_junk(Junk::NotUtf8(start), &mut out).collect(),
+                    _ => peer.handle_frame(&frame, &mut out).collect(),
+                };
                 // An error for each message, with its id and a sentence.
                 assert!(out.len() - before <= 4 * frame.len() + 512, "{} bytes for {frame}", out.len() - before);
                 for event in events {

@@ -1,7 +1,8 @@
 //! Translates the updates of a session into a dialect.
 
 mod terminals;
-#[cfg(all(test, feature = "view"))]
+#[cfg(test)]
+#[cfg(feature = "view")]
 mod tests;
 mod tools;
 
