@@ -15,6 +15,7 @@ mod peer;
 mod translator;
 mod view;
 
+pub use attache_testkit::conversation;
 pub use decoding::decoding;
 pub use json::json;
 pub use patches::patches;
@@ -25,7 +26,7 @@ pub use view::view;
 /// A function that panics when something does not hold for these bytes.
 pub type Target = fn(&[u8]);
 
-/// All targets by name. The conversation and the bridge, agent against client in every pair of dialects, belong here, too.
+/// All targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("json", json),
     ("decoding", decoding),
@@ -33,4 +34,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("view", view),
     ("translator", translator),
     ("patches", patches),
+    ("conversation", conversation),
 ];
