@@ -16,6 +16,7 @@ mod peer;
 mod translator;
 mod view;
 
+pub use attache_testkit::conversation;
 pub use decoding::decoding;
 pub use frames::frames;
 pub use json::json;
@@ -27,7 +28,7 @@ pub use view::view;
 /// A function that panics when something does not hold for these bytes.
 pub type Target = fn(&[u8]);
 
-/// All targets by name. The conversation and the bridge, agent against client in every pair of dialects, belong here, too.
+/// All targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("frames", frames),
     ("json", json),
@@ -36,4 +37,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("view", view),
     ("translator", translator),
     ("patches", patches),
+    ("conversation", conversation),
 ];
