@@ -63,6 +63,7 @@
 //!
 //! All are on by default.
 //!
+//! - `agent` and `client` are the two sides: the modules of these names.
 //! - `process` launches agents and other programs: [`Client::launch`](Client), the module `process`.
 //! - `bridge` lets a client and an agent of different versions talk: `proto::bridge`.
 //! - `relay` passes messages between a client and an agent: the module `relay`. It brings `bridge` along.
@@ -71,8 +72,15 @@
 //!
 //! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
 
+#![cfg_attr(
+    not(all(feature = "agent", feature = "client")),
+    allow(dead_code, reason = "some of what a connection can do is for one side only")
+)]
+
+#[cfg(feature = "agent")]
 pub mod agent;
 mod cancel;
+#[cfg(feature = "client")]
 pub mod client;
 pub mod draft;
 mod error;
@@ -96,6 +104,7 @@ mod stdio;
 pub mod trace;
 pub mod transport;
 
+#[cfg(feature = "agent")]
 pub use agent::{Turn, agent_fn, serve};
 pub use attache_proto as proto;
 pub use attache_proto::Dialect;
@@ -106,6 +115,7 @@ pub use attache_proto::model::StopReason as Stop;
 #[cfg(feature = "view")]
 pub use attache_proto::view::SessionView;
 pub use cancel::CancelToken;
+#[cfg(feature = "client")]
 pub use client::{Client, Connection, Event};
 pub use error::{Closed, Error};
 pub use exit::ExitStatus;
