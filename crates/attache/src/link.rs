@@ -497,6 +497,16 @@ impl<R: Router> Link<R> {
         expects: Expects,
         send: F,
     ) -> Result<Result<T, F>, Error> {
+        let Some(mut state) = self.lock_for_sending(expects)? else { return Ok(Err(send)) };
+        let before = state.out.len();
+        let (router, mut port) = state.split();
+        let result = send(router, &mut port);
+        self.after_change(state, before);
+        Ok(Ok(result))
+    }
+
+    /// Locks the state if there is room to send something.
+    fn lock_for_sending(&self, expects: Expects) -> Result<Option<MutexGuard<'_, State<R>>>, Error> {
         let mut state = self.lock();
         let closed = match expects {
             Expects::Nothing => &state.closed,
@@ -507,13 +517,9 @@ impl<R: Router> Link<R> {
         }
         if state.unwritten() >= self.limits().outbox {
             state.is_crowded = true;
-            return Ok(Err(send));
+            return Ok(None);
         }
-        let before = state.out.len();
-        let (router, mut port) = state.split();
-        let result = send(router, &mut port);
-        self.after_change(state, before);
-        Ok(Ok(result))
+        Ok(Some(state))
     }
 
     /// Sends a typed notification.

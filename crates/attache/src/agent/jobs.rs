@@ -1,7 +1,7 @@
 //! Running: what a client asks that belongs to no open session, and the opening of sessions.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -27,6 +27,11 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The tasks of the open sessions. They end with the server.
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
+/// A future to spawn. Boxed, the runtime's part of a task is compiled once for all of them.
+fn task(future: impl Future<Output = ()> + Send + 'static) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(future)
+}
+
 /// Serves until the client closes its end.
 pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result<(), Error> {
     let router = AgentRouter::new(options.limits.clone());
@@ -36,25 +41,25 @@ pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result
     let link = match wire {
         Wire::Bytes(reader, writer) => {
             let (link, driver) = Link::new(router, decoder, options, reader, writer);
-            tasks.spawn(async move {
+            tasks.spawn(task(async move {
                 let _ = ended.send(driver.await);
-            });
+            }));
             link
         }
         Wire::Messages(transport) => {
             let (link, driver) = Link::over(router, decoder, options, transport);
-            tasks.spawn(async move {
+            tasks.spawn(task(async move {
                 let _ = ended.send(driver.await);
-            });
+            }));
             link
         }
     };
     let server = Arc::new(server);
     let sessions = Sessions::default();
-    tasks.spawn(run_notices(server.clone(), link.clone()));
+    tasks.spawn(task(run_notices(server.clone(), link.clone())));
     while let Some(job) = next_job(&link, &mut tasks).await {
         let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
-        tasks.spawn(async move { run_job(&server, &link, job, &sessions).await });
+        tasks.spawn(task(async move { run_job(&server, &link, job, &sessions).await }));
     }
     // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads, and
     // sessions get to put their things away.
@@ -280,7 +285,7 @@ async fn open(
     let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
     while sessions.try_join_next().is_some() {}
     let span = Span::session(handle.id().as_str());
-    sessions.spawn(async move { span.around(session::run(session, handle)).await });
+    sessions.spawn(task(async move { span.around(session::run(session, handle)).await }));
     Ok(())
 }
 

@@ -63,22 +63,7 @@ impl Updates {
         self.template = None;
         let start = &self.start;
         let mut meta = meta;
-        change(&mut self.session, &mut |emitted| match (emitted, call) {
-            (Emitted::Update(update), _) => match meta.take() {
-                None => port.peer.notify_prepared(start, |writer| writer.value(update), UPDATE_END, port.out),
-                Some(meta) => {
-                    let rest = |writer: &mut Writer<'_>| {
-                        writer.value(update);
-                        writer.raw(r#","_meta":"#);
-                        writer.value(meta);
-                    };
-                    port.peer.notify_prepared(start, rest, UPDATE_END, port.out);
-                }
-            },
-            (Emitted::Answer(answer), Some(call)) => port.answer(call, &answer),
-            (Emitted::Refusal(error), Some(call)) => port.refuse(call, &error),
-            (Emitted::Answer(_) | Emitted::Refusal(_), None) => {}
-        });
+        change(&mut self.session, &mut |emitted| emit(port, start, call, &mut meta, emitted));
         for what in self.session.take_lost() {
             port.lost(what);
         }
@@ -87,6 +72,32 @@ impl Updates {
     /// Between turns nothing is kept that is only there for speed.
     pub(super) fn rest(&mut self) {
         self.template = None;
+    }
+}
+
+/// Sends what a session emits; `meta` goes with the first update.
+fn emit(
+    port: &mut Port<'_, AgentRouter>,
+    start: &[u8],
+    call: Option<Call>,
+    meta: &mut Option<&Meta>,
+    emitted: Emitted<'_>,
+) {
+    match (emitted, call) {
+        (Emitted::Update(update), _) => {
+            let meta = meta.take();
+            let rest = |writer: &mut Writer<'_>| {
+                writer.value(update);
+                if let Some(meta) = meta {
+                    writer.raw(r#","_meta":"#);
+                    writer.value(meta);
+                }
+            };
+            port.peer.notify_prepared(start, rest, UPDATE_END, port.out);
+        }
+        (Emitted::Answer(answer), Some(call)) => port.answer(call, &answer),
+        (Emitted::Refusal(error), Some(call)) => port.refuse(call, &error),
+        (Emitted::Answer(_) | Emitted::Refusal(_), None) => {}
     }
 }
 
