@@ -109,6 +109,8 @@ macro_rules! record {
                 }
             }
 
+            $( crate::codec::record! { @setter [$visibility] [$(#[$doc])*] $field $outer $(<$inner>)? } )*
+
             /// Writes the fields into an object that is open already.
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
                 let [$($required,)* $($flat,)* $($field,)*] = Self::ROWS else { return };
@@ -189,6 +191,34 @@ macro_rules! record {
 
         crate::codec::record! { @default $name [$($required)* $($flat)*] }
         crate::codec::serde_through_json!($name);
+    };
+
+    (@setter $visibility:tt $docs:tt $field:ident Option<$value:ty>) => {
+        crate::codec::record! { @set $visibility $docs $field [$value] Some }
+    };
+    (@setter $visibility:tt $docs:tt $field:ident Patch<$value:ty>) => {
+        crate::codec::record! { @set $visibility $docs $field [$value] crate::model::Patch::Set }
+    };
+    (@setter [$visibility:vis] [$(#[$doc:meta])*] $field:ident Vec<$item:ty>) => {
+        #[doc = concat!("Sets `", stringify!($field), "`:")]
+        $(#[$doc])*
+        #[inline]
+        $visibility fn $field(mut self, $field: impl IntoIterator<Item = impl Into<$item>>) -> Self {
+            self.$field = $field.into_iter().map(Into::into).collect();
+            self
+        }
+    };
+    (@setter $visibility:tt $docs:tt $field:ident $outer:ident $(<$inner:ty>)?) => {
+        crate::codec::record! { @set $visibility $docs $field [$outer $(<$inner>)?] std::convert::identity }
+    };
+    (@set [$visibility:vis] [$(#[$doc:meta])*] $field:ident [$value:ty] $make:path) => {
+        #[doc = concat!("Sets `", stringify!($field), "`:")]
+        $(#[$doc])*
+        #[inline]
+        $visibility fn $field(mut self, $field: impl Into<$value>) -> Self {
+            self.$field = $make($field.into());
+            self
+        }
     };
 
     (@default $name:ident []) => {

@@ -206,6 +206,11 @@ impl AgentCapabilities {
     pub fn new() -> Self {
         AgentCapabilities::default()
     }
+
+    record! { @setter [pub] [#[doc = "What its sessions can do."]] session Option<SessionCapabilities> }
+    record! { @setter [pub] [#[doc = "How it logs in and out."]] auth AgentAuthCapabilities }
+    record! { @setter [pub] [#[doc = "Its providers of language models can be set (unstable)."]] providers Option<Capability> }
+    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<super::Meta> }
 }
 
 impl Decode for AgentCapabilities {

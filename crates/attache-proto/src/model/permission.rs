@@ -39,6 +39,10 @@ impl PermissionRequest {
         }
     }
 
+    record! { @setter [pub] [#[doc = "The question."]] title Option<String> }
+    record! { @setter [pub] [#[doc = "More about it."]] description Option<String> }
+    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+
     /// The tool call that the question is about.
     pub fn tool_call(&self) -> Option<&ToolCallUpdate> {
         match &self.subject {

@@ -67,6 +67,11 @@ pub struct PromptResponse {
 }
 
 impl PromptResponse {
+    record! { @setter [pub] [#[doc = "Why the turn ended."]] stop_reason Option<StopReason> }
+    record! { @setter [pub] [#[doc = "The id of the user's message."]] message_id Option<MessageId> }
+    record! { @setter [pub] [#[doc = "The tokens that the turn took (unstable)."]] usage Option<Usage> }
+    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+
     /// The turn ended.
     pub fn ended(stop_reason: StopReason) -> Self {
         PromptResponse { stop_reason: Some(stop_reason), ..PromptResponse::default() }

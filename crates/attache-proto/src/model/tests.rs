@@ -407,6 +407,25 @@ fn metas_are_merged_whatever_they_hold() {
 }
 
 #[test]
+fn optional_fields_can_be_set_one_by_one() {
+    let call = ToolCallUpdate::new("c")
+        .title("Read")
+        .kind(ToolKind::Read)
+        .locations([Location::new("/a").line(3u32)])
+        .content(vec![ToolCallContent::text("x")])
+        .meta(Meta::new("{}").unwrap());
+    let json = "{'toolCallId':'c','title':'Read','kind':'read','content':[{'type':'content','content':\
+        {'type':'text','text':'x'}}],'locations':[{'path':'/a','line':3}],'_meta':{}}";
+    assert_eq!(write(V1, &call), (json.into(), vec![]));
+    let block = TextContent::new("x").annotations(Annotations::new().audience([Role::User]).priority(0.5));
+    assert_eq!(write(V2, &block).0, "{'text':'x','annotations':{'audience':['user'],'priority':0.5}}");
+    let server = McpServerStdio::new("f", "/f").args(["-v"]).env([EnvVariable::new("A", "b")]);
+    assert_eq!(write(V2, &server).0, "{'name':'f','command':'/f','args':['-v'],'env':[{'name':'A','value':'b'}]}");
+    let files = FsCapabilities::new().read_text_file(true);
+    assert_eq!(write(V1, &ClientCapabilities::new().fs(files)).0, "{'fs':{'readTextFile':true}}");
+}
+
+#[test]
 fn secrets_are_not_shown() {
     let server = McpServerStdio { env: vec![EnvVariable::new("KEY", "hunter2")], ..McpServerStdio::new("f", "/f") };
     assert!(!format!("{server:?}").contains("hunter2"));
