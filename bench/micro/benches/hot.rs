@@ -3,7 +3,7 @@
 use attache_proto::Dialect;
 use attache_proto::frame::{Frame, Framing, Splitter};
 use attache_proto::json::{Reader, Writer};
-use attache_proto::model::SessionUpdate;
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};

@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use attache::model::{McpServer, McpServerHttp, McpServerSse, McpServerStdio};
+use attache::model::mcp::{McpServer, McpServerHttp, McpServerSse, McpServerStdio};
 use attache_agent::mcp::{Servers, Setup};
 use attache_agent::model::Part;
 use attache_agent::tools::{Live, Shown};
@@ -39,7 +39,7 @@ async fn main() -> ExitCode {
 fn parse(args: &[String]) -> Option<(String, Value, McpServer)> {
     let (tool, arguments, how, address) = (args.first()?, args.get(1)?, args.get(2)?, args.get(3)?);
     let server = match how.as_str() {
-        "stdio" => McpServer::Stdio(McpServerStdio { args: args[4..].to_vec(), ..McpServerStdio::new("s", address) }),
+        "stdio" => McpServer::Stdio(McpServerStdio::new("s", address).args(args[4..].to_vec())),
         "http" => McpServer::Http(McpServerHttp::new("s", address)),
         "sse" => McpServer::Sse(McpServerSse::new("s", address)),
         _ => return None,

@@ -10,11 +10,13 @@ use attache::agent::{
     Agent, Authenticate, ClientInfo, Context, Delete, Fork, HandlerError, List, OpenRequest, Opened, Restore, Server,
     SessionHandle,
 };
+use attache::model::auth::{AuthMethod, AuthMethodId};
+use attache::model::capability::Capability;
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::mcp::McpServer;
+use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
-use attache::model::{
-    AuthMethod, AuthMethodId, Capability, ErrorObject, Implementation, ListSessionsRequest, ListSessionsResponse,
-    McpServer, SessionId, SessionInfo,
-};
 use attache_host::permission::{Places, Session as Asker};
 
 use crate::config::Config;
@@ -278,7 +280,7 @@ impl Agent for CodingAgent {
     type Session = CodingSession;
 
     fn info(&self) -> Implementation {
-        Implementation { title: Some("Attaché".into()), ..Implementation::new("attache", env!("CARGO_PKG_VERSION")) }
+        Implementation::new("attache", env!("CARGO_PKG_VERSION")).title("Attaché")
     }
 
     async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, HandlerError> {
@@ -325,17 +327,16 @@ impl List for CodingAgent {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let query = Query { cwd: request.cwd, cursor: request.cursor, limit: PAGE };
         let page = self.store.list(&query).map_err(store_error)?;
-        let sessions = page.sessions.into_iter().map(|summary| SessionInfo {
-            additional_directories: summary.directories,
-            title: summary.title,
-            updated_at: Some(summary.updated),
-            ..SessionInfo::new(summary.id, summary.cwd)
+        let sessions = page.sessions.into_iter().map(|summary| {
+            SessionInfo::new(summary.id, summary.cwd)
+                .additional_directories(summary.directories)
+                .updated_at(summary.updated)
+                .with(|info| info.title = summary.title)
         });
-        Ok(ListSessionsResponse {
-            sessions: sessions.collect(),
-            next_cursor: page.next,
-            ..ListSessionsResponse::new(Vec::new())
-        })
+        Ok(ListSessionsResponse::new(Vec::new()).with(|response| {
+            response.sessions = sessions.collect();
+            response.next_cursor = page.next;
+        }))
     }
 }
 

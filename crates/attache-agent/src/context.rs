@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache::model::{ContentBlock, ResourceContents};
+use attache::model::content::{ContentBlock, ResourceContents};
 
 use crate::model::{ModelInfo, Part};
 use crate::settings::Mode;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
-use attache::model::{PermissionOption, PermissionOptionKind, ToolCallUpdate, ToolKind};
+use attache::model::permission::{PermissionOption, PermissionOptionKind};
+use attache::model::tool::{ToolCallUpdate, ToolKind};
 use attache_host::permission::{Action, Engine, Places, Rule, Scope, Session, Subject, Verdict};
 
 use crate::settings::Mode;

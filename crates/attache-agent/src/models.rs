@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::Error;
-use attache::model::{AgentAuthMethod, AuthMethod, ErrorObject, TerminalAuthMethod};
+use attache::model::auth::{AgentAuthMethod, AuthMethod, TerminalAuthMethod};
+use attache::model::error::ErrorObject;
 
 use crate::config::Config;
 use crate::keys::{KeyError, Keys};
@@ -209,15 +210,11 @@ impl Models {
     pub fn auth_methods(&self) -> Vec<AuthMethod> {
         let Some(provider) = self.login_provider() else { return Vec::new() };
         let variable = provider.key_variables.first().copied().unwrap_or_default();
-        let kept = AgentAuthMethod {
-            description: Some(format!("Uses ${variable}, or the key that `attache agent login` keeps")),
-            ..AgentAuthMethod::new("key", format!("Key for {}", provider.name))
-        };
-        let terminal = TerminalAuthMethod {
-            description: Some("Asks for the key in a terminal and keeps it in a file that only you can read".into()),
-            args: vec!["login".into(), provider.name.into()],
-            ..TerminalAuthMethod::new("login", format!("Log in to {}", provider.name))
-        };
+        let kept = AgentAuthMethod::new("key", format!("Key for {}", provider.name))
+            .description(format!("Uses ${variable}, or the key that `attache agent login` keeps"));
+        let terminal = TerminalAuthMethod::new("login", format!("Log in to {}", provider.name))
+            .description("Asks for the key in a terminal and keeps it in a file that only you can read")
+            .args(["login", provider.name]);
         vec![AuthMethod::Agent(kept), AuthMethod::Terminal(terminal)]
     }
 
@@ -225,7 +222,7 @@ impl Models {
     pub(crate) fn auth_required(&self, error: ModelError, has_terminal: bool) -> Error {
         let mut methods = self.auth_methods();
         methods.retain(|method| has_terminal || !matches!(method, AuthMethod::Terminal(_)));
-        Error::Refused(ErrorObject { message: error.message, ..ErrorObject::auth_required(&methods) })
+        Error::Refused(ErrorObject::auth_required(&methods).with(|object| object.message = error.message))
     }
 
     /// Says what is missing before sessions can be opened.

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use attache::agent::SessionHandle;
-use attache::model::{
-    CompactionId, CompactionStatus, CompactionUpdate, ExitStatus, MessageId, MessageUpdate, Patch, SessionUpdate,
-    TerminalId, TerminalUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
-};
+use attache::model::Patch;
+use attache::model::content::MessageId;
+use attache::model::notice::{CompactionId, CompactionStatus, CompactionUpdate};
+use attache::model::terminal::{ExitStatus, TerminalId, TerminalUpdate};
+use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::model::update::{MessageUpdate, SessionUpdate};
 use attache::{Dialect, Error};
 
 use crate::model::{Call, Message, Part};
@@ -76,11 +78,13 @@ impl Running {
     fn ends(self) -> impl Iterator<Item = SessionUpdate> {
         let terminals = self.terminals.into_iter().map(|id| {
             let exit_status = Patch::Set(ExitStatus::new());
-            SessionUpdate::TerminalUpdate(TerminalUpdate { exit_status, ..TerminalUpdate::new(id) }.into())
+            SessionUpdate::TerminalUpdate(
+                TerminalUpdate::new(id).with(|update| update.exit_status = exit_status).into(),
+            )
         });
         let calls = self.calls.into_iter().map(|id| {
             let status = Patch::Set(ToolCallStatus::Failed);
-            SessionUpdate::ToolCallUpdate(ToolCallUpdate { status, ..ToolCallUpdate::new(id) }.into())
+            SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id).with(|update| update.status = status).into())
         });
         let compactions = self.compactions.into_iter();
         let compactions =
@@ -133,7 +137,7 @@ pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<()
     for entry in store::merged(entries.to_vec()) {
         match entry {
             Entry::Prompt { id, content } => {
-                let message = MessageUpdate { content: Patch::Set(content), ..MessageUpdate::new(MessageId::from(id)) };
+                let message = MessageUpdate::new(MessageId::from(id)).content(content);
                 handle.update(SessionUpdate::UserMessage(message)).await?;
             }
             Entry::Update { update } => {

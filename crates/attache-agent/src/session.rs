@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::{HandlerError, Session, Turn};
-use attache::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, NoticeSeverity, ToolCallStatus};
+use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache::model::error::ErrorObject;
+use attache::model::notice::NoticeSeverity;
+use attache::model::tool::ToolCallStatus;
 use attache::{Error, Prompt, Stop};
 
 use crate::project::Watched;

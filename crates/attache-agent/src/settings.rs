@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use attache::model::{ConfigCategory, ConfigKind, ConfigOption, ConfigSelect, ConfigValue};
+use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption, ConfigSelect, ConfigValue};
 use attache_host::permission::Policy;
 
 use crate::model::Thought;
@@ -37,10 +37,9 @@ pub(crate) trait Words: Copy + PartialEq + Sized + 'static {
 
     /// The option that offers them.
     fn option(self, id: &str, name: &str) -> ConfigOption {
-        let values = Self::ALL.iter().map(|(_, word, name, description)| ConfigValue {
-            description: Some((*description).into()),
-            ..ConfigValue::new(*word, *name)
-        });
+        let values = Self::ALL
+            .iter()
+            .map(|(_, word, name, description)| ConfigValue::new(*word, *name).description(*description));
         select(id, name, self.word(), values.collect())
     }
 }
@@ -152,20 +151,17 @@ impl Settings {
     /// All options as they are now.
     pub(crate) fn options(&self) -> Vec<ConfigOption> {
         let values = self.now();
-        let models = self.models.iter().map(|(id, description)| ConfigValue {
-            description: Some(description.clone()).filter(|text| !text.is_empty()),
-            ..ConfigValue::new(id.as_str(), id.as_str())
+        let models = self.models.iter().map(|(id, description)| {
+            ConfigValue::new(id.as_str(), id.as_str())
+                .with(|value| value.description = Some(description.clone()).filter(|text| !text.is_empty()))
         });
         let mut options = vec![
-            ConfigOption { category: Some(ConfigCategory::Mode), ..values.mode.option("mode", "Mode") },
-            ConfigOption {
-                category: Some(ConfigCategory::Model),
-                ..select("model", "Model", &values.model, models.collect())
-            },
+            values.mode.option("mode", "Mode").category(ConfigCategory::Mode),
+            select("model", "Model", &values.model, models.collect()).category(ConfigCategory::Model),
         ];
         if self.thinks {
             let thought = values.thought.option("thought", "Thought");
-            options.push(ConfigOption { category: Some(ConfigCategory::ThoughtLevel), ..thought });
+            options.push(thought.category(ConfigCategory::ThoughtLevel));
         }
         options.push(values.sandbox.option("sandbox", "Sandbox"));
         options

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache::model::{AvailableCommand, Command, CommandInput, TextInput};
+use attache::model::command::{AvailableCommand, Command, CommandInput, TextInput};
 use attache_host::trust::{Contents, FOLDER};
 
 /// A command that is built in.
@@ -84,13 +84,15 @@ impl Commands {
 
     /// All commands, as the client is told of them.
     pub(crate) fn available(&self) -> Vec<AvailableCommand> {
-        let built_in = BUILT_IN.iter().map(|(_, name, description, hint)| Command {
-            input: hint.map(|hint| CommandInput::Text(TextInput::new(hint))),
-            ..Command::new(*name, *description)
+        let built_in = BUILT_IN.iter().map(|(_, name, description, hint)| {
+            Command::new(*name, *description)
+                .with(|command| command.input = hint.map(|hint| CommandInput::Text(TextInput::new(hint))))
         });
-        let own = self.templates.iter().map(|template| Command {
-            input: template.text.contains(ARGUMENTS).then(|| CommandInput::Text(TextInput::new("what to do it with"))),
-            ..Command::new(template.name.as_str(), template.description.as_str())
+        let own = self.templates.iter().map(|template| {
+            Command::new(template.name.as_str(), template.description.as_str()).with(|command| {
+                command.input =
+                    template.text.contains(ARGUMENTS).then(|| CommandInput::Text(TextInput::new("what to do it with")))
+            })
         });
         built_in.chain(own).map(AvailableCommand::Command).collect()
     }

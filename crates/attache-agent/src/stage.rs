@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache::Error;
 use attache::agent::SessionHandle;
-use attache::model::{
-    ContentBlock, ErrorObject, MessageChunk, MessageId, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
-    ToolCallUpdate,
-};
+use attache::model::content::{ContentBlock, MessageId};
+use attache::model::error::ErrorObject;
+use attache::model::notice::{Notice, NoticeSeverity};
+use attache::model::tool::ToolCallUpdate;
+use attache::model::update::{MessageChunk, SessionInfoUpdate, SessionUpdate};
 
 use crate::model::Message;
 use crate::store::{Entry, Log, StoreError};
@@ -97,8 +98,7 @@ impl Stage {
 
     /// Says a piece of a message.
     pub(crate) async fn say(&self, voice: Voice, id: &str, text: impl Into<String>) -> Result<(), Error> {
-        let chunk =
-            MessageChunk { message_id: Some(MessageId::from(id)), ..MessageChunk::new(ContentBlock::text(text)) };
+        let chunk = MessageChunk::new(ContentBlock::text(text)).message_id(MessageId::from(id));
         self.show(match voice {
             Voice::Answer => SessionUpdate::AgentMessageChunk(chunk),
             Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
@@ -124,7 +124,7 @@ impl Stage {
     /// Gives the session a title.
     pub(crate) async fn title(&self, title: &str) -> Result<(), Error> {
         self.keep(&Entry::Title { title: title.into() })?;
-        let update = SessionInfoUpdate { title: attache::model::Patch::Set(title.into()), ..SessionInfoUpdate::new() };
+        let update = SessionInfoUpdate::new().with(|update| update.title = attache::model::Patch::Set(title.into()));
         self.handle.update(SessionUpdate::SessionInfo(update)).await
     }
 

@@ -1,6 +1,6 @@
 //! All tools of a session behind one door: which there are, what a call would do, and doing it.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use serde_json::Value;
 
 use crate::mcp::{McpWork, Servers};

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use attache::model::{Diff, ToolCallContent, ToolKind};
+use attache::model::diff::Diff;
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_agent::model::Part;
 use attache_agent::tools::files::{self, FileWork};
 use attache_agent::tools::{Outcome, Prepared, Refusal};

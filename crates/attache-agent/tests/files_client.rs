@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use attache::model::{ErrorObject, RawJson, ReadTextFileResponse, WriteTextFileResponse};
+use attache::model::RawJson;
+use attache::model::error::ErrorObject;
+use attache::model::fs::{ReadTextFileResponse, WriteTextFileResponse};
 use attache::{Client, Event, Prompt, Protocol, Stop, Turn};
 use attache_agent::model::Part;
 use attache_agent::tools::files;
@@ -68,7 +70,7 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
         |path: &str| path.strip_prefix(project.to_str().unwrap()).unwrap_or(path).trim_start_matches('/').to_owned();
     while let Some(event) = turn.next().await.unwrap() {
         match event {
-            Event::Update(attache::model::SessionUpdate::AgentMessageChunk(chunk)) => {
+            Event::Update(attache::model::update::SessionUpdate::AgentMessageChunk(chunk)) => {
                 answer.push_str(chunk.content.as_text().unwrap());
             }
             Event::ReadTextFile(call) => {
@@ -78,7 +80,7 @@ async fn run(project: &Path, editor: &mut Editor, calls: &[(&str, Value)]) -> Ve
                 let reply = match content {
                     _ if editor.refuses => {
                         let details = RawJson::new(r#"{"details":"not this file"}"#).unwrap();
-                        Err(ErrorObject { data: Some(details), ..ErrorObject::internal("Internal error") })
+                        Err(ErrorObject::internal("Internal error").data(details))
                     }
                     Some(content) => Ok(ReadTextFileResponse::new(content)),
                     None => Err(ErrorObject::not_found("no such file")),

@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use attache::model::{EnvVariable, McpServer, McpServerStdio, Secret, ToolKind};
+use attache::model::Secret;
+use attache::model::mcp::{EnvVariable, McpServer, McpServerStdio};
+use attache::model::tool::ToolKind;
 use attache_agent::mcp::{Notice, Servers, Setup};
 use attache_agent::model::Part;
 use attache_agent::tools::{Live, Outcome, Shown};
@@ -20,11 +22,9 @@ fn tiny(name: &str, args: &[&str]) -> McpServerStdio {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().and_then(Path::parent).unwrap().join("examples/mcp_server");
     assert!(program.exists(), "{} is not built", program.display());
-    McpServerStdio {
-        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        env: vec![EnvVariable::new("TOKEN", Secret::from("sk-confidential"))],
-        ..McpServerStdio::new(name, program.to_str().unwrap())
-    }
+    McpServerStdio::new(name, program.to_str().unwrap())
+        .args(args.iter().copied())
+        .env([EnvVariable::new("TOKEN", Secret::from("sk-confidential"))])
 }
 
 fn setup() -> Setup {

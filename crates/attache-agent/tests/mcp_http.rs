@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::model::{HttpHeader, McpServer, McpServerHttp, McpServerSse, Secret};
+use attache::model::Secret;
+use attache::model::mcp::{HttpHeader, McpServer, McpServerHttp, McpServerSse};
 use attache_agent::mcp::{Servers, Setup};
 use attache_agent::model::Part;
 use attache_agent::tools::{Live, Outcome, Shown};
@@ -91,12 +92,12 @@ impl Site {
 
     fn http(&self) -> McpServer {
         let headers = vec![HttpHeader::new("Authorization", Secret::from(KEY))];
-        McpServer::Http(McpServerHttp { headers, ..McpServerHttp::new("web", self.url()) })
+        McpServer::Http(McpServerHttp::new("web", self.url()).headers(headers))
     }
 
     fn sse(&self) -> McpServer {
         let headers = vec![HttpHeader::new("Authorization", Secret::from(KEY))];
-        McpServer::Sse(McpServerSse { headers, ..McpServerSse::new("web", self.url()) })
+        McpServer::Sse(McpServerSse::new("web", self.url()).headers(headers))
     }
 
     fn seen(&self) -> Vec<Request> {
@@ -407,6 +408,6 @@ async fn addresses_and_headers_that_make_no_sense_are_told_about() {
     let server = McpServer::Http(McpServerHttp::new("web", "ftp://sk-host/"));
     assert_eq!(failure(server).await, "its address is not an HTTP address");
     let headers = vec![HttpHeader::new("X-Key", Secret::from("sk-\n"))];
-    let server = McpServer::Sse(McpServerSse { headers, ..McpServerSse::new("web", "http://localhost:1/") });
+    let server = McpServer::Sse(McpServerSse::new("web", "http://localhost:1/").headers(headers));
     assert_eq!(failure(server).await, "the header `X-Key` cannot be sent");
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use attache::model::ContentBlock;
+use attache::model::content::ContentBlock;
 use attache::proto::json::RawJson;
 use attache_agent::model::{Call, Message, Part};
 use attache_agent::store::{Entry, Opened, Page, Query, Store, StoreError};

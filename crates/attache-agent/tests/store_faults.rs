@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use attache::model::ContentBlock;
+use attache::model::content::ContentBlock;
 use attache_agent::store::{Entry, Log, Opened, Query, Store, StoreError};
 use attache_testkit::Dice;
 use tempfile::TempDir;

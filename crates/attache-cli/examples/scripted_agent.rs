@@ -15,8 +15,22 @@ use std::process::exit;
 use attache::agent::{
     Agent, Ask, Authenticate, Context, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
 };
-use attache::model::*;
-use attache::proto::json::RawJson;
+use attache::model::auth::{AgentAuthMethod, AuthMethod, AuthMethodId, TerminalAuthMethod};
+use attache::model::capability::Capability;
+use attache::model::command::Command;
+use attache::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue,
+};
+use attache::model::content::{ContentBlock, ResourceContents};
+use attache::model::diff::Diff;
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::notice::NoticeSeverity;
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
+use attache::model::tool::{ToolCallContent, ToolKind};
+use attache::model::update::{Cost, UsageUpdate};
+use attache::model::{Patch, RawJson};
 use attache::{Error, Prompt, Stop, Turn};
 
 #[derive(Default)]
@@ -80,9 +94,9 @@ impl Scripted {
             ConfigKind::Select(ConfigSelect::new(current, values))
         };
         let mode = select(&self.mode, [("ask", "Ask"), ("auto", "Auto")]);
-        let mode = ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", mode) };
+        let mode = ConfigOption::new("mode", "Mode", mode).category(ConfigCategory::Mode);
         let model = select(&self.model, [("small-1", "Small"), ("large-2", "Large")]);
-        let model = ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("llm", "Model", model) };
+        let model = ConfigOption::new("llm", "Model", model).category(ConfigCategory::Model);
         if self.generous { vec![mode, model] } else { vec![mode] }
     }
 }
@@ -162,10 +176,9 @@ impl Restore for Scripted {
 impl List for Scripted {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let number: usize = request.cursor.map_or(0, |cursor| cursor.parse().unwrap_or(0));
-        let info =
-            SessionInfo { title: Some(format!("talk {number}")), ..SessionInfo::new(format!("s{number}"), "/w") };
+        let info = SessionInfo::new(format!("s{number}"), "/w").title(format!("talk {number}"));
         let next_cursor = (number < 2).then(|| (number + 1).to_string());
-        Ok(ListSessionsResponse { next_cursor, ..ListSessionsResponse::new([info]) })
+        Ok(ListSessionsResponse::new([info]).with(|response| response.next_cursor = next_cursor))
     }
 }
 
@@ -188,7 +201,7 @@ async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
         }
         "usage" => {
             let cost = Patch::Set(Cost::new(0.25, "USD"));
-            turn.usage(UsageUpdate { cost, ..UsageUpdate::new(100u64, 1000u64) }).await?;
+            turn.usage(UsageUpdate::new(100, 1000).with(|update| update.cost = cost)).await?;
         }
         // A tool call that ends well or fails: `tool read the book`, `fail execute the order`.
         "tool" | "fail" => {
@@ -288,12 +301,9 @@ async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
 
 impl Authenticate for Scripted {
     fn methods(&self) -> Vec<AuthMethod> {
-        let agent = AgentAuthMethod {
-            description: Some("Just do\u{202e} it".into()),
-            ..AgentAuthMethod::new("key", "API key")
-        };
+        let agent = AgentAuthMethod::new("key", "API key").description("Just do\u{202e} it");
         let args = vec!["--login".into(), self.state.display().to_string()];
-        let terminal = TerminalAuthMethod { args, ..TerminalAuthMethod::new("term", "In a terminal") };
+        let terminal = TerminalAuthMethod::new("term", "In a terminal").args(args);
         match &*self.auth {
             "agent" => vec![AuthMethod::Agent(agent)],
             "terminal" => vec![AuthMethod::Terminal(terminal)],

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::process::Stdio;
 
-use attache::model::{AuthMethod, ErrorObject, TerminalAuthMethod};
+use attache::model::auth::{AuthMethod, TerminalAuthMethod};
+use attache::model::error::ErrorObject;
 use attache::{Client, Connection, Error};
 
 use crate::agents::AgentSpec;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use attache::model::Capability;
+use attache::model::capability::Capability;
 use attache::process::SpawnError;
 use attache::trace::Tap;
 use attache::{Client, Connection, Error, LaunchCause, Protocol};
@@ -61,7 +61,7 @@ pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Conne
     };
     // Offered even where there is no terminal now: it is the offer that makes agents tell how to log in.
     let offer_login =
-        |offered: &mut attache::model::ClientCapabilities| offered.auth.terminal = Some(Capability::new());
+        |offered: &mut attache::model::capability::ClientCapabilities| offered.auth.terminal = Some(Capability::new());
     let mut client = client.protocol(protocol).capabilities(offer_login);
     if let Some(tap) = trace {
         client = client.trace(tap.clone());

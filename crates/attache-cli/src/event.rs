@@ -1,8 +1,10 @@
 //! The events of a run, as scripts and the journal see them. Published by `attache schema events`: a promise.
 
-use attache::model::{
-    ContentBlock, Diff, DiffChange, PlanContent, PlanEntries, ResourceContents, SessionUpdate, ToolCallContent,
-};
+use attache::model::content::{ContentBlock, ResourceContents};
+use attache::model::diff::{Diff, DiffChange};
+use attache::model::plan::{PlanContent, PlanEntries};
+use attache::model::tool::ToolCallContent;
+use attache::model::update::SessionUpdate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -448,11 +450,11 @@ pub(crate) fn schema() -> String {
 
 /// What an update of the agent is as an event. `None` for what only matters to an editor.
 pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
-    let text = |chunk: &attache::model::MessageChunk| Text {
+    let text = |chunk: &attache::model::update::MessageChunk| Text {
         text: text_of(&chunk.content),
         message_id: chunk.message_id.as_ref().map(ToString::to_string),
     };
-    let whole = |message: &attache::model::MessageUpdate| {
+    let whole = |message: &attache::model::update::MessageUpdate| {
         let text: String = message.content.set()?.iter().map(text_of).collect();
         Some(Text { text, message_id: Some(message.message_id.to_string()) })
     };
@@ -528,15 +530,15 @@ fn short(id: &str) -> String {
     id.chars().take(256).collect()
 }
 
-fn plan(id: Option<String>, entries: &[attache::model::PlanEntry]) -> Event {
-    let entry = |entry: &attache::model::PlanEntry| PlanEntry {
+fn plan(id: Option<String>, entries: &[attache::model::plan::PlanEntry]) -> Event {
+    let entry = |entry: &attache::model::plan::PlanEntry| PlanEntry {
         text: entry.content.clone(),
         status: Some(entry.status.to_string()),
     };
     Event::Plan(Plan { id, entries: entries.iter().map(entry).collect() })
 }
 
-fn tool(call: &attache::model::ToolCallUpdate) -> Tool {
+fn tool(call: &attache::model::tool::ToolCallUpdate) -> Tool {
     let content = call.content.set();
     let changes: Option<Vec<Change>> = content.map(|content| content.iter().filter_map(change).collect());
     let output: Option<Vec<String>> = content.map(|content| content.iter().filter_map(output).collect());

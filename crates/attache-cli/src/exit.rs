@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use attache::model::ErrorObject;
+use attache::model::error::ErrorObject;
 
 /// What is shown under `--help`.
 pub(crate) const HELP: &str = "\
@@ -115,7 +115,7 @@ mod tests {
         ];
         for (data, expected) in rows {
             let data = Some(RawJson::new(data).unwrap());
-            let refusal = ErrorObject { data, ..ErrorObject::internal("Internal error") };
+            let refusal = ErrorObject::internal("Internal error").with(|object| object.data = data);
             assert_eq!(Failure::from(attache::Error::Refused(refusal)).message, expected);
         }
     }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache::model::McpServer;
+use attache::model::mcp::McpServer;
 use attache_host::mcp;
 use attache_host::trust::{self, Contents, FOLDER, Status};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache::model::ListSessionsRequest;
+use attache::model::session::ListSessionsRequest;
 use serde::Serialize;
 
 use crate::cli::{ExportFormat, NamedAgent, Sessions};
@@ -108,7 +108,10 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
     let (mut cursor, mut text, mut shown) = (None, String::new(), 0);
     for _ in 0..MOST_PAGES {
         let cwd = cwd.map(|cwd| cwd.display().to_string());
-        let request = ListSessionsRequest { cwd, cursor, ..ListSessionsRequest::new() };
+        let request = ListSessionsRequest::new().with(|request| {
+            request.cwd = cwd;
+            request.cursor = cursor;
+        });
         let page = connection.list_sessions(&request).await;
         let page = page.map_err(|error| crate::auth::explain(error, &connection, &spec))?;
         for session in page.sessions.iter().take(limit - shown) {

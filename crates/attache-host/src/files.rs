@@ -13,7 +13,7 @@
 //! systems have no such call: each name on a path is opened on its own there, and links are refused at every step.
 //!
 //! ```
-//! use attache::model::{ReadTextFileRequest, WriteTextFileRequest};
+//! use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 //! use attache_host::files::{FileError, Files};
 //!
 //! # let project = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@
 //! let path = format!("{project}/src/main.rs");
 //! files.write(&WriteTextFileRequest::new("s1", path.as_str(), "fn main() {\n}\n"))?;
 //!
-//! let second_line = ReadTextFileRequest { line: Some(2), limit: Some(1), ..ReadTextFileRequest::new("s1", path) };
+//! let second_line = ReadTextFileRequest::new("s1", path).line(2).limit(1);
 //! assert_eq!(files.read(&second_line)?.content, "}\n");
 //!
 //! let passwd = ReadTextFileRequest::new("s1", "/etc/passwd");
@@ -53,7 +53,7 @@ use std::{
     sync::Arc,
 };
 
-use attache::model::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
+use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
 
 pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;

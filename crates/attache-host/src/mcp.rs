@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use attache::model::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
+use attache::model::mcp::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -53,16 +53,13 @@ impl Server {
         match (kind, &self.command, &self.url) {
             ("stdio", Some(command), None) => {
                 let variable = |(name, value): (&String, &String)| EnvVariable::new(name.as_str(), value.as_str());
-                let env = self.env.iter().map(variable).collect();
-                let args = self.args.clone();
-                Ok(McpServer::Stdio(McpServerStdio { args, env, ..McpServerStdio::new(name, command.as_str()) }))
+                let server = McpServerStdio::new(name, command.as_str()).args(self.args.clone());
+                Ok(McpServer::Stdio(server.env(self.env.iter().map(variable))))
             }
             ("http" | "streamable-http", None, Some(url)) => {
-                Ok(McpServer::Http(McpServerHttp { headers: headers(), ..McpServerHttp::new(name, url.as_str()) }))
+                Ok(McpServer::Http(McpServerHttp::new(name, url.as_str()).headers(headers())))
             }
-            ("sse", None, Some(url)) => {
-                Ok(McpServer::Sse(McpServerSse { headers: headers(), ..McpServerSse::new(name, url.as_str()) }))
-            }
+            ("sse", None, Some(url)) => Ok(McpServer::Sse(McpServerSse::new(name, url.as_str()).headers(headers()))),
             ("stdio" | "http" | "streamable-http" | "sse", ..) => {
                 Err(format!("server `{name}` needs either a `command` or a `url` that fits its `type`"))
             }

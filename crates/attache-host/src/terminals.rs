@@ -9,7 +9,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), attache_host::terminals::TerminalError> {
 //! use std::path::Path;
-//! use attache::model::{CreateTerminalRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
+//! use attache::model::terminal::{CreateTerminalRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
 //! use attache_host::terminals::{Limits, Terminals};
 //!
 //! let terminals = Terminals::new(Limits::default());
@@ -41,9 +41,12 @@ use std::{
 
 use attache::{
     model::{
-        CreateTerminalRequest, CreateTerminalResponse, ExitStatus, KillTerminalRequest, KillTerminalResponse,
-        ReleaseTerminalRequest, ReleaseTerminalResponse, SessionId, TerminalId, TerminalOutputRequest,
-        TerminalOutputResponse, WaitForTerminalExitRequest,
+        session::SessionId,
+        terminal::{
+            CreateTerminalRequest, CreateTerminalResponse, ExitStatus, KillTerminalRequest, KillTerminalResponse,
+            ReleaseTerminalRequest, ReleaseTerminalResponse, TerminalId, TerminalOutputRequest, TerminalOutputResponse,
+            WaitForTerminalExitRequest,
+        },
     },
     process::Command,
 };
@@ -154,7 +157,8 @@ impl Terminals {
         // First the status, then the output: if it has ended, the output is all of it.
         let exit_status = terminal.exit_status();
         let output = terminal.output();
-        Ok(TerminalOutputResponse { exit_status, ..TerminalOutputResponse::new(output.text(), output.is_truncated()) })
+        Ok(TerminalOutputResponse::new(output.text(), output.is_truncated())
+            .with(|response| response.exit_status = exit_status))
     }
 
     /// Waits until a command has ended. All that it wrote itself can be read by then.
@@ -248,12 +252,12 @@ impl fmt::Debug for Terminals {
 ///
 /// ```
 /// use std::path::Path;
-/// use attache::model::CreateTerminalRequest;
+/// use attache::model::terminal::CreateTerminalRequest;
 /// use attache_host::terminals::words;
 ///
 /// let line = CreateTerminalRequest::new("s1", "cargo test | tail");
 /// assert_eq!(words(&line, Path::new("/")), ["sh", "-c", "cargo test | tail"]);
-/// let plain = CreateTerminalRequest { args: vec!["a | b".into()], ..CreateTerminalRequest::new("s1", "echo") };
+/// let plain = CreateTerminalRequest::new("s1", "echo").args(["a | b"]);
 /// assert_eq!(words(&plain, Path::new("/")), ["echo", "a | b"]);
 /// ```
 pub fn words(request: &CreateTerminalRequest, session_cwd: &Path) -> Vec<String> {

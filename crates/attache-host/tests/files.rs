@@ -9,7 +9,8 @@ use std::{
     process::Command,
 };
 
-use attache::model::{ErrorObject, ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::error::ErrorObject;
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files, Place};
 use tempfile::TempDir;
 
@@ -314,7 +315,7 @@ fn a_large_file_is_read_in_parts() {
     let error = files.read(&whole).unwrap_err();
     assert!(error.to_string().contains("hint: use `line` and `limit`"), "{error}");
     assert!(error.to_peer().message.contains("`line` and `limit`"));
-    let part = ReadTextFileRequest { line: Some(100), limit: Some(7), ..whole };
+    let part = whole.line(100).limit(7);
     assert_eq!(files.read(&part).unwrap().content, "12345678\n");
 }
 

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use attache::model::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files, Place};
 use attache_testkit::Dice;
 

@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use attache::model::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use attache::model::{CreateTerminalRequest, ReadTextFileRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
+use attache::model::fs::ReadTextFileRequest;
+use attache::model::terminal::{CreateTerminalRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
 use attache_host::{
     files::Files,
     terminals::{Limits, Terminals},
@@ -36,8 +37,8 @@ fn check_file() {
     let files = Files::open(dir.path(), &[]).unwrap();
     let whole = ReadTextFileRequest::new("s", path.to_str().unwrap());
     assert!(files.read(&whole).is_err());
-    assert!(files.read(&ReadTextFileRequest { limit: Some(1), ..whole.clone() }).is_err());
-    let part = ReadTextFileRequest { line: Some(2), limit: Some(1), ..whole };
+    assert!(files.read(&whole.clone().limit(1)).is_err());
+    let part = whole.line(2).limit(1);
     assert_eq!(files.read(&part).unwrap().content, "second line\n");
     let grown = peak_kib() - before;
     assert!(grown < MOST_KIB, "{grown} KiB more");

@@ -5,11 +5,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use attache::model::{
-    CreateTerminalRequest, Diff, Location, PermissionOption, PermissionOptionKind, PermissionOutcome,
-    PermissionRequest, PermissionSubject, ReadTextFileRequest, ToolCallContent, ToolCallUpdate, ToolKind,
-    WriteTextFileRequest,
+use attache::model::diff::Diff;
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::permission::{
+    PermissionOption, PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionSubject,
 };
+use attache::model::terminal::CreateTerminalRequest;
+use attache::model::tool::{Location, ToolCallContent, ToolCallUpdate, ToolKind};
 use attache::proto::json::RawJson;
 use attache_host::permission::{
     Change, Decision, Engine, Places, Policy, Question, Rule, Scope, Session, Subject, Verdict, allow, parse_rules,
@@ -67,15 +69,13 @@ fn places(directory: &TempDir) -> Places {
 }
 
 fn request(kind: &str, locations: &[&str], input: &str, content: Vec<ToolCallContent>) -> PermissionRequest {
-    let call = ToolCallUpdate {
-        title: "`git status`".to_owned().into(),
-        kind: ToolKind::from(kind).into(),
-        locations: locations.iter().map(|path| Location::new(*path)).collect::<Vec<_>>().into(),
-        raw_input: RawJson::new(input).unwrap().into(),
-        content: content.into(),
-        ..ToolCallUpdate::new("call")
-    };
-    PermissionRequest::new("session", PermissionSubject::tool_call(call), vec![])
+    let call = ToolCallUpdate::new("call")
+        .title("`git status`")
+        .kind(ToolKind::from(kind))
+        .locations(locations.iter().map(|path| Location::new(*path)).collect::<Vec<_>>())
+        .raw_input(RawJson::new(input).unwrap())
+        .content(content);
+    PermissionRequest::new("session", []).subject(PermissionSubject::tool_call(call))
 }
 
 fn rule(verdict: &str, command: &str) -> Rule {
@@ -479,7 +479,7 @@ fn what_was_told_before_belongs_to_the_request() {
     view.apply_permission(&first);
     let known = view.tool_call(&"call".into()).unwrap();
     let bare =
-        |id: &str| PermissionRequest::new("session", PermissionSubject::tool_call(ToolCallUpdate::new(id)), vec![]);
+        |id: &str| PermissionRequest::new("session", []).subject(PermissionSubject::tool_call(ToolCallUpdate::new(id)));
     let decide = |request: &PermissionRequest, known| {
         desk.engine.decide(&Subject::from_request(desk.session(), request, known)).verdict
     };
@@ -509,10 +509,7 @@ fn a_question_shows_everything_and_hides_nothing() {
     assert_eq!(question.title.as_deref(), Some("`git status`"));
     assert!(!question.reason.is_empty() && question.suggestion.is_empty());
 
-    let request = CreateTerminalRequest {
-        args: vec!["a b".into(), "it's\n".into()],
-        ..CreateTerminalRequest::new("session", "echo")
-    };
+    let request = CreateTerminalRequest::new("session", "echo").args(["a b", "it's\n"]);
     let subject = Subject::from_terminal(desk.session(), &request);
     let question = Question::new(&subject, &desk.engine.decide(&subject));
     assert_eq!(question.commands, ["echo 'a b' 'it'\\''s\\x0a'"]);

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use attache::model::CreateTerminalRequest;
+use attache::model::terminal::CreateTerminalRequest;
 use attache_host::permission::{Engine, Places, Policy, Scope, Session, Subject, Verdict, parse_rules};
 use attache_testkit::Dice;
 use tempfile::TempDir;
@@ -210,7 +210,7 @@ fn variables_and_directories_of_a_terminal_count() {
     let decide = |name: &str, value: &str, cwd: Option<&str>| {
         let mut request = CreateTerminalRequest::new("session", "git status");
         if !name.is_empty() {
-            request.env = vec![attache::model::EnvVariable::new(name, value)];
+            request.env = vec![attache::model::mcp::EnvVariable::new(name, value)];
         }
         request.cwd = cwd.map(|cwd| cwd.replace("/project", &desk.project().to_string_lossy()));
         desk.engine.decide(&Subject::from_terminal(desk.session(), &request)).verdict

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use attache_host::permission::{
     Action, Decision, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict, parse_rules,
 };

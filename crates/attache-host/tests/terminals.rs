@@ -10,8 +10,12 @@ use std::{
 
 use attache::{
     model::{
-        CreateTerminalRequest, EnvVariable, ErrorObject, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest,
-        TerminalId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+        error::ErrorObject,
+        mcp::EnvVariable,
+        terminal::{
+            CreateTerminalRequest, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, TerminalId,
+            TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+        },
     },
     process::Command,
 };
@@ -50,7 +54,7 @@ async fn run(request: &CreateTerminalRequest) -> (String, ExitStatus) {
 }
 
 fn code(code: i64) -> ExitStatus {
-    ExitStatus { exit_code: Some(code), ..ExitStatus::new() }
+    ExitStatus::new().exit_code(code)
 }
 
 /// Waits for text of a running command.
@@ -79,16 +83,12 @@ async fn wait_until_dead(pid: &str) {
 
 #[tokio::test]
 async fn commands_run_as_given() {
-    let plain = CreateTerminalRequest { args: vec!["%s|".into(), "a b".into(), "$HOME;".into()], ..request("printf") };
+    let plain = request("printf").args(["%s|", "a b", "$HOME;"]);
     assert_eq!(run(&plain).await, ("a b|$HOME;|".into(), code(0)));
     // A whole shell line, as some agents send it.
     assert_eq!(run(&request("echo a b | tr a-z A-Z; exit 3")).await, ("A B\n".into(), code(3)));
     assert_eq!(run(&request("true")).await, (String::new(), code(0)));
-    let env = CreateTerminalRequest {
-        env: vec![EnvVariable::new("GREETING", "hi = there")],
-        cwd: Some("/usr".into()),
-        ..request("echo $GREETING; pwd; cat")
-    };
+    let env = request("echo $GREETING; pwd; cat").env([EnvVariable::new("GREETING", "hi = there")]).cwd("/usr");
     assert_eq!(run(&env).await, ("hi = there\n/usr\n".into(), code(0)));
     // Both streams in the order in which they were written.
     assert_eq!(run(&request("echo 1; echo 2 >&2; echo 3; echo 4 >&2")).await.0, "1\n2\n3\n4\n");
@@ -113,7 +113,7 @@ async fn a_signal_is_told_by_its_name() {
 async fn output_is_cut_from_the_front_between_characters() {
     let terminals = Terminals::new(Limits { most_output: 100, ..Limits::default() });
     let check = async |limit: u64, expected: &str, is_truncated: bool| {
-        let request = CreateTerminalRequest { output_byte_limit: Some(limit), ..request("printf 'é€😀'") };
+        let request = request("printf 'é€😀'").output_byte_limit(limit);
         let id = create(&terminals, &request);
         wait(&terminals, &id).await;
         let answer = output(&terminals, &id);
@@ -126,7 +126,7 @@ async fn output_is_cut_from_the_front_between_characters() {
     check(3, "", true).await;
     check(0, "", true).await;
     check(u64::MAX, "é€😀", false).await;
-    let much = CreateTerminalRequest { output_byte_limit: Some(u64::MAX), ..request("seq 1000") };
+    let much = request("seq 1000").output_byte_limit(u64::MAX);
     let id = create(&terminals, &much);
     wait(&terminals, &id).await;
     assert_eq!(output(&terminals, &id).output.len(), 100);
@@ -264,13 +264,13 @@ async fn what_cannot_be_started_is_said_without_repeating_it() {
     };
     check(request(secret), ErrorObject::NOT_FOUND);
     check(request(""), ErrorObject::INVALID_PARAMS);
-    check(CreateTerminalRequest { args: vec!["\0".into()], ..request("true") }, ErrorObject::INTERNAL_ERROR);
-    let check_cwd = |cwd: &str| check(CreateTerminalRequest { cwd: Some(cwd.into()), ..request("true") }, -32602);
+    check(request("true").args(["\0"]), ErrorObject::INTERNAL_ERROR);
+    let check_cwd = |cwd: &str| check(request("true").cwd(cwd), -32602);
     check_cwd("relative/hunter2");
     check_cwd("/nowhere/hunter2");
     check_cwd("/bin/sh");
     for (name, value) in [("", secret), ("A=B", secret), ("A\0", secret), ("A", "hunter2\0")] {
-        check(CreateTerminalRequest { env: vec![EnvVariable::new(name, value)], ..request("true") }, -32602);
+        check(request("true").env([EnvVariable::new(name, value)]), -32602);
     }
     assert!(terminals.list().is_empty());
 }

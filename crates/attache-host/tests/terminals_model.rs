@@ -4,9 +4,10 @@
 
 use std::{future::Future, path::Path, time::Duration};
 
-use attache::model::{
-    CreateTerminalRequest, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, SessionId, TerminalId,
-    TerminalOutputRequest, WaitForTerminalExitRequest,
+use attache::model::session::SessionId;
+use attache::model::terminal::{
+    CreateTerminalRequest, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, TerminalId, TerminalOutputRequest,
+    WaitForTerminalExitRequest,
 };
 use attache_host::terminals::{Limits, TerminalError, Terminals};
 use attache_testkit::Dice;

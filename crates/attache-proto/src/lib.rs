@@ -9,7 +9,8 @@
 //! use attache_proto::Dialect;
 //! use attache_proto::frame::{Frame, Splitter};
 //! use attache_proto::json::Reader;
-//! use attache_proto::model::{ErrorObject, InitializeRequest, InitializeResponse};
+//! use attache_proto::model::error::ErrorObject;
+//! use attache_proto::model::initialize::{InitializeRequest, InitializeResponse};
 //! use attache_proto::rpc::{Event, Peer, Side};
 //!
 //! let mut splitter = Splitter::new(None, 1024 * 1024);
@@ -29,7 +30,7 @@
 //!         match request {
 //!             Ok(_) if method == "initialize" => {
 //!                 peer.set_dialect(Dialect::V1);
-//!                 peer.answer(call, |writer| writer.value(&InitializeResponse::new(1u16)), &mut out);
+//!                 peer.answer(call, |writer| writer.value(&InitializeResponse::new(1)), &mut out);
 //!             }
 //!             _ => peer.refuse(call, &ErrorObject::method_not_found(None), &mut out),
 //!         }
@@ -68,5 +69,5 @@ pub mod rpc;
 #[cfg(feature = "view")]
 pub mod view;
 
-pub use codec::{Decode, Encode};
+pub use codec::{Decode, Encode, IntoField};
 pub use dialect::Dialect;

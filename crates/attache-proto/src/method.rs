@@ -5,7 +5,7 @@
 use crate::Dialect;
 use crate::codec::{Blank, Decode, Encode, ReadInPlace};
 use crate::json::{DecodeError, Reader, Writer};
-use crate::model::*;
+use crate::model::all::*;
 
 /// Parameters of a method that is answered.
 pub trait Request: Encode + Decode {

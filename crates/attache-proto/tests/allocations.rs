@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use attache_proto::Dialect;
 use attache_proto::json::{Reader, Writer};
-use attache_proto::model::{SessionNotification, SessionUpdate};
+use attache_proto::model::update::{SessionNotification, SessionUpdate};
 use attache_proto::rpc::{Event, Peer, Side};
 
 thread_local! {

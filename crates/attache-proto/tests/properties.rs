@@ -343,7 +343,7 @@ fn no_params_make_any_method_panic() {
                 let _ = AgentNotification::decode(method, Some(&text), dialect, &mut tolerated);
             }
             if seed % 10 == 0 {
-                let _ = Reader::new(&text, dialect).decode::<attache_proto::model::SessionUpdate>();
+                let _ = Reader::new(&text, dialect).decode::<attache_proto::model::update::SessionUpdate>();
             }
         }
     }

@@ -11,7 +11,20 @@ use std::path::{Path, PathBuf};
 use attache_proto::Dialect::{self, V1, V2Draft};
 use attache_proto::json::{Reader, Writer};
 use attache_proto::method::{AgentNotification, AgentRequest, ClientNotification, ClientRequest, Method};
-use attache_proto::model::*;
+use attache_proto::model::auth::AuthenticateResponse;
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::fs::{ReadTextFileResponse, WriteTextFileResponse};
+use attache_proto::model::initialize::InitializeResponse;
+use attache_proto::model::mcp::McpServer;
+use attache_proto::model::permission::PermissionResponse;
+use attache_proto::model::prompt::PromptResponse;
+use attache_proto::model::session::{LoadSessionResponse, NewSessionResponse, SetModeResponse, SetModelResponse};
+use attache_proto::model::terminal::{
+    CreateTerminalResponse, KillTerminalResponse, ReleaseTerminalResponse, TerminalOutputResponse,
+    WaitForTerminalExitResponse,
+};
+use attache_proto::model::tool::ToolCallContent;
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc::{Envelope, Incoming, parse};
 use attache_proto::{Decode, Encode};
 use serde_json::{Map, Value, json};
@@ -65,7 +78,7 @@ fn check(dialect: Dialect, shape: Shape<'_>, json: &Value) {
         Content => again::<ContentBlock>(dialect, json),
         ToolContent => again::<ToolCallContent>(dialect, json),
         Mcp => again::<McpServer>(dialect, json),
-        Location => again::<attache_proto::model::Location>(dialect, json),
+        Location => again::<attache_proto::model::tool::Location>(dialect, json),
         Modes => again::<LoadSessionResponse>(dialect, json),
         Outcome => again::<PermissionResponse>(dialect, json),
     };

@@ -5,7 +5,8 @@ use std::cell::Cell;
 
 use attache_proto::Dialect;
 use attache_proto::conversation::UpdateTranslator;
-use attache_proto::model::{ClientCapabilities, MessageChunk, SessionUpdate};
+use attache_proto::model::capability::ClientCapabilities;
+use attache_proto::model::update::{MessageChunk, SessionUpdate};
 
 struct Counting;
 
@@ -33,7 +34,7 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn chunks_are_said_without_an_allocation() {
     for dialect in [Dialect::V1, Dialect::V2Draft, Dialect::V2] {
-        let chunk = MessageChunk { message_id: Some("m".into()), ..MessageChunk::new("text") };
+        let chunk = MessageChunk::new("text").message_id("m");
         let chunk = SessionUpdate::AgentMessageChunk(chunk);
         let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
         let mut said = 0;

@@ -11,7 +11,8 @@ use std::collections::{HashMap, VecDeque};
 
 use attache_proto::Dialect;
 use attache_proto::bridge::Bridge;
-use attache_proto::model::{ConfigOption, SessionId};
+use attache_proto::model::config::ConfigOption;
+use attache_proto::model::session::SessionId;
 
 use agent::Agent;
 use client::Client;
@@ -186,7 +187,7 @@ fn put(wire: &mut VecDeque<String>, out: &mut Vec<u8>) {
 
 /// The values of options by what they are for, whatever their ids.
 fn values(options: &[ConfigOption]) -> Vec<String> {
-    use attache_proto::model::ConfigKind;
+    use attache_proto::model::config::ConfigKind;
     let value = |option: &ConfigOption| match &option.kind {
         ConfigKind::Select(select) => format!("{:?} {}", option.category, select.current),
         other => format!("{:?} {other:?}", option.category),

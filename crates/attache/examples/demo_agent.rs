@@ -8,7 +8,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache::agent::{Agent, Ask, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle};
-use attache::model::*;
+use attache::model::Patch;
+use attache::model::command::{Command, TextInput};
+use attache::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigSwitch, ConfigValue,
+};
+use attache::model::content::{ContentBlock, MessageId};
+use attache::model::diff::Diff;
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::notice::NoticeSeverity;
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
+use attache::model::terminal::{ExitStatus, TerminalId, TerminalOutputChunk, TerminalUpdate};
+use attache::model::tool::{Location, ToolCallTerminal, ToolKind};
+use attache::model::update::{Cost, MessageChunk, SessionUpdate, UsageUpdate};
 use attache::{Error, Prompt, Stop, Turn};
 
 /// The steps: a word, what follows it, and what comes of it.
@@ -72,7 +86,7 @@ impl Settings {
         let mode = ConfigKind::Select(ConfigSelect::new(self.mode.as_str(), modes));
         let thoughts = ConfigKind::Boolean(ConfigSwitch::new(self.thoughts));
         vec![
-            ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", mode) },
+            ConfigOption::new("mode", "Mode", mode).category(ConfigCategory::Mode),
             ConfigOption::new("thoughts", "Show thoughts", thoughts),
         ]
     }
@@ -93,7 +107,7 @@ impl Demo {
     fn opened(&self, handle: &SessionHandle, settings: Settings) -> Opened<DemoSession> {
         let commands = vec![
             Command::new("help", "Tells what this agent can do").into(),
-            Command { input: Some(TextInput::new("what to say").into()), ..Command::new("say", "Says it") }.into(),
+            Command::new("say", "Says it").input(TextInput::new("what to say")).into(),
         ];
         let options = settings.options();
         let session = DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings };
@@ -136,9 +150,8 @@ impl List for Demo {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let kept = lock(&self.kept);
         let wanted = kept.iter().filter(|(_, record)| request.cwd.as_ref().is_none_or(|cwd| *cwd == record.cwd));
-        let info = |(id, record): (&SessionId, &Record)| SessionInfo {
-            title: record.title.clone(),
-            ..SessionInfo::new(id.clone(), record.cwd.as_str())
+        let info = |(id, record): (&SessionId, &Record)| {
+            SessionInfo::new(id.clone(), record.cwd.as_str()).with(|info| info.title = record.title.clone())
         };
         Ok(ListSessionsResponse::new(wanted.map(info).collect::<Vec<_>>()))
     }
@@ -203,7 +216,7 @@ impl DemoSession {
             "screen" => screen(turn).await?,
             "usage" => {
                 let cost = Patch::Set(Cost::new(0.25, "USD"));
-                turn.usage(UsageUpdate { cost, ..UsageUpdate::new(53_000_u64, 200_000_u64) }).await?;
+                turn.usage(UsageUpdate::new(53_000_u64, 200_000_u64).with(|update| update.cost = cost)).await?;
             }
             "notice" => turn.notice(NoticeSeverity::Info, rest).await?,
             "title" => {
@@ -248,7 +261,7 @@ impl DemoSession {
         tool.kind(ToolKind::Generic).await?;
         if self.settings.mode == "ask" {
             // Clients of version 1 show the title of the tool call, so the question has to have it too.
-            let call = ToolCallUpdate { title: Patch::Set("Water the plants".into()), ..tool.blank() };
+            let call = tool.blank().title("Water the plants");
             let question = Ask::new("Water the plants").tool_call(call).allow_always("Always");
             if !turn.ask(question).await?.is_allowed() {
                 tool.fail().await?;
@@ -305,7 +318,7 @@ impl DemoSession {
     fn remember(&self, kind: fn(MessageChunk) -> SessionUpdate, text: &str) {
         self.change(|record| {
             let id = MessageId::from(format!("kept_{}", record.history.len()));
-            let chunk = MessageChunk { message_id: Some(id), ..MessageChunk::new(ContentBlock::text(text)) };
+            let chunk = MessageChunk::new(ContentBlock::text(text)).message_id(id);
             record.history.push(kind(chunk));
         });
     }
@@ -334,7 +347,7 @@ async fn diff(turn: &Turn, path: &str) -> Result<(), Error> {
     let path = path.display().to_string();
     let tool = turn.tool(format!("Edit {path}")).await?;
     tool.kind(ToolKind::Edit).await?;
-    tool.locations(vec![Location { line: Some(2), ..Location::new(path.as_str()) }]).await?;
+    tool.locations(vec![Location::new(path.as_str()).line(2)]).await?;
     tool.push(Diff::text(path, Some("one\ntwo\n".into()), "one\nthree\n")).await?;
     tool.complete().await
 }
@@ -343,13 +356,13 @@ async fn diff(turn: &Turn, path: &str) -> Result<(), Error> {
 async fn screen(turn: &Turn) -> Result<(), Error> {
     let tool = turn.tool("Say hello").await?;
     let id = TerminalId::from(format!("screen_{}", tool.id()));
-    let begun = TerminalUpdate { command: Patch::Set("echo hello".into()), ..TerminalUpdate::new(id.clone()) };
+    let begun = TerminalUpdate::new(id.clone()).command("echo hello");
     turn.update(SessionUpdate::TerminalUpdate(begun.into())).await?;
     tool.push(ToolCallTerminal::new(id.clone())).await?;
     // "hello\n", in base64.
     turn.update(SessionUpdate::TerminalOutputChunk(TerminalOutputChunk::new(id.clone(), "aGVsbG8K"))).await?;
-    let status = ExitStatus { exit_code: Some(0), ..ExitStatus::new() };
-    let ended = TerminalUpdate { exit_status: Patch::Set(status), ..TerminalUpdate::new(id) };
+    let status = ExitStatus::new().exit_code(0);
+    let ended = TerminalUpdate::new(id).exit_status(status);
     turn.update(SessionUpdate::TerminalUpdate(ended.into())).await?;
     tool.complete().await
 }

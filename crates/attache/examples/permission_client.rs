@@ -6,7 +6,7 @@
 use std::io::{BufRead, Write};
 
 use attache::client::PermissionAsk;
-use attache::model::SessionUpdate;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Error, Event};
 
 #[tokio::main(flavor = "current_thread")]

@@ -9,7 +9,7 @@
 use attache::process::Command;
 use attache::proto::json::{RawJson, Reader, Writer};
 use attache::relay::{Direction, Relay, RelayMessage, Verdict};
-use attache::{Dialect, model::ContentBlock, model::PromptRequest};
+use attache::{Dialect, model::content::ContentBlock, model::prompt::PromptRequest};
 
 const ADDED: &str = "Answer in one sentence.";
 

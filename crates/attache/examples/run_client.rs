@@ -13,7 +13,14 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use attache::client::{PermissionAsk, Session};
-use attache::model::*;
+use attache::model::config::{ConfigOption, ConfigSetting};
+use attache::model::error::ErrorObject;
+use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileResponse};
+use attache::model::terminal::{
+    CreateTerminalRequest, CreateTerminalResponse, ExitStatus, KillTerminalResponse, ReleaseTerminalResponse,
+    TerminalId, TerminalOutputResponse,
+};
+use attache::model::update::SessionUpdate;
 use attache::trace::Tap;
 use attache::{Client, Error, Event, Protocol, Stop};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -175,7 +182,7 @@ impl Terminals {
                     let output = terminal.output.lock().unwrap_or_else(PoisonError::into_inner);
                     let exit_status = terminal.status.borrow().clone();
                     let text = String::from_utf8_lossy(&output);
-                    TerminalOutputResponse { exit_status, ..TerminalOutputResponse::new(text, false) }
+                    TerminalOutputResponse::new(text, false).with(|response| response.exit_status = exit_status)
                 });
                 call.reply(result).await
             }
@@ -232,7 +239,7 @@ impl Terminals {
         let task = tokio::spawn(async move {
             let (_, _, ended) = tokio::join!(collect(stdout, &kept), collect(stderr, &kept), child.wait());
             let exit_code = ended.ok().and_then(|status| status.code()).map(i64::from);
-            let _ = sender.send(Some(ExitStatus { exit_code, ..ExitStatus::new() }));
+            let _ = sender.send(Some(ExitStatus::new().with(|status| status.exit_code = exit_code)));
         });
         self.count += 1;
         let id = TerminalId::from(format!("terminal_{}", self.count));

@@ -3,7 +3,8 @@
 //!     cargo run --example permission_client -- cargo run --quiet --example tools_agent
 
 use attache::agent::{Ask, HandlerError};
-use attache::model::{Location, PlanEntry, PlanPriority, PlanStatus, ToolKind};
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::tool::{Location, ToolKind};
 use attache::{Error, Prompt, Stop, Turn};
 
 #[tokio::main(flavor = "current_thread")]

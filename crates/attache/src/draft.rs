@@ -16,7 +16,7 @@ use crate::link::{Link, Router, Waiter};
 /// ```no_run
 /// # async fn example(agent: attache::Connection) -> Result<(), attache::Error> {
 /// use attache::draft::Batch;
-/// use attache::model::ListSessionsRequest;
+/// use attache::model::session::ListSessionsRequest;
 ///
 /// let mut batch = Batch::new();
 /// let sessions = batch.call(&ListSessionsRequest::new());

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use attache_proto::json::DecodeError;
-use attache_proto::model::{ErrorObject, SessionId};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::session::SessionId;
 use attache_proto::rpc::{AnswerError, Violation};
 
 /// Why a connection ended.

@@ -111,7 +111,7 @@ pub use attache_proto::Dialect;
 pub use attache_proto::conversation::Protocol;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
-pub use attache_proto::model::StopReason as Stop;
+pub use attache_proto::model::prompt::StopReason as Stop;
 #[cfg(feature = "view")]
 pub use attache_proto::view::SessionView;
 pub use cancel::CancelToken;

@@ -15,7 +15,7 @@ use std::task::{Context, Waker};
 use attache_proto::frame::{Framing, Splitter};
 use attache_proto::json::{DecodeError, RawJson, Writer};
 use attache_proto::method::{Method, Notification, Request};
-use attache_proto::model::ErrorObject;
+use attache_proto::model::error::ErrorObject;
 use attache_proto::rpc::{Call, Peer, RequestKey, Side, Violation};
 use attache_proto::{Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};

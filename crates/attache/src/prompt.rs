@@ -1,6 +1,7 @@
 //! What a person asks for: the content of one prompt.
 
-use attache_proto::model::{ContentBlock, Meta};
+use attache_proto::model::Meta;
+use attache_proto::model::content::ContentBlock;
 
 /// The content of a prompt.
 ///

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use attache::agent::Ask;
-use attache::model::{PlanEntry, PlanPriority, PlanStatus, SessionUpdate};
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::update::SessionUpdate;
 use attache::proto::bridge::Bridge;
 use attache::relay::Relay;
 use attache::{Client, Connection, Dialect, Event, Prompt, Protocol, Report, SessionView, Stop, Turn};

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::agent::{Ask, Decision, HandlerError, OpenRequest, Opened, SessionHandle};
-use attache::model::{ContentBlock, SessionUpdate, ToolKind};
+use attache::model::content::ContentBlock;
+use attache::model::tool::ToolKind;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Dialect, Error, Event, Prompt, Protocol, Stop, Turn};
 
 const DIALECTS: [(Protocol, Dialect); 4] = [
@@ -181,7 +183,7 @@ async fn what_is_not_offered_never_reaches_the_wire() {
     assert!(matches!(agent.delete_session("old").await, Err(Error::NotOffered(_))));
     assert!(matches!(agent.session("relative").open().await, Err(Error::Invalid(_))));
     let session = agent.session("/tmp").open().await.unwrap();
-    let image = ContentBlock::from(attache::model::ImageContent::new("", "image/png"));
+    let image = ContentBlock::from(attache::model::content::ImageContent::new("", "image/png"));
     assert!(matches!(session.prompt(image).await, Err(Error::NotOffered(_))));
     session.prompt("go").await.unwrap().text().await.unwrap();
 }
@@ -192,11 +194,7 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
     let worker = attache::agent_fn("worker", "1.0", async |turn: Turn, _: Prompt| {
         let text = turn.read_text_file("/tmp/in").await?;
         turn.write_text_file("/tmp/out", text.to_uppercase()).await?;
-        let request = attache::model::CreateTerminalRequest {
-            args: vec!["x".into()],
-            cwd: Some("/srv".into()),
-            ..attache::model::CreateTerminalRequest::new("ignored", "true")
-        };
+        let request = attache::model::terminal::CreateTerminalRequest::new("ignored", "true").args(["x"]).cwd("/srv");
         let terminal = turn.create_terminal(request).await?;
         let status = terminal.wait().await?;
         let output = terminal.output().await?.output;
@@ -209,7 +207,13 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
     let mut turn = session.prompt("go").await.unwrap();
     let mut log = Vec::new();
     while let Some(event) = turn.next().await.unwrap() {
-        use attache::model::*;
+        use attache::model::fs::{ReadTextFileResponse, WriteTextFileResponse};
+
+        use attache::model::terminal::{
+            CreateTerminalResponse, ExitStatus, ReleaseTerminalResponse, TerminalOutputResponse,
+        };
+
+        use attache::model::update::SessionUpdate;
         match event {
             Event::ReadTextFile(call) => {
                 log.push(format!("read {}", call.path));
@@ -224,7 +228,7 @@ async fn a_client_serves_files_and_commands_to_a_version_1_agent() {
                 call.reply(Ok(CreateTerminalResponse::new("t1"))).await.unwrap();
             }
             Event::WaitForTerminalExit(call) => {
-                let status = ExitStatus { exit_code: Some(3), ..ExitStatus::new() };
+                let status = ExitStatus::new().exit_code(3);
                 call.reply(Ok(status)).await.unwrap();
             }
             Event::TerminalOutput(call) => {
@@ -253,8 +257,8 @@ struct Repeating;
 impl attache::agent::Agent for Lasting {
     type Session = Repeating;
 
-    fn info(&self) -> attache::model::Implementation {
-        attache::model::Implementation::new("lasting", "1.0")
+    fn info(&self) -> attache::model::initialize::Implementation {
+        attache::model::initialize::Implementation::new("lasting", "1.0")
     }
 
     async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Repeating>, HandlerError> {
@@ -265,7 +269,7 @@ impl attache::agent::Agent for Lasting {
 impl attache::agent::Restore for Lasting {
     async fn restore(
         &self,
-        _: attache::model::SessionId,
+        _: attache::model::session::SessionId,
         _: OpenRequest,
         _: bool,
         _: SessionHandle,

@@ -7,7 +7,13 @@ use std::sync::{Arc, Mutex};
 use attache::agent::{
     Agent, Authenticate, Context, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
 };
-use attache::model::*;
+use attache::model::auth::{AgentAuthMethod, AuthMethod, AuthMethodId};
+use attache::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValues,
+};
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
 use attache::{Framing, Prompt, Stop, Turn};
 use attache_testkit::RawPeer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,8 +53,8 @@ impl Agent for Full {
         let models = vec![ConfigValue::new("small", "Small")];
         let model = ConfigKind::Select(ConfigSelect::new("small", ConfigValues::Flat(models)));
         let options = vec![
-            ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("m", "Mode", mode) },
-            ConfigOption { category: Some(ConfigCategory::Model), ..ConfigOption::new("l", "Model", model) },
+            ConfigOption::new("m", "Mode", mode).category(ConfigCategory::Mode),
+            ConfigOption::new("l", "Model", model).category(ConfigCategory::Model),
         ];
         Ok(Opened::from(Talk(self.clone())).with_options(options))
     }

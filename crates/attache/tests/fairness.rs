@@ -124,7 +124,7 @@ async fn an_agent_that_asks_for_everything_and_reads_nothing() {
             let Event::ReadTextFile(call) = event else { continue };
             tokio::spawn(async move {
                 let content = "z".repeat(MIB);
-                let _ = call.reply(Ok(attache::model::ReadTextFileResponse::new(content))).await;
+                let _ = call.reply(Ok(attache::model::fs::ReadTextFileResponse::new(content))).await;
             });
         }
     });

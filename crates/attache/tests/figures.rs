@@ -54,10 +54,11 @@ async fn sending(what: &'static str) -> usize {
                             .await?
                     }
                     _ => {
-                        let content =
-                            attache::model::ToolCallContent::from(attache::model::ContentBlock::text(text.clone()));
+                        let content = attache::model::tool::ToolCallContent::from(
+                            attache::model::content::ContentBlock::text(text.clone()),
+                        );
                         let content = attache::model::Patch::Set(vec![content]);
-                        tool.update(attache::model::ToolCallUpdate { content, ..tool.blank() }).await?;
+                        tool.update(tool.blank().with(|update| update.content = content)).await?;
                     }
                 }
             }

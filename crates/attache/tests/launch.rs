@@ -101,7 +101,7 @@ async fn an_agent_that_dies_in_a_turn_fails_the_turn() {
 async fn the_death_of_an_agent_is_told_with_its_status_and_stderr_to_everybody_who_waits() {
     let agent = launch_answering("printf '\\033[31mout of\\033[0m cheese\\n' >&2; exit 3").await;
     let session = agent.session("/tmp").open().await.unwrap();
-    let request = attache::model::ListSessionsRequest::new();
+    let request = attache::model::session::ListSessionsRequest::new();
     let (turn, event, call) = in_time(async {
         tokio::join!(async { session.prompt("go").await?.text().await }, agent.next(), agent.call(&request))
     })
@@ -156,7 +156,7 @@ async fn a_request_to_an_agent_that_has_exited_is_told_of_its_exit_and_not_of_a_
     let session = agent.session("/tmp").open().await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     assert!(matches!(in_time(turn.next()).await, Ok(Some(Event::Update(_)))));
-    let error = in_time(agent.call(&attache::model::ListSessionsRequest::new())).await.unwrap_err();
+    let error = in_time(agent.call(&attache::model::session::ListSessionsRequest::new())).await.unwrap_err();
     assert_eq!(exit_of(&error).status.code, Some(3));
     let error = in_time(turn.next()).await.map(drop).unwrap_err();
     assert_eq!(error.to_string(), "agent exited with status 3 (last stderr lines below)\nout of cheese");

@@ -7,7 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::agent::{Agent, Ask, OpenRequest, Opened, Session, SessionHandle};
-use attache::model::{ContentBlock, ErrorObject, Implementation, MessageChunk, SessionUpdate, ToolCallStatus};
+use attache::model::content::ContentBlock;
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::tool::ToolCallStatus;
+use attache::model::update::{MessageChunk, SessionUpdate};
 use attache::{Client, Closed, Connection, Error, Event, Limits, Prompt, Protocol, Report, Stop, Turn};
 use attache_testkit::{Dribble, RawPeer};
 
@@ -185,7 +189,7 @@ async fn law_11_a_session_that_is_not_read_fails_by_name_and_not_who_waits_behin
     let session = agent.session("/tmp").open().await.unwrap();
     let turn = session.prompt("go").await.unwrap();
     // The answer to this stands behind the flood, because the agent is busy with its turn.
-    let waited = in_time(session.set_option("some", attache::model::ConfigSetting::Boolean(true))).await;
+    let waited = in_time(session.set_option("some", attache::model::config::ConfigSetting::Boolean(true))).await;
     assert!(matches!(&waited, Err(Error::Refused(error)) if error.code == -32602), "the answer came: {waited:?}");
     let read = in_time(turn.text()).await;
     let Err(Error::SessionOverflow { session: Some(overflowed), discarded }) = read else { panic!("{read:?}") };
@@ -224,7 +228,7 @@ async fn law_4_what_is_dropped_is_answered() {
     drop(turn);
     peer.play("<-- {'method':'session/cancel','params':{'sessionId':'s'}}").await;
     // A dropped call tells the peer.
-    let call = session.set_option("some", attache::model::ConfigSetting::Boolean(true));
+    let call = session.set_option("some", attache::model::config::ConfigSetting::Boolean(true));
     let _ = tokio::time::timeout(Duration::from_millis(50), call).await;
     peer.play(
         "<-- {'id':'$set','method':'session/set_config_option'}
@@ -417,7 +421,7 @@ async fn law_8_what_is_offered_is_what_is_registered() {
         }
     }
     impl attache::agent::Delete for Plain {
-        async fn delete(&self, _: attache::model::SessionId) -> Result<(), attache::agent::HandlerError> {
+        async fn delete(&self, _: attache::model::session::SessionId) -> Result<(), attache::agent::HandlerError> {
             Ok(())
         }
     }
@@ -428,7 +432,7 @@ async fn law_8_what_is_offered_is_what_is_registered() {
     let session = agent.capabilities().session.clone().unwrap();
     assert!(session.delete.is_some() && session.load.is_none() && session.list.is_none());
     agent.delete_session("x").await.unwrap();
-    let unasked = agent.call(&attache::model::LoadSessionRequest::new("x", "/tmp")).await;
+    let unasked = agent.call(&attache::model::session::LoadSessionRequest::new("x", "/tmp")).await;
     assert!(matches!(unasked, Err(Error::Refused(error)) if error.code == ErrorObject::METHOD_NOT_FOUND));
     assert!(matches!(agent.logout().await, Err(Error::NotOffered(_))));
 }
@@ -529,7 +533,7 @@ async fn what_a_version_cannot_say_is_reported() {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let seen = reports.clone();
     let noting = attache::agent_fn("noting", "1", async |turn: Turn, _: Prompt| {
-        turn.notice(attache::model::NoticeSeverity::Info, "heard").await?;
+        turn.notice(attache::model::notice::NoticeSeverity::Info, "heard").await?;
         Ok(Stop::EndTurn)
     });
     let (near, far) = tokio::io::duplex(64 * 1024);

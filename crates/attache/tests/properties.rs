@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use attache::model::SessionUpdate;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Error, Event, Prompt, Protocol, Stop, Turn};
 use attache_testkit::{Cut, Dice, Dribble, RawPeer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -6,7 +6,20 @@
 use std::collections::BTreeMap;
 
 use attache::Dialect;
-use attache::model::*;
+use attache::model::config::SetConfigOptionResponse;
+use attache::model::error::ErrorObject;
+use attache::model::fs::{ReadTextFileResponse, WriteTextFileResponse};
+use attache::model::initialize::InitializeResponse;
+use attache::model::permission::PermissionResponse;
+use attache::model::prompt::PromptResponse;
+use attache::model::session::{
+    CloseSessionResponse, DeleteSessionResponse, ListSessionsResponse, LoadSessionResponse, NewSessionResponse,
+    ResumeSessionResponse, SetModeResponse,
+};
+use attache::model::terminal::{
+    CreateTerminalResponse, KillTerminalResponse, ReleaseTerminalResponse, TerminalOutputResponse,
+    WaitForTerminalExitResponse,
+};
 use attache_proto::json::{DecodeError, Writer};
 use attache_proto::method::{
     AgentNotification, AgentRequest, ClientNotification, ClientRequest, Method, decode_result,

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use attache::agent::{Agent, Ask, HandlerError, OpenRequest, Opened, Session, SessionHandle};
-use attache::model::{
-    ConfigId, ConfigOption, ConfigSetting, ContentBlock, Implementation, Meta, SessionUpdate, StateUpdate,
-};
+use attache::model::Meta;
+use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache::model::content::ContentBlock;
+use attache::model::initialize::Implementation;
+use attache::model::state::StateUpdate;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Error, Event, Prompt, Protocol, Stop, Turn};
 use attache_testkit::RawPeer;
 
@@ -72,18 +75,13 @@ async fn every_turn_has_messages_of_its_own() {
 async fn a_whole_message_replaces_its_pieces() {
     let agent = attache::agent_fn("upsert", "1", async |turn: Turn, _: Prompt| {
         let chunk = |text: &str| {
-            let chunk = attache::model::MessageChunk {
-                message_id: Some("m".into()),
-                ..attache::model::MessageChunk::new(ContentBlock::text(text))
-            };
+            let chunk = attache::model::update::MessageChunk::new(ContentBlock::text(text)).message_id("m");
             SessionUpdate::AgentMessageChunk(chunk)
         };
         turn.update(chunk("Hel")).await?;
         turn.update(chunk("lo")).await?;
-        let whole = attache::model::MessageUpdate {
-            content: attache::model::Patch::Set(vec![ContentBlock::text("Hello")]),
-            ..attache::model::MessageUpdate::new("m")
-        };
+        let whole = attache::model::update::MessageUpdate::new("m")
+            .with(|update| update.content = attache::model::Patch::Set(vec![ContentBlock::text("Hello")]));
         turn.update(SessionUpdate::AgentMessage(whole)).await?;
         turn.update(chunk(", world")).await?;
         Ok(Stop::EndTurn)
@@ -373,7 +371,7 @@ async fn options_are_told_as_they_are_now() {
     let client = Client::new("test", "1").protocol(Protocol::V1);
     let (_agent, session, mut peer) = raw_agent(client, "{'protocolVersion':1}", modes).await;
     let current = |options: &[ConfigOption]| match &options[0].kind {
-        attache::model::ConfigKind::Select(select) => select.current.to_string(),
+        attache::model::config::ConfigKind::Select(select) => select.current.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(current(&session.options()), "a");
@@ -397,7 +395,7 @@ async fn free_data_passes_both_ways() {
             *heard.lock().unwrap() = prompt.meta.clone();
             let update = SessionUpdate::State(StateUpdate::running());
             let _ = update;
-            let notice = attache::model::UsageUpdate::new(1u64, 2u64);
+            let notice = attache::model::update::UsageUpdate::new(1, 2);
             turn.update_with_meta(SessionUpdate::Usage(notice), Meta::new(r#"{"n":1}"#)?).await?;
             turn.end_meta(Meta::new(r#"{"end":1}"#)?);
             Ok(Stop::EndTurn)
@@ -428,7 +426,7 @@ async fn a_request_that_is_no_longer_wanted_is_heard_of() {
     assert!(!token.is_cancelled());
     peer.send("{'method':'$/cancel_request','params':{'requestId':9}}").await;
     in_time(token.cancelled()).await;
-    form.reply(Ok(attache::model::CreateElicitationResponse::cancel())).await.unwrap();
+    form.reply(Ok(attache::model::elicitation::CreateElicitationResponse::cancel())).await.unwrap();
     peer.expect("{'id':9,'result':{'action':'cancel'}}").await;
 }
 

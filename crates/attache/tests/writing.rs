@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use attache::model::{Annotations, ContentBlock, SessionUpdate, TextContent};
+use attache::model::content::{Annotations, ContentBlock, TextContent};
+use attache::model::update::SessionUpdate;
 use attache::{Client, Error, Event, Limits, Prompt, Protocol, Stop, Turn};
 use attache_testkit::{Dribble, RawPeer};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -99,7 +100,7 @@ async fn pieces_of_a_message_differ_in_their_text_alone() {
             turn.thought(text).await?;
         }
         turn.text("five").await?;
-        let noted = TextContent { annotations: Some(Box::new(Annotations::new())), ..TextContent::new("six") };
+        let noted = TextContent::new("six").annotations(Box::new(Annotations::new()));
         turn.content(ContentBlock::Text(noted)).await?;
         turn.text("seven").await?;
         turn.text("eight").await?;

@@ -4,7 +4,20 @@ use attache_proto::json::{DecodeError, RawJson, Reader, Writer};
 use attache_proto::method::{
     AgentNotification, AgentRequest, ClientNotification, ClientRequest, Method, Request, decode_result,
 };
-use attache_proto::model::*;
+use attache_proto::model::auth::AuthenticateRequest;
+use attache_proto::model::config::SetConfigOptionRequest;
+use attache_proto::model::elicitation::CreateElicitationRequest;
+use attache_proto::model::fs::ReadTextFileRequest;
+use attache_proto::model::initialize::InitializeRequest;
+use attache_proto::model::permission::PermissionRequest;
+use attache_proto::model::prompt::PromptRequest;
+use attache_proto::model::session::{ListSessionsRequest, LoadSessionRequest, NewSessionRequest, ResumeSessionRequest};
+use attache_proto::model::terminal::{CreateTerminalRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
+use attache_proto::model::tool::ToolCallContent;
+use attache_proto::model::unstable::{
+    AuthStatusRequest, ForkSessionRequest, ListProvidersRequest, McpMessageRequest, SessionStatusRequest,
+    SetTitleRequest,
+};
 use attache_proto::rpc::parse;
 use attache_proto::{Decode, Dialect, Encode};
 

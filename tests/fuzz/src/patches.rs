@@ -1,7 +1,8 @@
 //! Patches: written from any two texts, read from any text.
 
 use attache_proto::json::{RawJson, Reader};
-use attache_proto::model::{Diff, DiffChange, DiffPatch, DiffPatchFormat, PatchDiff, PathChange, ToolCallContent};
+use attache_proto::model::diff::{Diff, DiffChange, DiffPatch, DiffPatchFormat, PatchDiff, PathChange};
+use attache_proto::model::tool::ToolCallContent;
 use attache_proto::{Dialect, Encode};
 
 use crate::input::Input;
@@ -83,7 +84,7 @@ fn apply(patch: &str, old: &str) -> String {
 /// No text of a patch makes us panic, and what an old client is shown is not much longer.
 fn any_patch(kind: fn(PathChange) -> DiffChange, text: &str) {
     let patch = Some(DiffPatch::new(DiffPatchFormat::GitPatch, text));
-    let diff = Diff::Patch(PatchDiff { patch, ..PatchDiff::new([kind(PathChange::new("/a"))]) });
+    let diff = Diff::Patch(PatchDiff::new([kind(PathChange::new("/a"))]).with(|diff| diff.patch = patch));
     if let Some(read) = diff.to_text() {
         assert!(read.new_text.len() + read.old_text.unwrap_or_default().len() <= 2 * text.len());
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use attache_proto::Dialect;
 use attache_proto::frame::Junk;
 use attache_proto::method::Method;
-use attache_proto::model::ErrorObject;
+use attache_proto::model::error::ErrorObject;
 use attache_proto::rpc::{Call, Event, Peer, RequestKey, Side};
 use serde_json::Value;
 

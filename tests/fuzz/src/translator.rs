@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use attache_proto::conversation::UpdateTranslator;
 use attache_proto::json::{RawJson, Reader};
-use attache_proto::model::{ClientCapabilities, SessionUpdate, ToolCallContent, ToolCallId};
+use attache_proto::model::capability::ClientCapabilities;
+use attache_proto::model::tool::{ToolCallContent, ToolCallId};
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::view::{SessionView, ToolCall};
 use attache_proto::{Dialect, Encode};
 

@@ -1,7 +1,7 @@
 //! Views of a session, fed with any updates.
 
 use attache_proto::json::{RawJson, Reader};
-use attache_proto::model::SessionUpdate;
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::view::SessionView;
 
 use crate::input::Input;

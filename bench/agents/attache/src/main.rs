@@ -1,7 +1,11 @@
 //! The agent of the benchmark, written with Attaché as its documentation shows.
 
 use attache::agent::{Agent, HandlerError, OpenRequest, Opened, Session, SessionHandle};
-use attache::model::*;
+use attache::model::Patch;
+use attache::model::capability::{Capability, SessionCapabilities};
+use attache::model::config::{ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValueId};
+use attache::model::content::{ContentBlock, ResourceContents};
+use attache::model::initialize::Implementation;
 use attache::{Error, Prompt, Stop, Turn};
 use futures_util::future::try_join_all;
 use script::Script;
@@ -36,7 +40,7 @@ impl BenchSession {
     fn options(&self) -> Vec<ConfigOption> {
         let values = vec![ConfigValue::new("a", "a"), ConfigValue::new("b", "b")];
         let mode = ConfigKind::Select(ConfigSelect::new(self.mode.clone(), values));
-        vec![ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", mode) }]
+        vec![ConfigOption::new("mode", "Mode", mode).category(ConfigCategory::Mode)]
     }
 }
 
@@ -57,7 +61,7 @@ impl Session for BenchSession {
                 let text = script::text(size);
                 for _ in 0..count {
                     let content = Patch::Set(vec![ContentBlock::text(text.as_str()).into()]);
-                    tool.update(ToolCallUpdate { content, ..tool.blank() }).await?;
+                    tool.update(tool.blank().with(|update| update.content = content)).await?;
                 }
                 tool.complete().await?;
             }

@@ -1,6 +1,6 @@
 //! The client of the benchmark, written with Attaché as its documentation shows.
 
-use attache::model::ReadTextFileResponse;
+use attache::model::fs::ReadTextFileResponse;
 use attache::{Client, Error, Event, Protocol};
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,6 +1,7 @@
 //! A small client: runs one prompt on any agent, shows what it says, and allows what it asks, once.
 
-use attache::model::{ReadTextFileResponse, SessionUpdate};
+use attache::model::fs::ReadTextFileResponse;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Error, Event};
 
 #[tokio::main(flavor = "current_thread")]

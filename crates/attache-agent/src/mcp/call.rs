@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use attache::model::{ToolCallContent, ToolKind};
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::permission::Action;
 use rmcp::RoleClient;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};

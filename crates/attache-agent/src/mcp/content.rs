@@ -1,6 +1,8 @@
 //! What a tool gave back, for people (as it is) and for the model.
 
-use attache::model::{ContentBlock, RawJson, ResourceContents, ToolCallContent};
+use attache::model::RawJson;
+use attache::model::content::{ContentBlock, ResourceContents};
+use attache::model::tool::ToolCallContent;
 use serde_json::Value;
 
 use crate::model::Part;

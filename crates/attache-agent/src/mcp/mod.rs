@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::model::McpServer;
+use attache::model::mcp::McpServer;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

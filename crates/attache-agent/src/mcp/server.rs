@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::model::McpServer;
+use attache::model::mcp::McpServer;
 use attache::process::{ExitStatus, Process};
 use rmcp::service::{Peer, RunningService};
 use rmcp::transport::Transport;

@@ -1,7 +1,7 @@
 //! Servers that speak the HTTP of MCP's first version: one stream of events to us, and an address to post to, which its
 //! first event names. rmcp has no client for it any more.
 
-use attache::model::HttpHeader;
+use attache::model::mcp::HttpHeader;
 use futures_util::stream::{self, StreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Url};

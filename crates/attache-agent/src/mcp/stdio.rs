@@ -4,7 +4,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use attache::model::McpServerStdio;
+use attache::model::mcp::McpServerStdio;
 use attache::process::{Command, Process};
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -103,10 +103,8 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_a_command_has_no_values() {
-        let server = McpServerStdio {
-            env: vec![attache::model::EnvVariable::new("TOKEN", attache::model::Secret::from("hidden-value"))],
-            ..McpServerStdio::new("s", "c")
-        };
+        let server = McpServerStdio::new("s", "c")
+            .env([attache::model::mcp::EnvVariable::new("TOKEN", attache::model::Secret::from("hidden-value"))]);
         let shown = format!("{:?} {server:?}", command(&server, Path::new("/")));
         assert!(shown.contains("TOKEN") && !shown.contains("hidden-value"));
     }

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
-use attache::model::{McpServer, Secret};
+use attache::model::Secret;
+use attache::model::mcp::McpServer;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
@@ -160,19 +161,16 @@ pub(super) fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use attache::model::{EnvVariable, McpServerStdio};
+    use attache::model::mcp::{EnvVariable, McpServerStdio};
 
     use super::*;
 
     #[test]
     fn secrets_are_taken_out_of_what_a_server_says() {
-        let server = McpServer::Stdio(McpServerStdio {
-            env: vec![
-                EnvVariable::new("AUTH", Secret::from("Bearer sk-12345678")),
-                EnvVariable::new("DEBUG", Secret::from("1")),
-            ],
-            ..McpServerStdio::new("s", "c")
-        });
+        let server = McpServer::Stdio(McpServerStdio::new("s", "c").env([
+            EnvVariable::new("AUTH", Secret::from("Bearer sk-12345678")),
+            EnvVariable::new("DEBUG", Secret::from("1")),
+        ]));
         let secrets = Secrets::of(&server);
         assert_eq!(secrets.hide("1 with sk-12345678 or Bearer sk-12345678"), "1 with … or …");
     }

@@ -1,6 +1,8 @@
 //! What a session's log is made of.
 
-use attache::model::{ContentBlock, SessionUpdate, ToolCallUpdate};
+use attache::model::content::ContentBlock;
+use attache::model::tool::ToolCallUpdate;
+use attache::model::update::SessionUpdate;
 use attache::proto::Decode;
 use attache::proto::json::RawJson;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,7 @@
 //! Making a history shorter without changing what it shows.
 
-use attache::model::{ContentBlock, MessageChunk, SessionUpdate};
+use attache::model::content::ContentBlock;
+use attache::model::update::{MessageChunk, SessionUpdate};
 
 use super::Entry;
 

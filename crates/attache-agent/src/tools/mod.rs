@@ -7,7 +7,8 @@ mod own;
 
 pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
 
-use attache::model::{Location, SessionUpdate, ToolCallContent, ToolKind};
+use attache::model::tool::{Location, ToolCallContent, ToolKind};
+use attache::model::update::SessionUpdate;
 use attache_host::permission::Action;
 use tokio::sync::mpsc;
 

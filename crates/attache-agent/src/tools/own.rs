@@ -1,6 +1,7 @@
 //! The tools that concern the conversation itself: thinking, planning, asking the person, changing the mode.
 
-use attache::model::{PlanEntry, PlanPriority, PlanStatus, ToolCallContent, ToolKind};
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::tool::{ToolCallContent, ToolKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

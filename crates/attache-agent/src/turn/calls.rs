@@ -4,7 +4,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use attache::Error;
 use attache::agent::Turn;
-use attache::model::{Patch, RawJson, SessionUpdate, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::model::update::SessionUpdate;
+use attache::model::{Patch, RawJson};
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
@@ -65,18 +67,15 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
-            desk.stage.tool(ToolCallUpdate { raw_input, ..blank() }).await?;
+            desk.stage.tool(blank().with(|update| update.raw_input = raw_input)).await?;
             return fail(desk, open, why).await;
         }
     };
-    let described = ToolCallUpdate {
-        title: Patch::Set(prepared.title.clone()),
-        kind: Patch::Set(prepared.kind.clone()),
-        content: set_unless_empty(&prepared.content),
-        locations: set_unless_empty(&prepared.locations),
-        raw_input,
-        ..blank()
-    };
+    let described = blank().title(prepared.title.clone()).kind(prepared.kind.clone()).with(|update| {
+        update.content = set_unless_empty(&prepared.content);
+        update.locations = set_unless_empty(&prepared.locations);
+        update.raw_input = raw_input;
+    });
     desk.stage.tool(described.clone()).await?;
     let pass = match &prepared.work {
         Work::Own(OwnWork::Switch { mode, plan }) => {
@@ -91,7 +90,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         return fail(desk, open, why).await;
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
-    desk.stage.tool(ToolCallUpdate { status, ..blank() }).await?;
+    desk.stage.tool(blank().with(|update| update.status = status)).await?;
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
     if outcome.is_error && content.is_none() {
@@ -100,19 +99,17 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         outcome.content = Some([shown, why].concat());
     }
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
-    let ended = ToolCallUpdate {
-        status: Patch::Set(status),
-        content: outcome.content.clone().map_or(Patch::Keep, Patch::Set),
-        locations: outcome.locations.clone().map_or(Patch::Keep, Patch::Set),
-        ..blank()
-    };
+    let ended = blank().status(status).with(|update| {
+        update.content = outcome.content.clone().map_or(Patch::Keep, Patch::Set);
+        update.locations = outcome.locations.clone().map_or(Patch::Keep, Patch::Set);
+    });
     open.is_ended.store(true, Relaxed);
     desk.stage.show_end(SessionUpdate::ToolCallUpdate(ended.into())).await?;
     let shown = outcome.content.as_ref().or(content.as_ref());
     if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
         // A terminal is gone when the session is loaded again; its text is not.
         let content = Patch::Set(vec![ToolCallContent::text(text_of(&outcome))]);
-        desk.stage.keep(&Entry::Plain { update: Box::new(ToolCallUpdate { content, ..blank() }) })?;
+        desk.stage.keep(&Entry::Plain { update: Box::new(blank().with(|update| update.content = content)) })?;
     }
     Ok(outcome)
 }
@@ -203,7 +200,9 @@ fn update_of(tool_id: &ToolCallId, shown: Shown) -> SessionUpdate {
     match shown {
         Shown::Content(content) => {
             let content = Patch::Set(content);
-            SessionUpdate::ToolCallUpdate(ToolCallUpdate { content, ..ToolCallUpdate::new(tool_id.clone()) }.into())
+            SessionUpdate::ToolCallUpdate(
+                ToolCallUpdate::new(tool_id.clone()).with(|update| update.content = content).into(),
+            )
         }
         Shown::Update(update) => update,
     }
@@ -214,7 +213,7 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
     match work {
         OwnWork::Think => Ok(Outcome::done("noted")),
         OwnWork::Plan(entries) => {
-            use attache::model::{PlanContent, PlanItems, PlanUpdate};
+            use attache::model::plan::{PlanContent, PlanItems, PlanUpdate};
             let plan = PlanUpdate::new(PlanContent::Items(PlanItems::new("plan", entries)));
             desk.stage.show(SessionUpdate::PlanUpdate(plan)).await?;
             Ok(Outcome::done("the plan is shown"))
@@ -257,11 +256,9 @@ async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
 }
 
 async fn fail(desk: &Desk, open: &OpenCall, why: String) -> Result<Outcome, Error> {
-    let update = ToolCallUpdate {
-        status: Patch::Set(ToolCallStatus::Failed),
-        content: Patch::Set(vec![ToolCallContent::text(why.as_str())]),
-        ..ToolCallUpdate::new(open.tool_id.as_str())
-    };
+    let update = ToolCallUpdate::new(open.tool_id.as_str())
+        .status(ToolCallStatus::Failed)
+        .content(vec![ToolCallContent::text(why.as_str())]);
     open.is_ended.store(true, Relaxed);
     desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
     Ok(Outcome::failed(why))

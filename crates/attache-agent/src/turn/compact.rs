@@ -1,6 +1,8 @@
 //! Compaction: a summary takes the place of a conversation that has become too long. The log keeps all of it.
 
-use attache::model::{CompactionStatus, CompactionUpdate, ContentBlock, NoticeSeverity, Patch, SessionUpdate};
+use attache::model::content::ContentBlock;
+use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
+use attache::model::update::SessionUpdate;
 use futures_util::StreamExt;
 
 use super::{Desk, Talk, Trouble};
@@ -24,8 +26,7 @@ pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> 
     let summary = match summarise(talk, model).await {
         Ok(summary) => summary,
         Err(error) => {
-            let failed =
-                CompactionUpdate { error: Patch::Set(error.message.clone()), ..update(CompactionStatus::Failed) };
+            let failed = update(CompactionStatus::Failed).error(error.message.clone());
             talk.compacting = None;
             desk.stage.show_end(SessionUpdate::Compaction(failed)).await?;
             return Err(error.into());
@@ -40,10 +41,7 @@ pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> 
     desk.stage.keep(&Entry::Compacted { messages: messages.clone() })?;
     talk.messages = messages;
     talk.used = talk.estimate();
-    let done = CompactionUpdate {
-        summary: Patch::Set(vec![ContentBlock::text(summary)]),
-        ..update(CompactionStatus::Completed)
-    };
+    let done = update(CompactionStatus::Completed).summary(vec![ContentBlock::text(summary)]);
     talk.compacting = None;
     desk.stage.show_end(SessionUpdate::Compaction(done)).await?;
     Ok(())

@@ -2,10 +2,11 @@
 
 use attache::Error;
 use attache::agent::Turn;
-use attache::model::{
-    CreateElicitationRequest, ElicitationAction, ElicitationForm, ElicitationMode, ElicitationProperty,
-    ElicitationSchema, ElicitationValue, SessionScope, StringProperty, ToolCallId,
+use attache::model::elicitation::{
+    CreateElicitationRequest, ElicitationAction, ElicitationForm, ElicitationMode, ElicitationValue, SessionScope,
 };
+use attache::model::form::{ElicitationProperty, ElicitationSchema, StringProperty};
+use attache::model::tool::ToolCallId;
 
 use super::Desk;
 use crate::tools::Outcome;
@@ -18,7 +19,7 @@ pub(super) async fn ask(
     question: String,
     choices: Vec<String>,
 ) -> Result<Outcome, Error> {
-    let scope = SessionScope { tool_call_id: Some(tool_id.clone()), ..SessionScope::new(turn.id().clone()) };
+    let scope = SessionScope::new(turn.id().clone()).tool_call_id(tool_id.clone());
     let form = ElicitationForm::new(schema(&choices), scope);
     let request = CreateElicitationRequest::new(question, ElicitationMode::Form(form));
     let answer = match desk.stage.handle().elicit(request).await {
@@ -50,10 +51,6 @@ const FIELD: &str = "answer";
 /// One field: free text, or one of the choices.
 fn schema(choices: &[String]) -> ElicitationSchema {
     let enum_values = (!choices.is_empty()).then(|| choices.to_vec());
-    let field = StringProperty { title: Some("Answer".into()), enum_values, ..StringProperty::new() };
-    ElicitationSchema {
-        properties: vec![(FIELD.into(), ElicitationProperty::from(field))],
-        required: Some(vec![FIELD.into()]),
-        ..ElicitationSchema::new()
-    }
+    let field = StringProperty::new().title("Answer").with(|property| property.enum_values = enum_values);
+    ElicitationSchema::new().properties([(FIELD.into(), ElicitationProperty::from(field))]).required(vec![FIELD.into()])
 }

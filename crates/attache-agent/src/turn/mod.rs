@@ -10,10 +10,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
-use attache::model::{
-    CompactionStatus, CompactionUpdate, ErrorObject, NoticeSeverity, Patch, SessionUpdate, ToolCallContent,
-    ToolCallStatus, ToolCallUpdate, UsageUpdate,
-};
+use attache::model::Patch;
+use attache::model::error::ErrorObject;
+use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
+use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::update::{SessionUpdate, UsageUpdate};
 use attache::{Error, Stop};
 
 use crate::context;
@@ -234,7 +235,10 @@ impl Talk {
                 let is_failure = status == ToolCallStatus::Failed;
                 let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
                 let status = Patch::Set(status.clone());
-                let update = ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id) };
+                let update = ToolCallUpdate::new(open.tool_id).with(|update| {
+                    update.status = status;
+                    update.content = content;
+                });
                 closed = closed.and(desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await);
             }
         }

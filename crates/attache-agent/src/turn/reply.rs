@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use attache::Error;
-use attache::model::{NoticeSeverity, Patch, ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::Patch;
+use attache::model::notice::NoticeSeverity;
+use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use futures_util::StreamExt;
 
 use super::{Desk, OpenCall, Talk, Trouble};
@@ -71,13 +73,11 @@ async fn start(desk: &Desk, talk: &mut Talk, call_id: String, name: String) -> R
     }
     let tool_id = desk.stage.fresh_id("call");
     let (title, kind) = desk.tools.introduce(&name);
-    let update = ToolCallUpdate {
-        title: Patch::Set(title),
-        name: Patch::Set(name.clone()),
-        kind: Patch::Set(kind),
-        status: Patch::Set(ToolCallStatus::Pending),
-        ..ToolCallUpdate::new(tool_id.as_str())
-    };
+    let update = ToolCallUpdate::new(tool_id.as_str())
+        .title(title)
+        .name(name.clone())
+        .kind(kind)
+        .status(ToolCallStatus::Pending);
     talk.open.push(OpenCall { call_id, tool_id, name, is_ended: AtomicBool::new(false), is_said: false });
     desk.stage.tool(update).await
 }
@@ -89,7 +89,12 @@ async fn finish(desk: &Desk, talk: &mut Talk, answer: Answer) -> Result<Answer, 
         if !was_made {
             let status = Patch::Set(ToolCallStatus::Failed);
             let content = Patch::Set(vec![ToolCallContent::text("not done: its arguments never came")]);
-            desk.stage.tool(ToolCallUpdate { status, content, ..ToolCallUpdate::new(open.tool_id.as_str()) }).await?;
+            desk.stage
+                .tool(ToolCallUpdate::new(open.tool_id.as_str()).with(|update| {
+                    update.status = status;
+                    update.content = content;
+                }))
+                .await?;
         }
     }
     talk.open.retain(|open| answer.calls.iter().any(|call| call.id == open.call_id));

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use attache::agent::SessionHandle;
-use attache::model::{Location, ToolKind};
+use attache::model::tool::{Location, ToolKind};
 use attache_host::files::{EntryKind, FileError, Files, Info, Place};
 use attache_host::permission::{Action, visible};
 
@@ -163,7 +163,7 @@ impl Target {
 
     pub(crate) fn location(&self, line: Option<usize>) -> Location {
         let line = line.map(|line| u32::try_from(line).unwrap_or(u32::MAX));
-        Location { line, ..Location::new(self.path.as_str()) }
+        Location::new(self.path.as_str()).with(|location| location.line = line)
     }
 }
 

@@ -40,11 +40,8 @@ impl Workspace {
             let lines = client.read_lines(target.path.as_str(), Some(line), Some(limit)).await;
             return lines.map_err(|error| refused(target, &error));
         }
-        let request = attache::model::ReadTextFileRequest {
-            line: Some(line),
-            limit: Some(limit),
-            ..attache::model::ReadTextFileRequest::new("", target.real.to_string_lossy())
-        };
+        let request =
+            attache::model::fs::ReadTextFileRequest::new("", target.real.to_string_lossy()).line(line).limit(limit);
         let files = self.files_for(&[target]);
         let lines = blocking(move || files.read(&request)).await?;
         lines.map(|response| response.content).map_err(|error| refusal(&error))

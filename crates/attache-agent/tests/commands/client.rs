@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use attache::model::{SessionUpdate, ToolCallContent};
+use attache::model::tool::ToolCallContent;
+use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Event, Prompt, Protocol, SessionView, Stop, Turn};
 use attache_host::terminals::{Limits, Terminals};
 use serde_json::json;
@@ -26,7 +27,7 @@ fn agent(cwd: PathBuf, outcomes: Arc<Mutex<Vec<Outcome>>>) -> impl attache::agen
             let say = async |shown: Shown| match shown {
                 Shown::Content(content) => {
                     let content = attache::model::Patch::Set(content);
-                    tool.update(attache::model::ToolCallUpdate { content, ..tool.blank() }).await
+                    tool.update(tool.blank().with(|update| update.content = content)).await
                 }
                 Shown::Update(update) => turn.update(update).await,
             };

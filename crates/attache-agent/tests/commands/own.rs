@@ -1,6 +1,6 @@
 //! Commands that are processes of our own.
 
-use attache::model::ToolCallContent;
+use attache::model::tool::ToolCallContent;
 use attache_agent::tools::commands::{SandboxState, Setup};
 use attache_host::permission::{Action, Command};
 use attache_host::sandbox::Sandbox;

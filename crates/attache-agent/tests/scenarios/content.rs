@@ -1,6 +1,6 @@
 //! What a prompt can hold, what the model is told of it, and what the agent says that it takes.
 
-use attache::model::{
+use attache::model::content::{
     AudioContent, BlobResource, ContentBlock, EmbeddedResource, ImageContent, ResourceContents, ResourceLink,
     TextResource,
 };

@@ -1,7 +1,8 @@
 //! The three modes: what goes through, what is asked about, what is refused whoever asks; and how they are left.
 
 use attache::Protocol;
-use attache::model::{PermissionSubject, ToolCallContent};
+use attache::model::permission::PermissionSubject;
+use attache::model::tool::ToolCallContent;
 use attache_agent::Mode;
 use serde_json::{Value, json};
 

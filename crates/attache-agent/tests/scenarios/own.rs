@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use attache::Protocol;
-use attache::model::{Patch, SessionUpdate};
+use attache::model::Patch;
+use attache::model::update::SessionUpdate;
 use attache_testkit::{HttpFixture, Response};
 use serde_json::json;
 

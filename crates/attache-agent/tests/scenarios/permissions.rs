@@ -1,7 +1,9 @@
 //! Permission: only a clear yes lets anything happen, and the person sees what they allow.
 
 use attache::Protocol;
-use attache::model::{Diff, PermissionRequest, PermissionSubject, ToolCallContent, ToolCallUpdate};
+use attache::model::diff::Diff;
+use attache::model::permission::{PermissionRequest, PermissionSubject};
+use attache::model::tool::{ToolCallContent, ToolCallUpdate};
 use serde_json::{Value, json};
 
 use crate::calling;

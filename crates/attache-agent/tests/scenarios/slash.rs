@@ -1,6 +1,6 @@
 //! Slash commands: what each of them says, without asking the model where that is not needed.
 
-use attache::model::{ContentBlock, ResourceLink};
+use attache::model::content::{ContentBlock, ResourceLink};
 use attache_testkit::model_server::Answer;
 
 use crate::support::{DIALECTS, Person, World, check};

@@ -204,7 +204,7 @@ async fn usage_is_told_after_every_request() {
             let mut chat = world.open(Person::at(protocol)).await;
             chat.turn("go").await;
             let usage = chat.updates.iter().filter_map(|update| match update {
-                attache::model::SessionUpdate::Usage(usage) => Some((usage.used, usage.size)),
+                attache::model::update::SessionUpdate::Usage(usage) => Some((usage.used, usage.size)),
                 _ => None,
             });
             assert_eq!(usage.collect::<Vec<_>>(), [(1007, 50_000), (2007, 50_000), (3007, 50_000)], "{model}");

@@ -1,6 +1,8 @@
 //! Logging in: what is offered, what is refused without a key, and that no key is ever seen.
 
-use attache::model::{AuthMethod, Capability, ErrorObject};
+use attache::model::auth::AuthMethod;
+use attache::model::capability::Capability;
+use attache::model::error::ErrorObject;
 use attache::{Client, Connection, Error, Protocol};
 use attache_agent::model::catalog;
 use attache_agent::{CodingAgent, Keys};

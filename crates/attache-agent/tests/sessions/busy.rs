@@ -1,6 +1,6 @@
 //! What comes while a turn runs: a second prompt waits, a setting holds at once.
 
-use attache::model::ConfigSetting;
+use attache::model::config::ConfigSetting;
 use attache::{Event, Stop};
 use attache_testkit::model_server::Answer;
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn a_second_prompt_is_answered_after_the_first() {
         let mut text = String::new();
         for turn in [&mut first, &mut second] {
             while let Some(event) = turn.next().await.unwrap() {
-                if let Event::Update(attache::model::SessionUpdate::AgentMessageChunk(chunk)) = event {
+                if let Event::Update(attache::model::update::SessionUpdate::AgentMessageChunk(chunk)) = event {
                     text.push_str(chunk.content.as_text().unwrap_or_default());
                 }
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache::Event;
-use attache::model::SessionUpdate;
+use attache::model::update::SessionUpdate;
 use attache::proto::view::Entry;
 use attache::{Protocol, SessionView};
 use attache_testkit::model_server::Answer;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use attache::model::{SessionUpdate, ToolCallContent};
+use attache::model::tool::ToolCallContent;
+use attache::model::update::SessionUpdate;
 use attache::{Event, Protocol, SessionView};
 use attache_testkit::model_server::Answer;
 use serde_json::{Value, json};

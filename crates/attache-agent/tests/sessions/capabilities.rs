@@ -1,10 +1,11 @@
 //! Everything that the agent offers is driven. What is offered without a row here fails the test.
 
-use attache::model::unstable::{ForkSessionRequest, SetTitleRequest};
-use attache::model::{
-    AudioContent, ContentBlock, EmbeddedResource, ImageContent, ListSessionsRequest, McpServer, McpServerHttp,
-    McpServerSse, ResourceContents, TextResource,
+use attache::model::content::{
+    AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceContents, TextResource,
 };
+use attache::model::mcp::{McpServer, McpServerHttp, McpServerSse};
+use attache::model::session::ListSessionsRequest;
+use attache::model::unstable::{ForkSessionRequest, SetTitleRequest};
 use attache::{Prompt, Protocol};
 use attache_agent::model::catalog;
 use attache_agent::{Keys, ModelFacts};

@@ -46,7 +46,8 @@ async fn a_disk_that_fills_up_in_the_middle_of_a_turn_ends_it_with_every_call_cl
         assert!(seen.contains("could not be saved") && seen.contains("no space left"), "{protocol:?}: {seen}");
         is_at_rest(&view, "the disk is full");
         // Sessions that do not fit are refused, others are listed.
-        let listed = served.chat.connection.list_sessions(&attache::model::ListSessionsRequest::new()).await.unwrap();
+        let listed =
+            served.chat.connection.list_sessions(&attache::model::session::ListSessionsRequest::new()).await.unwrap();
         assert_eq!(listed.sessions.len(), 1);
         served.chat.session().close().await.unwrap();
         served.kill().await;

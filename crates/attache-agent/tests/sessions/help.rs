@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use attache::model::{McpServer, McpServerStdio, SessionId, SessionUpdate, StopReason};
+use attache::model::mcp::{McpServer, McpServerStdio};
+use attache::model::prompt::StopReason;
+use attache::model::session::SessionId;
+use attache::model::update::SessionUpdate;
 use attache::proto::view::{Entry, MessageRole};
 use attache::{Event, Protocol, SessionView, Stop};
 use attache_testkit::model_server::ModelServer;
@@ -167,9 +170,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
 
 /// The MCP server of the examples.
 pub(crate) fn mcp_server(name: &str, args: &[&str]) -> McpServer {
-    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let command = example("mcp_server").to_str().unwrap().to_owned();
-    McpServer::Stdio(McpServerStdio { args, ..McpServerStdio::new(name, command) })
+    McpServer::Stdio(McpServerStdio::new(name, command).args(args.iter().copied()))
 }
 
 pub(crate) fn is_alive(pid: u32) -> bool {

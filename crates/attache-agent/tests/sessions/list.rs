@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use attache::Error;
+use attache::model::error::ErrorObject;
+use attache::model::session::{ListSessionsRequest, SessionId, SessionInfo};
 use attache::model::unstable::{ForkSessionRequest, SetTitleRequest};
-use attache::model::{ErrorObject, ListSessionsRequest, SessionId, SessionInfo};
 
 use crate::help::{STABLE, load, scripted, waiting};
 use crate::support::{Chat, DIALECTS, Person, World};
 
 async fn page(chat: &Chat, cwd: Option<&Path>, cursor: Option<String>) -> (Vec<SessionInfo>, Option<String>) {
     let cwd = cwd.map(|cwd| cwd.to_str().unwrap().to_owned());
-    let request = ListSessionsRequest { cwd, cursor, ..ListSessionsRequest::new() };
+    let request = ListSessionsRequest::new().with(|request| {
+        request.cwd = cwd;
+        request.cursor = cursor;
+    });
     let page = chat.connection.list_sessions(&request).await.unwrap();
     (page.sessions, page.next_cursor)
 }
@@ -67,7 +71,7 @@ async fn a_long_list_comes_in_pages_the_last_used_first() {
         chat.turn("help").await;
         assert_eq!(all(&chat, None).await[0].session_id, oldest);
         for cursor in ["", "x", "ffff-../x", "999999999999999999999-a"] {
-            let request = ListSessionsRequest { cursor: Some(cursor.into()), ..ListSessionsRequest::new() };
+            let request = ListSessionsRequest::new().cursor(cursor);
             let error = chat.connection.list_sessions(&request).await.unwrap_err();
             assert!(error.to_string().contains("cursor"), "{error}");
         }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use attache::Protocol;
-use attache::model::{McpServer, McpServerHttp, McpServerSse, PermissionOptionKind};
+use attache::model::mcp::{McpServer, McpServerHttp, McpServerSse};
+use attache::model::permission::PermissionOptionKind;
 use attache_host::trust::{Contents, Trust};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! One session, and several who want it: two agents, two processes, one connection twice.
 
-use attache::model::ErrorObject;
+use attache::model::error::ErrorObject;
 use attache::{Error, Event, Stop};
 
 use crate::help::{STABLE, is_text, load, said};
@@ -31,7 +31,7 @@ async fn check(world: &World, first: &mut Chat, second: &mut Chat) {
     if STABLE.contains(&second.person.protocol) {
         check_busy(second.connection.call(&title).await);
     }
-    let listed = second.connection.list_sessions(&attache::model::ListSessionsRequest::new()).await.unwrap();
+    let listed = second.connection.list_sessions(&attache::model::session::ListSessionsRequest::new()).await.unwrap();
     assert!(listed.sessions.iter().any(|session| session.session_id == id));
 
     // The first has not noticed anything, and lets it go when it closes.

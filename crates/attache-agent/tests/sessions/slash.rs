@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use attache::Event;
-use attache::model::{AvailableCommand, SessionUpdate};
+use attache::model::command::AvailableCommand;
+use attache::model::update::SessionUpdate;
 use attache_host::trust::{Contents, Trust};
 
 use crate::help::scripted;

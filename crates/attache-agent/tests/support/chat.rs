@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use attache::agent::Server;
 use attache::client::{Pending, Session};
-use attache::model::{
-    ConfigKind, ConfigSetting, CreateElicitationResponse, ElicitationValue, PermissionRequest, ReadTextFileRequest,
-    SessionUpdate,
-};
+use attache::model::config::{ConfigKind, ConfigSetting};
+use attache::model::elicitation::{CreateElicitationResponse, ElicitationValue};
+use attache::model::fs::ReadTextFileRequest;
+use attache::model::permission::PermissionRequest;
+use attache::model::update::SessionUpdate;
 use attache::{Connection, Error, Event, Prompt};
 use attache_agent::CodingAgent;
 use attache_host::files::Files;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use attache::client::PermissionAsk;
-use attache::model::PermissionOptionKind;
+use attache::model::permission::PermissionOptionKind;
 use attache::{Client, Protocol};
 
 /// A person and their client.
@@ -101,8 +101,8 @@ impl Person {
         }
         if self.news {
             client = client.capabilities(|capabilities| {
-                capabilities.session.notices = Some(attache::model::Capability::new());
-                capabilities.session.compaction = Some(attache::model::Capability::new());
+                capabilities.session.notices = Some(attache::model::capability::Capability::new());
+                capabilities.session.compaction = Some(attache::model::capability::Capability::new());
             });
         }
         client

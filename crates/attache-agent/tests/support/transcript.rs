@@ -16,10 +16,13 @@
 
 use std::path::Path;
 
-use attache::model::{
-    ConfigKind, ContentBlock, Diff, Location, MessageChunk, Patch, PlanContent, PlanEntry, SessionUpdate,
-    ToolCallContent, ToolCallUpdate,
-};
+use attache::model::Patch;
+use attache::model::config::ConfigKind;
+use attache::model::content::ContentBlock;
+use attache::model::diff::Diff;
+use attache::model::plan::{PlanContent, PlanEntry};
+use attache::model::tool::{Location, ToolCallContent, ToolCallUpdate};
+use attache::model::update::{MessageChunk, SessionUpdate};
 
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {

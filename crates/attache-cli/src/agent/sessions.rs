@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use attache::model::{SessionUpdate, ToolCallContent};
+use attache::model::tool::ToolCallContent;
+use attache::model::update::SessionUpdate;
 use attache_agent::store::{Entry, Query, Store, StoreError, Summary};
 use attache_agent::{Config, delete_session};
 use serde::Serialize;

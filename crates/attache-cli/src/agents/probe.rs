@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache::client::Session;
-use attache::model::{
-    AuthMethod, AvailableCommand, Capability, ConfigCategory, ConfigKind, ConfigOption, ErrorObject, SessionUpdate,
-};
+use attache::model::auth::AuthMethod;
+use attache::model::capability::Capability;
+use attache::model::command::AvailableCommand;
+use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption};
+use attache::model::error::ErrorObject;
+use attache::model::update::SessionUpdate;
 use attache::{Connection, Error, Event};
 use serde_json::{Value, json};
 
@@ -253,7 +256,8 @@ fn option_words(option: &ConfigOption) -> String {
 fn option_json(option: &ConfigOption) -> Value {
     let (current, values) = match &option.kind {
         ConfigKind::Select(select) => {
-            let value = |value: &attache::model::ConfigValue| json!({ "id": value.value.as_str(), "name": value.name });
+            let value =
+                |value: &attache::model::config::ConfigValue| json!({ "id": value.value.as_str(), "name": value.name });
             (json!(select.current.as_str()), select.options.iter().map(value).collect())
         }
         ConfigKind::Boolean(switch) => (json!(switch.current), vec![json!({ "id": true }), json!({ "id": false })]),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use attache::client::Pending;
-use attache::model::{Diff, ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::diff::Diff;
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache::proto::method::Request;
 use attache_host::files::{FileError, Files};
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use attache::client::{Session, Turn};
-use attache::model::{ErrorObject, McpServer, PromptCapabilities};
+use attache::model::capability::PromptCapabilities;
+use attache::model::error::ErrorObject;
+use attache::model::mcp::McpServer;
 use attache::trace::Tap;
 use attache::{Connection, Event};
 use attache_host::sandbox::{self, Sandbox};

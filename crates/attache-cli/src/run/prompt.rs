@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use attache::model::{
-    BlobResource, ContentBlock, EmbeddedResource, ImageContent, PromptCapabilities, ResourceContents, ResourceLink,
-    TextResource,
+use attache::model::capability::PromptCapabilities;
+use attache::model::content::{
+    BlobResource, ContentBlock, EmbeddedResource, ImageContent, ResourceContents, ResourceLink, TextResource,
 };
 use attache::proto::base64;
 
@@ -118,7 +118,7 @@ impl Question {
             blocks.push(embedded.unwrap_or_else(|| link(path)));
         }
         for (path, data, kind) in &self.images {
-            let image = ImageContent { uri: Some(uri(path)), ..ImageContent::new(base64::encode(data), *kind) };
+            let image = ImageContent::new(base64::encode(data), *kind).uri(uri(path));
             blocks.push(ContentBlock::Image(Box::new(image)));
         }
         Ok(blocks)
@@ -168,7 +168,7 @@ fn embed(path: &Path) -> Result<Option<ContentBlock>, Failure> {
 fn link(path: &Path) -> ContentBlock {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
-    ContentBlock::ResourceLink(Box::new(ResourceLink { size, ..ResourceLink::new(name, uri(path)) }))
+    ContentBlock::ResourceLink(Box::new(ResourceLink::new(name, uri(path)).with(|link| link.size = size)))
 }
 
 fn read_image(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -7,10 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache::client::{Pending, PermissionAsk};
-use attache::model::{
-    ContentBlock, CreateTerminalRequest, Diff, ErrorObject, PermissionOutcome, ReadTextFileRequest, SessionId,
-    SessionUpdate, ToolCallContent, ToolCallId, WriteTextFileRequest,
-};
+use attache::model::content::ContentBlock;
+use attache::model::diff::Diff;
+use attache::model::error::ErrorObject;
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::permission::PermissionOutcome;
+use attache::model::session::SessionId;
+use attache::model::terminal::CreateTerminalRequest;
+use attache::model::tool::{ToolCallContent, ToolCallId};
+use attache::model::update::SessionUpdate;
 use attache::{Client, Event, SessionView};
 use attache_host::files::Files;
 use attache_host::permission::{

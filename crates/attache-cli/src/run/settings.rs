@@ -1,7 +1,7 @@
 //! Setting what the agent lets be set: model, mode and other options.
 
 use attache::client::Session;
-use attache::model::{ConfigCategory, ConfigKind, ConfigOption, ConfigSetting};
+use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption, ConfigSetting};
 
 use crate::cli::Run;
 use crate::exit::Failure;
@@ -70,7 +70,7 @@ fn list(words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use attache::model::{ConfigSelect, ConfigSwitch, ConfigValue};
+    use attache::model::config::{ConfigSelect, ConfigSwitch, ConfigValue};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use attache::model::ErrorObject;
+use attache::model::error::ErrorObject;
 
 /// Why a file could not be read or written.
 ///

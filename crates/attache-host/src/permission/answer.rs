@@ -1,6 +1,6 @@
 //! Which of the agent's own choices an answer is.
 
-use attache::model::{PermissionOption, PermissionOptionKind, PermissionOutcome};
+use attache::model::permission::{PermissionOption, PermissionOptionKind, PermissionOutcome};
 
 use super::engine::Scope;
 
@@ -13,7 +13,7 @@ pub struct NoSuchChoice;
 /// offers it; otherwise rules that are remembered here do the same, and can be taken back.
 ///
 /// ```
-/// use attache::model::{PermissionOption, PermissionOptionKind, PermissionOutcome};
+/// use attache::model::permission::{PermissionOption, PermissionOptionKind, PermissionOutcome};
 /// use attache_host::permission::{Scope, allow, reject};
 ///
 /// let options = [

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use attache::model::SessionId;
+use attache::model::session::SessionId;
 use sha2::{Digest, Sha256};
 
 use super::file::{self, RulesError, parse_rules};
@@ -118,7 +118,7 @@ impl Places {
 /// asking, because a rule that denies may be in it. [`Engine::problems`] tells what is wrong.
 ///
 /// ```
-/// use attache::model::CreateTerminalRequest;
+/// use attache::model::terminal::CreateTerminalRequest;
 /// use attache_host::permission::{Engine, Places, Policy, Session, Subject, Verdict};
 ///
 /// let directory = tempfile::tempdir()?;

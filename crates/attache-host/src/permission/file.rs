@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, Value, value};
 
 use super::rules::{Rule, Verdict};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 
 use super::judge::is_harmless_variable;
 use super::subject::{Action, Command};

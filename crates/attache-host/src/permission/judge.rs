@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use attache::model::{Secret, ToolKind};
+use attache::model::Secret;
+use attache::model::tool::ToolKind;
 use glob::Pattern;
 
 use super::engine::Policy;

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 
 use super::secrets;
 

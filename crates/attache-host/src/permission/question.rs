@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use attache::model::{Diff, DiffChange, Secret};
+use attache::model::Secret;
+use attache::model::diff::{Diff, DiffChange};
 
 use super::engine::Decision;
 use super::subject::{Action, Command, Subject};

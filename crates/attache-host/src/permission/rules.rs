@@ -1,6 +1,6 @@
 //! A rule: what it is about, and whether it is about something.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use glob::{MatchOptions, Pattern};
 
 use super::place::{Execution, Place};

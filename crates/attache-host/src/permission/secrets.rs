@@ -1,7 +1,7 @@
 //! Files that are asked about even where rules with patterns and modes allow: those that hold secrets, and those that
 //! decide what other programs run.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 
 /// Names that are asked about wherever they stand in a path. `*` stands at one end.
 const SECRET: &[&str] = &[

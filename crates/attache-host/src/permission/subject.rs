@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
-use attache::model::{
-    CreateTerminalRequest, Diff, DiffChange, PermissionRequest, PermissionSubject, ReadTextFileRequest, Secret,
-    SessionId, ToolCallContent, ToolKind, WriteTextFileRequest,
-};
+use attache::model::Secret;
+use attache::model::diff::{Diff, DiffChange};
+use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::permission::{PermissionRequest, PermissionSubject};
+use attache::model::session::SessionId;
+use attache::model::terminal::CreateTerminalRequest;
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache::proto::json::RawJson;
 use attache::proto::view::ToolCall;
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use attache::{model::ErrorObject, process::SpawnError};
+use attache::{model::error::ErrorObject, process::SpawnError};
 
 use crate::files::shown;
 

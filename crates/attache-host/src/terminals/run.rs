@@ -10,7 +10,10 @@ use std::{
 };
 
 use attache::{
-    model::{ExitStatus, SessionId, TerminalId},
+    model::{
+        session::SessionId,
+        terminal::{ExitStatus, TerminalId},
+    },
     process::{self, Process},
 };
 use tokio::{
@@ -107,11 +110,10 @@ impl Terminal {
 
     fn set_exit_status(&self, status: process::ExitStatus) {
         let signal = |number| status.signal_name().map_or_else(|| format!("SIG{number}"), str::to_owned);
-        let exit_status = ExitStatus {
-            exit_code: status.code.map(i64::from),
-            signal: status.signal.map(signal),
-            ..ExitStatus::new()
-        };
+        let exit_status = ExitStatus::new().with(|ended| {
+            ended.exit_code = status.code.map(i64::from);
+            ended.signal = status.signal.map(signal);
+        });
         self.state.send_modify(|state| state.exit_status = Some(exit_status));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use attache::model::{ExitStatus, SessionId, TerminalId};
+use attache::model::session::SessionId;
+use attache::model::terminal::{ExitStatus, TerminalId};
 use tokio::sync::watch;
 
 use super::run::{State, Terminal};
@@ -15,11 +16,11 @@ use super::run::{State, Terminal};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), attache_host::terminals::TerminalError> {
 /// # use std::path::Path;
-/// # use attache::model::CreateTerminalRequest;
+/// # use attache::model::terminal::CreateTerminalRequest;
 /// # use attache_host::terminals::{Limits, Terminals};
 /// # let terminals = Terminals::new(Limits::default());
 /// # let id = terminals.create(&CreateTerminalRequest::new("s1", "echo one; echo two"), Path::new("/"))?.terminal_id;
-/// # let release = attache::model::ReleaseTerminalRequest::new("s1", id.clone());
+/// # let release = attache::model::terminal::ReleaseTerminalRequest::new("s1", id.clone());
 /// let mut view = terminals.view(&"s1".into(), &id)?;
 /// let (mut shown, mut text) = (0, String::new());
 /// loop {

@@ -5,11 +5,15 @@ use super::{Asked, Asking, Bridge, OptionChange, Out, Then, raw};
 use crate::conversation::Question;
 use crate::json::Writer;
 use crate::method::{AgentNotification, AgentRequest, Method, decode_result};
-use crate::model::{
-    ConfigOptionsUpdate, CreateElicitationRequest, ElicitationMode, ElicitationScope, ErrorObject, Patch,
-    PermissionOutcome, PermissionResponse, RequestId, SessionInfoUpdate, SessionNotification, SessionUpdate,
-    SetConfigOptionResponse, SetModeResponse, StopReason,
-};
+use crate::model::Patch;
+use crate::model::config::SetConfigOptionResponse;
+use crate::model::elicitation::{CreateElicitationRequest, ElicitationMode, ElicitationScope};
+use crate::model::error::ErrorObject;
+use crate::model::permission::{PermissionOutcome, PermissionResponse};
+use crate::model::prompt::StopReason;
+use crate::model::request::RequestId;
+use crate::model::session::SetModeResponse;
+use crate::model::update::{ConfigOptionsUpdate, SessionInfoUpdate, SessionNotification, SessionUpdate};
 use crate::rpc::{Call, Outcome, Violation};
 
 impl Bridge {

@@ -4,10 +4,11 @@ use super::{Asked, Bridge, OptionChange, Out, Then, gone, raw};
 use crate::conversation::{Opening, SetRequest};
 use crate::json::Writer;
 use crate::method::{ClientRequest, Method, decode_params};
-use crate::model::{
-    CancelNotification, ConfigCategory, ConfigValueId, ErrorObject, Meta, SessionId, SetConfigOptionRequest,
-    SetModeRequest, SetModelRequest,
-};
+use crate::model::Meta;
+use crate::model::config::{ConfigCategory, ConfigValueId, SetConfigOptionRequest};
+use crate::model::error::ErrorObject;
+use crate::model::prompt::CancelNotification;
+use crate::model::session::{SessionId, SetModeRequest, SetModelRequest};
 use crate::rpc::Call;
 
 impl Bridge {

@@ -5,7 +5,8 @@ use crate::Dialect;
 use crate::conversation::{Greeted, Greeting, GreetingError, Offer, requested_dialect, understand_client};
 use crate::json::Writer;
 use crate::method::decode_params;
-use crate::model::{ErrorObject, Implementation, InitializeRequest};
+use crate::model::error::ErrorObject;
+use crate::model::initialize::{Implementation, InitializeRequest};
 use crate::rpc::{Call, Outcome};
 
 /// A client's `initialize` on its way.

@@ -4,7 +4,7 @@ use super::raw;
 use crate::Dialect;
 use crate::json::DecodeError;
 use crate::method::{Method, Request, decode_result};
-use crate::model::*;
+use crate::model::all::*;
 use crate::rpc::{Call, Peer};
 
 macro_rules! results {

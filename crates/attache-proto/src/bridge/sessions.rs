@@ -6,10 +6,12 @@ use super::{Bridge, Out, Then};
 use crate::conversation::{AgentSession, ClientSession, Emitted, OpenKind, OpenedSession, Opening, TurnEnd, TurnId};
 use crate::json::Writer;
 use crate::method::Method;
-use crate::model::{
-    CancelNotification, CloseSessionRequest, CloseSessionResponse, ErrorObject, ListSessionsRequest,
-    ListSessionsResponse, Meta, PermissionOutcome, PermissionResponse, PromptRequest, SessionId, SessionInfo,
-    StopReason,
+use crate::model::Meta;
+use crate::model::error::ErrorObject;
+use crate::model::permission::{PermissionOutcome, PermissionResponse};
+use crate::model::prompt::{CancelNotification, PromptRequest, StopReason};
+use crate::model::session::{
+    CloseSessionRequest, CloseSessionResponse, ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo,
 };
 use crate::rpc::{Call, Outcome};
 

@@ -4,7 +4,9 @@ use super::row::{Dialects, Row};
 use super::{Decode, Encode};
 use crate::Dialect;
 use crate::json::{DecodeError, Kind, Reader, Writer};
-use crate::model::{Capability, EnvVariable, Patch, Secret};
+use crate::model::capability::Capability;
+use crate::model::mcp::EnvVariable;
+use crate::model::{Patch, Secret};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 

@@ -1,15 +1,19 @@
 //! The tables that types are written as: records, unions, sets of names, ids.
 
-/// Makes the JSON form of the newest dialect the serde form of a type.
-#[cfg(feature = "serde")]
-macro_rules! serde_through_json {
+/// What every type of the model has: fields can be given as what becomes it, and its JSON in the newest dialect is its
+/// form for serde.
+macro_rules! model_type {
     ($type:ty) => {
+        crate::codec::into_field!($type);
+
+        #[cfg(feature = "serde")]
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(&crate::json::RawJson::from_model(self), serializer)
             }
         }
 
+        #[cfg(feature = "serde")]
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
                 let raw = <crate::json::RawJson as serde::Deserialize>::deserialize(deserializer)?;
@@ -17,11 +21,6 @@ macro_rules! serde_through_json {
             }
         }
     };
-}
-
-#[cfg(not(feature = "serde"))]
-macro_rules! serde_through_json {
-    ($type:ty) => {};
 }
 
 /// Types that are JSON objects: rows `field: Type = "key" words`, where the words are methods of
@@ -74,6 +73,7 @@ macro_rules! record {
     ) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         $visibility struct $name {
             $( $(#[$required_doc])* pub $required: $required_type, )*
             $( $(#[$flat_doc])* pub $flat: $flat_type, )*
@@ -101,15 +101,20 @@ macro_rules! record {
 
             /// The required parts; everything else is absent.
             #[allow(clippy::new_without_default, clippy::too_many_arguments)]
-            $visibility fn new($($required: impl Into<$required_type>,)* $($flat: impl Into<$flat_type>,)*) -> Self {
+            $visibility fn new(
+                $($required: impl crate::codec::IntoField<$required_type>,)*
+                $($flat: impl crate::codec::IntoField<$flat_type>,)*
+            ) -> Self {
                 $name {
-                    $( $required: $required.into(), )*
-                    $( $flat: $flat.into(), )*
+                    $( $required: crate::codec::IntoField::into_field($required), )*
+                    $( $flat: crate::codec::IntoField::into_field($flat), )*
                     $( $field: Default::default(), )*
                 }
             }
 
             $( crate::codec::record! { @setter [$visibility] [$(#[$doc])*] $field $outer $(<$inner>)? } )*
+
+            crate::codec::record! { @with [$visibility] }
 
             /// Writes the fields into an object that is open already.
             pub(crate) fn encode_fields(&self, writer: &mut crate::json::Writer<'_>) {
@@ -190,7 +195,7 @@ macro_rules! record {
         }
 
         crate::codec::record! { @default $name [$($required)* $($flat)*] }
-        crate::codec::serde_through_json!($name);
+        crate::codec::model_type!($name);
     };
 
     (@setter $visibility:tt $docs:tt $field:ident Option<$value:ty>) => {
@@ -215,8 +220,17 @@ macro_rules! record {
         #[doc = concat!("Sets `", stringify!($field), "`:")]
         $(#[$doc])*
         #[inline]
-        $visibility fn $field(mut self, $field: impl Into<$value>) -> Self {
-            self.$field = $make($field.into());
+        $visibility fn $field(mut self, $field: impl crate::codec::IntoField<$value>) -> Self {
+            self.$field = $make($field.into_field());
+            self
+        }
+    };
+
+    (@with [$visibility:vis]) => {
+        /// Changes fields that have no setter, or whose value is already an option: `.with(|it| it.meta = meta)`.
+        #[inline]
+        $visibility fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+            change(&mut self);
             self
         }
     };
@@ -390,7 +404,7 @@ macro_rules! union {
             } )*
         } }
 
-        crate::codec::serde_through_json!($name);
+        crate::codec::model_type!($name);
     )*};
 }
 
@@ -453,7 +467,7 @@ macro_rules! string_enum {
             }
         }
 
-        crate::codec::serde_through_json!($name);
+        crate::codec::model_type!($name);
     )*};
 }
 
@@ -525,8 +539,8 @@ macro_rules! ids {
             }
         }
 
-        crate::codec::serde_through_json!($name);
+        crate::codec::model_type!($name);
     )*};
 }
 
-pub(crate) use {ids, record, serde_through_json, string_enum, union};
+pub(crate) use {ids, model_type, record, string_enum, union};

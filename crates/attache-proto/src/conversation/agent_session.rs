@@ -4,11 +4,16 @@ use super::opening::OpenedSession;
 use super::options::{modes_of, option_of, shown_options};
 use super::translator::UpdateTranslator;
 use crate::Dialect;
-use crate::model::{
-    AvailableCommand, BackgroundWork, ClientCapabilities, CommandsUpdate, ConfigCategory, ConfigId, ConfigOption,
-    ContentBlock, ErrorObject, IdleState, MessageChunk, MessageId, MessageUpdate, Meta, Patch, PromptResponse,
-    RequiresActionState, RunningState, SessionUpdate, StateUpdate, StopReason, Usage,
-};
+use crate::model::capability::ClientCapabilities;
+use crate::model::command::AvailableCommand;
+use crate::model::config::{ConfigCategory, ConfigId, ConfigOption};
+use crate::model::content::{ContentBlock, MessageId};
+use crate::model::error::ErrorObject;
+use crate::model::prompt::{PromptResponse, StopReason};
+use crate::model::state::{BackgroundWork, IdleState, RequiresActionState, RunningState, StateUpdate};
+use crate::model::unstable::Usage;
+use crate::model::update::{CommandsUpdate, MessageChunk, MessageUpdate, SessionUpdate};
+use crate::model::{Meta, Patch};
 
 /// What a client is told, in the order it is to be sent.
 #[derive(Debug)]

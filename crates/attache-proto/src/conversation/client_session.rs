@@ -4,7 +4,12 @@ use std::collections::HashSet;
 
 use super::options::SessionOptions;
 use super::turns::{TurnEnd, TurnId, Turns};
-use crate::model::{ErrorObject, Patch, PromptResponse, SessionUpdate, TerminalId, ToolCallId};
+use crate::model::Patch;
+use crate::model::error::ErrorObject;
+use crate::model::prompt::PromptResponse;
+use crate::model::terminal::TerminalId;
+use crate::model::tool::ToolCallId;
+use crate::model::update::SessionUpdate;
 use crate::rpc::Call;
 
 /// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.

@@ -2,9 +2,9 @@
 
 use crate::Dialect;
 use crate::json::{DecodeError, RawJson, Reader, Reason};
-use crate::model::{
-    Capability, ClientCapabilities, ClientConfigCapabilities, ErrorObject, InitializeRequest, InitializeResponse,
-};
+use crate::model::capability::{Capability, ClientCapabilities, ClientConfigCapabilities};
+use crate::model::error::ErrorObject;
+use crate::model::initialize::{InitializeRequest, InitializeResponse};
 
 /// Which version of the protocol a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

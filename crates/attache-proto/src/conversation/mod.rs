@@ -14,7 +14,9 @@
 //!
 //! ```
 //! use attache_proto::conversation::ClientSession;
-//! use attache_proto::model::{PromptResponse, SessionUpdate, StateUpdate, StopReason};
+//! use attache_proto::model::prompt::{PromptResponse, StopReason};
+//! use attache_proto::model::state::StateUpdate;
+//! use attache_proto::model::update::SessionUpdate;
 //!
 //! let mut session = ClientSession::default();
 //! let turn = session.begin_turn();

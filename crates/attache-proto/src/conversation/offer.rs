@@ -6,10 +6,13 @@ use super::greeting::{requested_dialect, understand_client};
 use crate::Dialect;
 use crate::json::{DecodeError, Reader};
 use crate::method::{AgentRequest, ClientRequest, Method};
-use crate::model::{
-    AgentCapabilities, AuthMethod, ClientCapabilities, ContentBlock, ElicitationMode, ErrorObject, Implementation,
-    InitializeRequest, InitializeResponse, McpServer,
-};
+use crate::model::auth::AuthMethod;
+use crate::model::capability::{AgentCapabilities, ClientCapabilities};
+use crate::model::content::ContentBlock;
+use crate::model::elicitation::ElicitationMode;
+use crate::model::error::ErrorObject;
+use crate::model::initialize::{Implementation, InitializeRequest, InitializeResponse};
+use crate::model::mcp::McpServer;
 
 /// What an agent offers and serves.
 #[derive(Debug, Clone)]

@@ -4,11 +4,17 @@ use super::options::SessionOptions;
 use crate::Dialect;
 use crate::json::{DecodeError, Writer};
 use crate::method::{ClientRequest, Method, decode_result};
-use crate::model::{
-    AvailableCommand, ConfigOption, ErrorObject, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest,
-    LoadSessionResponse, McpServer, Meta, ModeState, ModelState, NewSessionRequest, NewSessionResponse, ReplayFrom,
-    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionId, SystemPrompt,
+use crate::model::Meta;
+use crate::model::capability::SessionCapabilities;
+use crate::model::command::AvailableCommand;
+use crate::model::config::ConfigOption;
+use crate::model::error::ErrorObject;
+use crate::model::mcp::McpServer;
+use crate::model::session::{
+    LoadSessionRequest, LoadSessionResponse, ModeState, ModelState, NewSessionRequest, NewSessionResponse, ReplayFrom,
+    ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
+use crate::model::unstable::{ForkSessionRequest, ForkSessionResponse, SystemPrompt};
 
 /// How a session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! The options of a session, with the modes and models of version 1 among them.
 
-use crate::model::{
-    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigOptionsUpdate, ConfigSelect, ConfigSetting, ConfigValue,
-    ConfigValueId, Mode, ModeState, ModelState, SessionId, SessionUpdate, SetConfigOptionRequest, SetModeRequest,
-    SetModelRequest,
+use crate::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValueId,
+    SetConfigOptionRequest,
 };
+use crate::model::session::{Mode, ModeState, ModelState, SessionId, SetModeRequest, SetModelRequest};
+use crate::model::update::{ConfigOptionsUpdate, SessionUpdate};
 
 /// The options of a session, as a client sees them. Modes and models of version 1 that the agent does not also list as
 /// options are options too.

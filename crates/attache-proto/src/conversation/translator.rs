@@ -9,10 +9,18 @@ mod tools;
 use std::collections::VecDeque;
 
 use crate::Dialect;
-use crate::model::{
-    AvailableCommand, ClientCapabilities, CommandsUpdate, ConfigCategory, ConfigId, ConfigKind, ConfigOptionsUpdate,
-    ConfigValueId, MessageChunk, MessageId, MessageUpdate, ModeId, ModeUpdate, Patch, PlanContent, PlanEntries,
-    PlanEntry, PlanId, PlanItems, PlanPriority, PlanStatus, PlanUpdate, SessionUpdate, StateUpdate, UsageUpdate,
+use crate::model::Patch;
+use crate::model::capability::ClientCapabilities;
+use crate::model::command::AvailableCommand;
+use crate::model::config::{ConfigCategory, ConfigId, ConfigKind, ConfigValueId};
+use crate::model::content::MessageId;
+use crate::model::plan::{
+    PlanContent, PlanEntries, PlanEntry, PlanId, PlanItems, PlanPriority, PlanStatus, PlanUpdate,
+};
+use crate::model::session::ModeId;
+use crate::model::state::StateUpdate;
+use crate::model::update::{
+    CommandsUpdate, ConfigOptionsUpdate, MessageChunk, MessageUpdate, ModeUpdate, SessionUpdate, UsageUpdate,
 };
 use terminals::Terminals;
 use tools::Tools;
@@ -42,7 +50,10 @@ const LONGEST_ID: usize = 4096;
 /// ```
 /// use attache_proto::Dialect;
 /// use attache_proto::conversation::UpdateTranslator;
-/// use attache_proto::model::{ClientCapabilities, Patch, SessionUpdate, ToolCallUpdate};
+/// use attache_proto::model::Patch;
+/// use attache_proto::model::capability::ClientCapabilities;
+/// use attache_proto::model::tool::ToolCallUpdate;
+/// use attache_proto::model::update::SessionUpdate;
 ///
 /// let mut translator = UpdateTranslator::new(Dialect::V1, &ClientCapabilities::new());
 /// let call = ToolCallUpdate { name: Patch::Set("grep".into()), ..ToolCallUpdate::new("call-1") };

@@ -2,7 +2,12 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{ErrorObject, IdleState, MessageId, Meta, PromptResponse, StateUpdate, StopReason, Usage};
+use crate::model::Meta;
+use crate::model::content::MessageId;
+use crate::model::error::ErrorObject;
+use crate::model::prompt::{PromptResponse, StopReason};
+use crate::model::state::{IdleState, StateUpdate};
+use crate::model::unstable::Usage;
 
 /// Echoes of prompts that are remembered until the agent says which prompt they are, at most. Each open prompt needs one.
 const REMEMBERED_ECHOES: usize = 64;

@@ -32,7 +32,7 @@ pub(crate) enum PathSegment {
 /// Why a value could not be decoded: a reason, and the path of the value that is to blame.
 ///
 /// ```
-/// use attache_proto::{Dialect, json::Reader, model::ContentBlock};
+/// use attache_proto::{Dialect, json::Reader, model::content::ContentBlock};
 ///
 /// let error = Reader::new(r#"{"type":"text","text":7}"#, Dialect::V1).decode::<ContentBlock>().unwrap_err();
 /// assert_eq!(error.to_string(), "`text`: expected a string");

@@ -1,6 +1,7 @@
 use super::*;
 use crate::Dialect;
-use crate::model::{ContentBlock, Meta, TextContent};
+use crate::model::Meta;
+use crate::model::content::{ContentBlock, TextContent};
 
 #[test]
 fn smoke() {

@@ -5,43 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::Dialect;
-use crate::codec::{Blank, Decode, Encode, ids, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, model_type};
 use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
-
-ids! {
-    /// A session, named by the agent.
-    pub struct SessionId;
-    /// A message, named by the agent.
-    pub struct MessageId;
-    /// A tool call, named by the agent, unique in its session.
-    pub struct ToolCallId;
-    /// A terminal.
-    pub struct TerminalId;
-    /// A plan, named by the agent.
-    pub struct PlanId;
-    /// A way to authenticate, named by the agent.
-    pub struct AuthMethodId;
-    /// A session mode, named by the agent.
-    pub struct ModeId;
-    /// A configuration option, named by the agent.
-    pub struct ConfigId;
-    /// A value of a configuration option, named by the agent.
-    pub struct ConfigValueId;
-    /// A group of values of a configuration option.
-    pub struct ConfigGroupId;
-    /// A choice in a permission request, named by the agent.
-    pub struct PermissionOptionId;
-    /// A question of the agent that is answered elsewhere, named by the agent.
-    pub struct ElicitationId;
-    /// A compaction of the conversation, named by the agent.
-    pub struct CompactionId;
-    /// A provider of language models, named by the agent.
-    pub struct ProviderId;
-    /// An MCP server that is reached through the client.
-    pub struct McpServerId;
-    /// A request to an MCP server that is reached through the client.
-    pub struct McpRequestId;
-}
 
 /// The `_meta` object: data of the implementations, kept as text because only they know what it means.
 ///
@@ -138,7 +103,7 @@ impl Encode for Meta {
     }
 }
 
-serde_through_json!(Meta);
+model_type!(Meta);
 
 /// What an upsert says of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,9 @@
 //! What either end offers. A capability is there or it is not; v1's flags and v2's objects are the same to us.
 
+use super::Meta;
+use super::unstable::SystemPromptCapabilities;
 use crate::Dialect;
-use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::codec::{Decode, Encode, model_type, record};
 use crate::json::{DecodeError, Reader, Writer};
 
 record! {
@@ -144,22 +146,6 @@ record! {
         }
     }
 
-    /// How a session takes a system prompt (unstable).
-    pub struct SystemPromptCapabilities {
-        optional {
-            /// Ways to use it besides appending.
-            mode: Option<SystemPromptModeCapabilities> = "mode",
-        }
-    }
-
-    /// Ways to use a system prompt besides appending (unstable).
-    pub struct SystemPromptModeCapabilities {
-        optional {
-            /// It can take the place of the agent's own.
-            override_mode: Option<Capability> = "override",
-        }
-    }
-
     /// What can be done to a thing that runs: a tool call, a terminal, a subagent.
     pub struct CancelCapabilities {
         optional {
@@ -185,11 +171,9 @@ record! {
 pub type ToolCallCapabilities = CancelCapabilities;
 /// What a terminal can be told: see [`CancelCapabilities`].
 pub type TerminalCapabilities = CancelCapabilities;
-/// What a subagent can be told: see [`CancelCapabilities`].
-pub type SubagentCapabilities = CancelCapabilities;
-
 /// What an agent can do.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct AgentCapabilities {
     /// What its sessions can do; a v2 agent may have none. In v1 there are always sessions.
     pub session: Option<SessionCapabilities>,
@@ -198,7 +182,7 @@ pub struct AgentCapabilities {
     /// Its providers of language models can be set (unstable).
     pub providers: Option<Capability>,
     /// Free data of the implementations, kept as it came.
-    pub meta: Option<super::Meta>,
+    pub meta: Option<Meta>,
 }
 
 impl AgentCapabilities {
@@ -210,7 +194,8 @@ impl AgentCapabilities {
     record! { @setter [pub] [#[doc = "What its sessions can do."]] session Option<SessionCapabilities> }
     record! { @setter [pub] [#[doc = "How it logs in and out."]] auth AgentAuthCapabilities }
     record! { @setter [pub] [#[doc = "Its providers of language models can be set (unstable)."]] providers Option<Capability> }
-    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<super::Meta> }
+    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @with [pub] }
 }
 
 impl Decode for AgentCapabilities {
@@ -243,4 +228,4 @@ impl Encode for AgentCapabilities {
     }
 }
 
-serde_through_json!(AgentCapabilities);
+model_type!(AgentCapabilities);

@@ -1,9 +1,19 @@
 //! The options of a session: what can be set, and setting it.
 
-use super::{ConfigGroupId, ConfigId, ConfigValueId, SessionId, Unknown};
+use super::Unknown;
+use super::session::SessionId;
 use crate::Dialect;
-use crate::codec::{Blank, Decode, Encode, peek_field, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, ids, model_type, peek_field, record, string_enum, union};
 use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
+
+ids! {
+    /// A configuration option, named by the agent.
+    pub struct ConfigId;
+    /// A value of a configuration option, named by the agent.
+    pub struct ConfigValueId;
+    /// A group of values of a configuration option.
+    pub struct ConfigGroupId;
+}
 
 record! {
     /// Something about a session that can be set.
@@ -179,7 +189,7 @@ impl Encode for ConfigValues {
     }
 }
 
-serde_through_json!(ConfigValues);
+model_type!(ConfigValues);
 
 /// What to set an option to.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,6 +202,8 @@ pub enum ConfigSetting {
     /// A kind of value that we do not know, kept as it came.
     Other(Unknown),
 }
+
+crate::codec::into_field!(ConfigSetting);
 
 impl From<ConfigValueId> for ConfigSetting {
     fn from(id: ConfigValueId) -> Self {

@@ -1,7 +1,12 @@
 //! Content: what prompts, messages and tool results are made of.
 
-use crate::codec::{Blank, Decode, Encode, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, ids, model_type, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
+
+ids! {
+    /// A message, named by the agent.
+    pub struct MessageId;
+}
 
 union! {
     /// One piece of content.
@@ -259,4 +264,4 @@ impl Encode for ResourceContents {
     }
 }
 
-serde_through_json!(ResourceContents);
+model_type!(ResourceContents);

@@ -1,9 +1,16 @@
 //! Questions of the agent to the user: a form to fill in, or an address to visit.
 
-use super::{ElicitationId, RequestId, SessionId, ToolCallId};
-use crate::codec::{Blank, Decode, Encode, peek_field, record, serde_through_json, union};
+use super::form::ElicitationSchema;
+use super::request::RequestId;
+use super::session::SessionId;
+use super::tool::ToolCallId;
+use crate::codec::{Blank, Decode, Encode, ids, model_type, peek_field, record, union};
 use crate::json::{DecodeError, Kind, RawJson, Reader, Reason, Writer};
-use crate::model::ElicitationSchema;
+
+ids! {
+    /// A question of the agent that is answered elsewhere, named by the agent.
+    pub struct ElicitationId;
+}
 
 record! {
     /// Asks the user something.
@@ -160,6 +167,8 @@ pub enum ElicitationScope {
     Request(RequestScope),
 }
 
+crate::codec::into_field!(ElicitationScope);
+
 impl From<SessionScope> for ElicitationScope {
     fn from(scope: SessionScope) -> Self {
         ElicitationScope::Session(scope)
@@ -248,4 +257,4 @@ impl Encode for ElicitationValue {
     }
 }
 
-serde_through_json!(ElicitationValue);
+model_type!(ElicitationValue);

@@ -1,8 +1,9 @@
 //! Errors as they stand on the wire: a code, a short message, and data for programs.
 
+use super::auth::AuthMethod;
+use super::session::SessionId;
 use std::fmt;
 
-use super::{AuthMethod, SessionId};
 use crate::Dialect;
 use crate::codec::{Encode, record};
 use crate::json::{DecodeError, RawJson, Reader, Writer};

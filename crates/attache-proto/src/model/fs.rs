@@ -1,6 +1,6 @@
 //! Files that a v1 client reads and writes for the agent.
 
-use super::SessionId;
+use super::session::SessionId;
 use crate::codec::record;
 
 record! {

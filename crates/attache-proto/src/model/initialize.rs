@@ -1,6 +1,7 @@
 //! The first exchange: who both ends are, and what they can do.
 
-use super::{AgentCapabilities, AuthMethod, ClientCapabilities};
+use super::auth::AuthMethod;
+use super::capability::{AgentCapabilities, ClientCapabilities};
 use crate::codec::record;
 
 record! {

@@ -1,7 +1,13 @@
 //! News beside the conversation: notices and compaction.
 
-use super::{CompactionId, ContentBlock, Patch};
-use crate::codec::{record, string_enum};
+use super::Patch;
+use super::content::ContentBlock;
+use crate::codec::{ids, record, string_enum};
+
+ids! {
+    /// A compaction of the conversation, named by the agent.
+    pub struct CompactionId;
+}
 
 record! {
     /// Something to tell the user beside the conversation.

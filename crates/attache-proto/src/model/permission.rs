@@ -1,12 +1,21 @@
 //! Asking the user whether something may be done.
 
-use super::{Meta, Patch, PermissionOptionId, SessionId, TerminalId, ToolCallId, ToolCallUpdate, ToolKind};
+use super::session::SessionId;
+use super::terminal::TerminalId;
+use super::tool::{ToolCallId, ToolCallUpdate, ToolKind};
+use super::{Meta, Patch};
 use crate::Dialect;
-use crate::codec::{Blank, Decode, Encode, ReadInPlace, read_over, record, serde_through_json, string_enum, union};
+use crate::codec::{Blank, Decode, Encode, ReadInPlace, ids, model_type, read_over, record, string_enum, union};
 use crate::json::{DecodeError, Reader, Reason, Writer};
+
+ids! {
+    /// A choice in a permission request, named by the agent.
+    pub struct PermissionOptionId;
+}
 
 /// Asks the user whether something may be done.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct PermissionRequest {
     /// The session.
     pub session_id: SessionId,
@@ -23,25 +32,23 @@ pub struct PermissionRequest {
 }
 
 impl PermissionRequest {
-    /// A question about a subject.
-    pub fn new(
-        session_id: impl Into<SessionId>,
-        subject: impl Into<PermissionSubject>,
-        options: Vec<PermissionOption>,
-    ) -> Self {
+    /// A question that can be answered in these ways.
+    pub fn new(session_id: impl Into<SessionId>, options: impl Into<Vec<PermissionOption>>) -> Self {
         PermissionRequest {
             session_id: session_id.into(),
             title: None,
             description: None,
-            subject: Some(subject.into()),
-            options,
+            subject: None,
+            options: options.into(),
             meta: None,
         }
     }
 
     record! { @setter [pub] [#[doc = "The question."]] title Option<String> }
     record! { @setter [pub] [#[doc = "More about it."]] description Option<String> }
+    record! { @setter [pub] [#[doc = "What is to be done."]] subject Option<PermissionSubject> }
     record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @with [pub] }
 
     /// The tool call that the question is about.
     pub fn tool_call(&self) -> Option<&ToolCallUpdate> {
@@ -207,7 +214,7 @@ impl PermissionOptionKind {
 
 impl Blank for PermissionRequest {
     fn blank() -> Self {
-        PermissionRequest::new(SessionId::blank(), PermissionSubject::blank(), Vec::new())
+        PermissionRequest::new(SessionId::blank(), [])
     }
 }
 
@@ -256,4 +263,4 @@ impl Encode for PermissionRequest {
     }
 }
 
-serde_through_json!(PermissionRequest);
+model_type!(PermissionRequest);

@@ -1,7 +1,12 @@
 //! What the agent means to do.
 
-use super::PlanId;
-use crate::codec::{record, string_enum, union};
+use super::unstable::{PlanFile, PlanMarkdown};
+use crate::codec::{ids, record, string_enum, union};
+
+ids! {
+    /// A plan, named by the agent.
+    pub struct PlanId;
+}
 
 record! {
     /// The one plan of a v1 session.
@@ -20,14 +25,6 @@ record! {
         }
     }
 
-    /// A plan is gone (unstable).
-    pub struct PlanRemoved {
-        required {
-            /// The plan.
-            plan_id: PlanId = ["planId", "id", "planId"],
-        }
-    }
-
     /// A plan that is a list of steps.
     pub struct PlanItems {
         required {
@@ -35,26 +32,6 @@ record! {
             plan_id: PlanId = ["planId", "id", "planId"],
             /// All steps; they replace those before.
             entries: Vec<PlanEntry> = "entries" list,
-        }
-    }
-
-    /// A plan that is a file (unstable).
-    pub struct PlanFile {
-        required {
-            /// Its id.
-            plan_id: PlanId = ["planId", "id", "planId"],
-            /// Where the file is.
-            uri: String = "uri",
-        }
-    }
-
-    /// A plan that is text (unstable).
-    pub struct PlanMarkdown {
-        required {
-            /// Its id.
-            plan_id: PlanId = ["planId", "id", "planId"],
-            /// The text, as Markdown.
-            content: String = "content",
         }
     }
 

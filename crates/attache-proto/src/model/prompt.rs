@@ -1,8 +1,11 @@
 //! A turn's two ends: the prompt and its answer.
 
-use super::{ContentBlock, MessageId, Meta, SessionId};
+use super::Meta;
+use super::content::{ContentBlock, MessageId};
+use super::session::SessionId;
+use super::unstable::Usage;
 use crate::Dialect;
-use crate::codec::{Decode, Encode, record, serde_through_json, string_enum};
+use crate::codec::{Decode, Encode, model_type, record, string_enum};
 use crate::json::{DecodeError, Reader, Reason, Writer};
 
 record! {
@@ -24,26 +27,6 @@ record! {
         }
     }
 
-    /// The tokens that a turn took (unstable).
-    pub struct Usage {
-        required {
-            /// All of them.
-            total_tokens: u64 = "totalTokens",
-            /// Those that the model read.
-            input_tokens: u64 = "inputTokens",
-            /// Those that the model wrote.
-            output_tokens: u64 = "outputTokens",
-        }
-        optional {
-            /// Those that it thought.
-            thought_tokens: Option<u64> = "thoughtTokens",
-            /// Those that it had read before.
-            cached_read_tokens: Option<u64> = "cachedReadTokens",
-            /// Those that were kept to be read again.
-            cached_write_tokens: Option<u64> = "cachedWriteTokens",
-        }
-    }
-
     struct PromptAnswer {
         optional {
             stop_reason: Option<StopReason> = ["stopReason", "stopReason", "-"] strict,
@@ -55,6 +38,7 @@ record! {
 
 /// The answer to a prompt: in v1 and the draft of v2 it ends the turn, since then it says that the message was taken.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct PromptResponse {
     /// Why the turn ended. Written in v1 and the draft, where an absent one is written as `end_turn`.
     pub stop_reason: Option<StopReason>,
@@ -71,6 +55,7 @@ impl PromptResponse {
     record! { @setter [pub] [#[doc = "The id of the user's message."]] message_id Option<MessageId> }
     record! { @setter [pub] [#[doc = "The tokens that the turn took (unstable)."]] usage Option<Usage> }
     record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @with [pub] }
 
     /// The turn ended.
     pub fn ended(stop_reason: StopReason) -> Self {
@@ -108,7 +93,7 @@ impl Encode for PromptResponse {
     }
 }
 
-serde_through_json!(PromptResponse);
+model_type!(PromptResponse);
 
 string_enum! {
     /// Why a turn ended.

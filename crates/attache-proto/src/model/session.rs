@@ -1,7 +1,17 @@
 //! Sessions: opening, finding, closing them, and what they start with.
 
-use super::{AvailableCommand, ConfigOption, ConfigValueId, ContentBlock, McpServer, ModeId, SessionId, StateUpdate};
-use crate::codec::{record, string_enum, union};
+use super::command::AvailableCommand;
+use super::config::{ConfigOption, ConfigValueId};
+use super::mcp::McpServer;
+use super::unstable::{ArchiveFilter, SystemPrompt};
+use crate::codec::{ids, record, union};
+
+ids! {
+    /// A session, named by the agent.
+    pub struct SessionId;
+    /// A session mode, named by the agent.
+    pub struct ModeId;
+}
 
 record! {
     /// Opens a new session.
@@ -102,40 +112,6 @@ record! {
         }
     }
 
-    /// Opens a new session that starts with the history of another (unstable).
-    pub struct ForkSessionRequest {
-        required {
-            /// The other session.
-            session_id: SessionId = "sessionId",
-            /// The directory to work in, absolute.
-            cwd: String = "cwd",
-        }
-        optional {
-            /// More directories to work in, absolute.
-            additional_directories: Vec<String> = "additionalDirectories" strict,
-            /// MCP servers to connect to.
-            mcp_servers: Vec<McpServer> = "mcpServers" strict,
-            /// What to tell the model besides or instead of the agent's own words.
-            system_prompt: Option<SystemPrompt> = "systemPrompt" strict,
-        }
-    }
-
-    /// The new session (unstable).
-    pub struct ForkSessionResponse {
-        required {
-            /// Its id.
-            session_id: SessionId = "sessionId",
-        }
-        optional {
-            /// Its modes.
-            modes: Option<ModeState> = ["modes", "", ""],
-            /// Its configuration options.
-            config_options: Option<Vec<ConfigOption>> = "configOptions" list,
-            /// Its commands.
-            available_commands: Option<Vec<AvailableCommand>> = ["", "", "availableCommands"] list,
-        }
-    }
-
     /// Asks for the sessions that there are.
     pub struct ListSessionsRequest {
         optional {
@@ -201,66 +177,6 @@ record! {
 
     /// The session is deleted.
     pub struct DeleteSessionResponse {}
-
-    /// Puts a session into the archive (unstable).
-    pub struct ArchiveSessionRequest {
-        required {
-            /// The session.
-            session_id: SessionId = "sessionId",
-        }
-    }
-
-    /// The session is in the archive (unstable).
-    pub struct ArchiveSessionResponse {}
-
-    /// Takes a session out of the archive (unstable).
-    pub struct UnarchiveSessionRequest {
-        required {
-            /// The session.
-            session_id: SessionId = "sessionId",
-        }
-    }
-
-    /// The session is out of the archive (unstable).
-    pub struct UnarchiveSessionResponse {}
-
-    /// Asks whether a session is open (unstable).
-    pub struct SessionStatusRequest {
-        required {
-            /// The session.
-            session_id: SessionId = "sessionId",
-        }
-    }
-
-    /// Whether a session is open (unstable).
-    pub struct SessionStatusResponse {
-        required {
-            /// Whether it is.
-            status: SessionStatus = "status",
-        }
-        optional {
-            /// What it is doing.
-            state: Option<StateUpdate> = ["", "", "state"],
-        }
-    }
-
-    /// Gives a session a title (unstable).
-    pub struct SetTitleRequest {
-        required {
-            /// The session.
-            session_id: SessionId = "sessionId",
-            /// The title.
-            title: String = "title",
-        }
-    }
-
-    /// The title that the session has now (unstable).
-    pub struct SetTitleResponse {
-        required {
-            /// The title, as the agent took it.
-            title: String = "title",
-        }
-    }
 
     /// The modes of a session.
     pub struct ModeState {
@@ -336,16 +252,6 @@ record! {
     /// The session uses that model.
     pub struct SetModelResponse {}
 
-    /// What to tell the model besides or instead of the agent's own words (unstable).
-    pub struct SystemPrompt {
-        required {
-            /// Besides or instead.
-            mode: SystemPromptMode = "mode",
-            /// The words.
-            content: Vec<ContentBlock> = "content",
-        }
-    }
-
     /// Tells the history from its start.
     pub struct ReplayFromStart {}
 }
@@ -362,33 +268,5 @@ impl ReplayFrom {
     /// From the start.
     pub fn start() -> Self {
         ReplayFrom::Start(ReplayFromStart::new())
-    }
-}
-
-string_enum! {
-    /// Whether sessions in the archive count (unstable).
-    pub enum ArchiveFilter {
-        /// They do not.
-        Exclude = "exclude",
-        /// They do.
-        Include = "include",
-        /// Only they do.
-        Only = "only",
-    }
-
-    /// Whether a session is open (unstable).
-    pub enum SessionStatus {
-        /// It is open.
-        Open = "open",
-        /// It is kept, and can be taken up again.
-        Saved = "saved",
-    }
-
-    /// How a system prompt is used (unstable).
-    pub enum SystemPromptMode {
-        /// After the agent's own.
-        Append = "append",
-        /// In its place.
-        Override = "override",
     }
 }

@@ -1,6 +1,10 @@
 //! What a session is doing.
 
-use super::{ErrorObject, SessionId, StopReason, TerminalId, ToolCallId, Usage};
+use super::error::ErrorObject;
+use super::prompt::StopReason;
+use super::terminal::TerminalId;
+use super::tool::ToolCallId;
+use super::unstable::{BackgroundSubagent, UnknownState, Usage};
 use crate::codec::{record, union};
 
 union! {
@@ -49,7 +53,7 @@ impl StateUpdate {
     }
 
     /// At rest because of an error.
-    pub fn failed(error: super::ErrorObject) -> Self {
+    pub fn failed(error: ErrorObject) -> Self {
         let state = IdleState { stop_reason: Some(StopReason::Error), error: Some(error), ..IdleState::new() };
         StateUpdate::Idle(Box::new(state))
     }
@@ -96,14 +100,6 @@ record! {
         }
     }
 
-    /// The agent cannot tell what the session is doing (unstable).
-    pub struct UnknownState {
-        optional {
-            /// What goes on beside it; absent means not told.
-            background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
-        }
-    }
-
     /// A command that goes on beside the conversation.
     pub struct BackgroundTerminal {
         required {
@@ -117,14 +113,6 @@ record! {
         required {
             /// The tool call.
             tool_call_id: ToolCallId = "toolCallId",
-        }
-    }
-
-    /// A subagent that goes on beside the conversation (unstable).
-    pub struct BackgroundSubagent {
-        required {
-            /// Its session.
-            session_id: SessionId = "sessionId",
         }
     }
 }

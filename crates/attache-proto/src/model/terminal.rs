@@ -1,7 +1,15 @@
 //! Terminals: those that a v1 client runs for the agent, and those that a v2 agent shows.
 
-use super::{EnvVariable, Patch, SessionId, TerminalCapabilities, TerminalId};
-use crate::codec::record;
+use super::Patch;
+use super::capability::TerminalCapabilities;
+use super::mcp::EnvVariable;
+use super::session::SessionId;
+use crate::codec::{ids, record};
+
+ids! {
+    /// A terminal.
+    pub struct TerminalId;
+}
 
 record! {
     /// Starts a command in a terminal of the client.

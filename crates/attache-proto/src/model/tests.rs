@@ -1,4 +1,4 @@
-use super::*;
+use super::all::*;
 use crate::codec::{Decode, Encode};
 use crate::json::{DecodeError, Reader, Writer};
 use crate::method::{AgentRequest, ClientRequest, Method, decode_params, decode_result};
@@ -292,7 +292,7 @@ fn permission_requests_of_all_times_are_read() {
         "{'sessionId':'s','options':[],'toolCall':{'toolCallId':'command','title':'ls','kind':'execute'}}",
         &["title"],
     );
-    let untitled = PermissionRequest::new("s", PermissionSubject::tool_call(ToolCallUpdate::new("c")), vec![]);
+    let untitled = PermissionRequest::new("s", []).subject(PermissionSubject::tool_call(ToolCallUpdate::new("c")));
     assert!(write(V2, &untitled).0.contains("'title':'Permission needed'"));
     assert!(!PermissionOptionKind::from("_allow_maybe").is_allow());
 }

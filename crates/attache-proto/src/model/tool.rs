@@ -1,10 +1,20 @@
 //! Tool calls: what the agent does, as the user sees it.
 
-use super::{ContentBlock, Diff, RawJson, SessionId, TerminalId, ToolCallCapabilities, ToolCallId};
+use super::RawJson;
+use super::capability::ToolCallCapabilities;
+use super::content::ContentBlock;
+use super::diff::Diff;
+use super::session::SessionId;
+use super::terminal::TerminalId;
 use crate::Dialect;
-use crate::codec::{Encode, record, string_enum, union};
+use crate::codec::{Encode, ids, record, string_enum, union};
 use crate::json::Writer;
 use crate::model::Patch;
+
+ids! {
+    /// A tool call, named by the agent, unique in its session.
+    pub struct ToolCallId;
+}
 
 record! {
     /// What is new about a tool call. An id not seen before begins one.

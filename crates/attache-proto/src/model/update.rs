@@ -1,12 +1,18 @@
 //! News of a session, from the agent to the client.
 
+use super::command::AvailableCommand;
+use super::config::ConfigOption;
+use super::content::{ContentBlock, MessageId};
+use super::notice::{CompactionSummaryChunk, CompactionUpdate, Notice};
+use super::plan::{PlanEntries, PlanItems, PlanUpdate};
+use super::session::{ModeId, SessionId};
+use super::state::StateUpdate;
+use super::terminal::{TerminalOutputChunk, TerminalUpdate};
+use super::tool::{ToolCallContentChunk, ToolCallUpdate};
+use super::unstable::{PlanRemoved, SessionMessage, SessionMessageChunk, SubagentUpdate};
+use super::{Meta, Patch};
 use std::borrow::Cow;
 
-use super::{
-    AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ConfigOption, ContentBlock, MessageId, Meta, ModeId,
-    Notice, Patch, PlanEntries, PlanItems, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
-    StateUpdate, SubagentUpdate, TerminalOutputChunk, TerminalUpdate, ToolCallContentChunk, ToolCallUpdate,
-};
 use crate::Dialect;
 use crate::codec::{Decode, Encode, record, union};
 use crate::json::{DecodeError, PathSegment, Reader, Reason, Writer};

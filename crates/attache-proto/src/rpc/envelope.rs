@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use crate::Dialect;
 use crate::codec::Decode;
 use crate::json::{DecodeError, Kind, Reader};
-use crate::model::{ErrorObject, RequestId};
+use crate::model::error::ErrorObject;
+use crate::model::request::RequestId;
 use crate::rpc::{PartialMessage, Violation};
 
 /// What one frame holds.

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::Violation;
-use crate::model::{ErrorObject, RequestId};
+use crate::model::error::ErrorObject;
+use crate::model::request::RequestId;
 
 /// A request of the peer, which has to be answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

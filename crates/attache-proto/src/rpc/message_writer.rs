@@ -6,7 +6,8 @@ use crate::Dialect;
 use crate::codec::Encode;
 use crate::frame::Framing;
 use crate::json::{Reader, Writer};
-use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
+use crate::model::error::ErrorObject;
+use crate::model::request::{CancelRequestNotification, RequestId};
 
 /// The part of a peer that writes. It does not depend on the waiters, so it is compiled once for all kinds of them.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The calls of the peer that have not been answered.
 
 use super::IntMap;
-use crate::model::RequestId;
+use crate::model::request::RequestId;
 
 /// Open calls, found by their number or by the id that the peer gave them.
 #[derive(Debug, Default)]

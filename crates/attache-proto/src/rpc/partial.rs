@@ -4,7 +4,7 @@ use super::MAX_BATCH;
 use crate::Dialect;
 use crate::codec::Decode;
 use crate::json::{DecodeError, Reader};
-use crate::model::RequestId;
+use crate::model::request::RequestId;
 
 /// A message of which only the beginning could be read: the rest is too long, or is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

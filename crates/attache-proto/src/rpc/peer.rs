@@ -13,7 +13,8 @@ use crate::Dialect;
 use crate::codec::Encode;
 use crate::frame::{Framing, Junk};
 use crate::json::Writer;
-use crate::model::{CancelRequestNotification, ErrorObject, RequestId};
+use crate::model::error::ErrorObject;
+use crate::model::request::{CancelRequestNotification, RequestId};
 
 /// Which side of a connection we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Dialect;
 use crate::frame::Junk;
-use crate::model::ErrorObject;
+use crate::model::error::ErrorObject;
 
 /// Plays a conversation as `side` hears it. `-->` is what arrives, `<--` what goes out at once, `*` an event. `-l>` is the
 /// beginning of something that is too long, `-u>` of something that is not UTF-8.

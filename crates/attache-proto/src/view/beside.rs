@@ -2,10 +2,13 @@
 
 use super::{PLAN_LIMIT, SessionView, Terminal, UNKNOWN_LIMIT, patch_meta};
 use crate::codec::{record, string_enum};
-use crate::model::{
-    Cost, PlanContent, SessionId, SessionInfoUpdate, StateUpdate, SubagentCapabilities, SubagentUpdate, TerminalId,
-    Unknown, UsageUpdate,
-};
+use crate::model::Unknown;
+use crate::model::plan::PlanContent;
+use crate::model::session::SessionId;
+use crate::model::state::StateUpdate;
+use crate::model::terminal::TerminalId;
+use crate::model::unstable::{SubagentCapabilities, SubagentUpdate};
+use crate::model::update::{Cost, SessionInfoUpdate, UsageUpdate};
 
 string_enum! {
     /// What a session is doing.

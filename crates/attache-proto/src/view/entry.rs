@@ -1,9 +1,11 @@
 //! The entries of a conversation.
 
 use super::ToolCall;
-use crate::codec::{Blank, Decode, Encode, record, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, model_type, record};
 use crate::json::{DecodeError, Reader, Reason, Writer};
-use crate::model::{CompactionId, CompactionStatus, ContentBlock, MessageId, Notice, SessionId};
+use crate::model::content::{ContentBlock, MessageId};
+use crate::model::notice::{CompactionId, CompactionStatus, Notice};
+use crate::model::session::SessionId;
 
 /// An entry of the conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,4 +144,4 @@ impl Encode for MessageRole {
     }
 }
 
-serde_through_json!(MessageRole);
+model_type!(MessageRole);

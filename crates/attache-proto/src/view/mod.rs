@@ -19,11 +19,20 @@ pub use terminal::{OUTPUT_LIMIT, OutputBytes, Terminal};
 pub use tool_call::ToolCall;
 
 use crate::json::{DecodeError, RawJson};
-use crate::model::{
-    AvailableCommand, BackgroundWork, ConfigOption, ContentBlock, ErrorObject, MessageId, Meta, Mode, ModeId,
-    ModeState, Patch, PermissionRequest, PlanContent, PlanId, PlanItems, SessionId, SessionUpdate, StopReason,
-    TerminalId, ToolCallId, Unknown, Usage,
-};
+use crate::model::command::AvailableCommand;
+use crate::model::config::ConfigOption;
+use crate::model::content::{ContentBlock, MessageId};
+use crate::model::error::ErrorObject;
+use crate::model::permission::PermissionRequest;
+use crate::model::plan::{PlanContent, PlanId, PlanItems};
+use crate::model::prompt::StopReason;
+use crate::model::session::{Mode, ModeId, ModeState, SessionId};
+use crate::model::state::BackgroundWork;
+use crate::model::terminal::TerminalId;
+use crate::model::tool::ToolCallId;
+use crate::model::unstable::Usage;
+use crate::model::update::SessionUpdate;
+use crate::model::{Meta, Patch, Unknown};
 use room::{Room, measure, measure_update, patch_meta};
 use timeline::Timeline;
 
@@ -44,7 +53,9 @@ pub const PLAN_LIMIT: usize = 64;
 /// was forgotten is counted in `omitted`.
 ///
 /// ```
-/// use attache_proto::model::{ContentBlock, MessageChunk, SessionUpdate, StopReason};
+/// use attache_proto::model::content::ContentBlock;
+/// use attache_proto::model::prompt::StopReason;
+/// use attache_proto::model::update::{MessageChunk, SessionUpdate};
 /// use attache_proto::view::{Entry, SessionView};
 ///
 /// let mut view = SessionView::new();

@@ -6,7 +6,11 @@ use super::snapshot::Beside;
 use super::{Entry, SessionView};
 use crate::codec::Encode;
 use crate::json::RawJson;
-use crate::model::{ContentBlock, MessageChunk, Meta, Patch, SessionUpdate, TerminalId, ToolCallContent};
+use crate::model::content::ContentBlock;
+use crate::model::terminal::TerminalId;
+use crate::model::tool::ToolCallContent;
+use crate::model::update::{MessageChunk, SessionUpdate};
+use crate::model::{Meta, Patch};
 
 /// How much a view holds unless told otherwise, in bytes: weeks of work, and little enough for a dozen sessions.
 pub const DEFAULT_LIMIT: usize = 64 << 20;

@@ -5,12 +5,18 @@ use std::collections::VecDeque;
 use super::{
     Compaction, ContextUsage, Entry, Message, PeerMessage, SessionState, SessionView, Subagent, Terminal, ToolCall,
 };
-use crate::codec::{Decode, Encode, peek_field, record, serde_through_json};
+use crate::codec::{Decode, Encode, model_type, peek_field, record};
 use crate::json::{DecodeError, RawJson, Reader, Reason, Writer};
-use crate::model::{
-    AvailableCommand, BackgroundWork, ConfigOption, ErrorObject, Meta, Mode, ModeId, Notice, PlanContent, StopReason,
-    Unknown, Usage,
-};
+use crate::model::command::AvailableCommand;
+use crate::model::config::ConfigOption;
+use crate::model::error::ErrorObject;
+use crate::model::notice::Notice;
+use crate::model::plan::PlanContent;
+use crate::model::prompt::StopReason;
+use crate::model::session::{Mode, ModeId};
+use crate::model::state::BackgroundWork;
+use crate::model::unstable::Usage;
+use crate::model::{Meta, Unknown};
 
 impl Encode for SessionView {
     #[inline]
@@ -184,8 +190,8 @@ impl Encode for Entry {
     }
 }
 
-serde_through_json!(SessionView);
-serde_through_json!(Entry);
+model_type!(SessionView);
+model_type!(Entry);
 
 #[inline]
 fn required<T: Encode>(writer: &mut Writer<'_>, key: &str, value: &T) {

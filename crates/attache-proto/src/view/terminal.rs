@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::patch_meta;
 use crate::base64;
-use crate::codec::{Decode, Encode, record, serde_through_json};
+use crate::codec::{Decode, Encode, model_type, record};
 use crate::json::{DecodeError, Reader, Reason, Writer};
-use crate::model::{
-    ExitStatus, Patch, TerminalCapabilities, TerminalId, TerminalOutputChunk, TerminalSize, TerminalUpdate,
-};
+use crate::model::Patch;
+use crate::model::capability::TerminalCapabilities;
+use crate::model::terminal::{ExitStatus, TerminalId, TerminalOutputChunk, TerminalSize, TerminalUpdate};
 
 /// How many bytes of a terminal's output are kept: far more than anybody scrolls back, and little enough for hundreds
 /// of terminals.
@@ -164,4 +164,4 @@ impl Encode for OutputBytes {
     }
 }
 
-serde_through_json!(OutputBytes);
+model_type!(OutputBytes);

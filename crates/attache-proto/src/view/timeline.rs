@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::entry::append;
 use super::{Compaction, Entry, Message, MessageRole, PeerMessage, ToolCall, patch_meta, patch_value};
-use crate::model::{
-    CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock, MessageChunk, MessageId,
-    MessageUpdate, Patch, SessionMessage, SessionMessageChunk, ToolCallContentChunk, ToolCallId, ToolCallUpdate,
-};
+use crate::model::Patch;
+use crate::model::content::{ContentBlock, MessageId};
+use crate::model::notice::{CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate};
+use crate::model::tool::{ToolCallContentChunk, ToolCallId, ToolCallUpdate};
+use crate::model::unstable::{SessionMessage, SessionMessageChunk};
+use crate::model::update::{MessageChunk, MessageUpdate};
 
 /// Entries are added at the end and forgotten at the front. A place counts from the first entry that there ever was, so it
 /// stays right once it is known.

@@ -2,9 +2,9 @@
 
 use super::{patch_meta, patch_value};
 use crate::codec::record;
-use crate::model::{
-    Location, RawJson, ToolCallCapabilities, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
-};
+use crate::model::RawJson;
+use crate::model::capability::ToolCallCapabilities;
+use crate::model::tool::{Location, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind};
 
 record! {
     /// A tool call as it is now.

@@ -5,14 +5,19 @@ use std::collections::{BTreeMap, VecDeque};
 use attache_proto::Dialect;
 use attache_proto::conversation::{AgentSession, Emitted, MessageKind, Offer, OpenKind, Opening};
 use attache_proto::method::{ClientRequest, Method, decode_params};
-use attache_proto::model::{
-    AgentCapabilities, CancelNotification, Capability, ClientCapabilities, CloseSessionResponse, ConfigCategory,
-    ConfigId, ConfigKind, ConfigOption, ConfigOptionsUpdate, ConfigSelect, ConfigSetting, ConfigValue, ConfigValueId,
-    ContentBlock, ErrorObject, Implementation, InitializeResponse, MessageChunk, ModeUpdate, Patch, PermissionOption,
-    PermissionOptionKind, PermissionRequest, PermissionSubject, PromptRequest, SessionCapabilities, SessionId,
-    SessionUpdate, SetConfigOptionResponse, SetModeResponse, StopReason, ToolCallContent, ToolCallContentChunk,
-    ToolCallStatus, ToolCallUpdate, UsageUpdate,
+use attache_proto::model::capability::{AgentCapabilities, Capability, ClientCapabilities, SessionCapabilities};
+use attache_proto::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValueId,
+    SetConfigOptionResponse,
 };
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::initialize::{Implementation, InitializeResponse};
+use attache_proto::model::permission::{PermissionOption, PermissionOptionKind, PermissionRequest, PermissionSubject};
+use attache_proto::model::prompt::{CancelNotification, PromptRequest, StopReason};
+use attache_proto::model::session::{CloseSessionResponse, SessionId, SetModeResponse};
+use attache_proto::model::tool::{ToolCallContent, ToolCallContentChunk, ToolCallStatus, ToolCallUpdate};
+use attache_proto::model::update::{ConfigOptionsUpdate, MessageChunk, ModeUpdate, SessionUpdate, UsageUpdate};
 use attache_proto::rpc::{Call, Event, Peer, RequestKey, Side};
 
 use super::{Choices, Ledger};
@@ -54,18 +59,14 @@ impl Agent {
     /// An agent of a dialect. Three bits say what it can do besides.
     pub(super) fn new(dialect: Dialect, kind: usize) -> Self {
         let if_set = |bit: usize| (kind & bit != 0).then(Capability::new);
-        let session = SessionCapabilities {
-            load: Some(Capability::new()),
-            resume: if_set(1),
-            close: if_set(2),
-            ..SessionCapabilities::new()
-        };
-        let capabilities = AgentCapabilities { session: Some(session), ..AgentCapabilities::new() };
-        let response = InitializeResponse {
-            info: Some(Implementation::new("agent", "1")),
-            capabilities,
-            ..InitializeResponse::new(dialect.version())
-        };
+        let session = SessionCapabilities::new().load(Capability::new()).with(|capabilities| {
+            capabilities.resume = if_set(1);
+            capabilities.close = if_set(2);
+        });
+        let capabilities = AgentCapabilities::new().session(session);
+        let response = InitializeResponse::new(dialect.version())
+            .info(Implementation::new("agent", "1"))
+            .capabilities(capabilities);
         Agent {
             dialect,
             peer: Peer::new(Side::Agent),
@@ -281,10 +282,11 @@ impl Agent {
             }
             1 | 2 if session.questions.len() < 3 => {
                 self.count += 1;
-                let tool_call = ToolCallUpdate { title: Patch::Set("Work".into()), ..ToolCallUpdate::new("t") };
+                let tool_call = ToolCallUpdate::new("t").title("Work");
                 let options = vec![PermissionOption::new("yes", "Yes", PermissionOptionKind::AllowOnce)];
-                let request = PermissionRequest::new(id.clone(), PermissionSubject::tool_call(tool_call), options);
-                let request = PermissionRequest { title: Some("May I?".into()), ..request };
+                let request =
+                    PermissionRequest::new(id.clone(), options).subject(PermissionSubject::tool_call(tool_call));
+                let request = request.title("May I?");
                 let waiter = Question { session: id.clone(), number: self.count };
                 tell(&mut self.peer, &mut self.out, &id, session, None, |session, emit| session.ask(emit));
                 let params = |writer: &mut attache_proto::json::Writer<'_>| writer.value(&request);
@@ -308,7 +310,7 @@ impl Agent {
             }
             6 => {
                 let status = choices.pick(vec![ToolCallStatus::InProgress, ToolCallStatus::Completed])?;
-                let call = ToolCallUpdate { status: Patch::Set(status), ..ToolCallUpdate::new("t") };
+                let call = ToolCallUpdate::new("t").status(status);
                 let update = SessionUpdate::ToolCallUpdate(call.into());
                 tell(&mut self.peer, &mut self.out, &id, session, None, |session, emit| {
                     session.say_owned(update, emit)
@@ -327,7 +329,7 @@ impl Agent {
                 }
             }
             8 => {
-                let update = SessionUpdate::Usage(UsageUpdate::new(1u64, 2u64));
+                let update = SessionUpdate::Usage(UsageUpdate::new(1, 2));
                 tell(&mut self.peer, &mut self.out, &id, session, None, |session, emit| session.say(&update, emit));
             }
             _ => {
@@ -379,7 +381,7 @@ fn number(prompt: &PromptRequest) -> u32 {
 fn options(has_modes_only: bool) -> Vec<ConfigOption> {
     let values = || ["a", "b", "c"].map(|value| ConfigValue::new(value, value)).to_vec();
     let select = |id: &str| ConfigOption::new(id, id, ConfigKind::Select(ConfigSelect::new("a", values())));
-    let mode = ConfigOption { category: Some(ConfigCategory::Mode), ..select("mode") };
+    let mode = select("mode").category(ConfigCategory::Mode);
     if has_modes_only { vec![mode] } else { vec![mode, select("level")] }
 }
 

@@ -7,12 +7,19 @@ use attache_proto::conversation::{
     ClientSession, Greeted, Greeting, OpenKind, OpenedSession, Opening, Protocol, Question, SetRequest, TurnEnd, TurnId,
 };
 use attache_proto::method::{AgentNotification, AgentRequest, ClientRequest, Method, decode_result};
-use attache_proto::model::{
-    CancelNotification, Capability, ClientCapabilities, CloseSessionRequest, ConfigCategory, ConfigId, ConfigOption,
-    ConfigSetting, ConfigValueId, ContentBlock, Implementation, InitializeRequest, MessageId, Patch, PermissionOutcome,
-    PermissionResponse, PromptRequest, SessionCapabilities, SessionId, SessionUpdate, SetConfigOptionResponse,
-    SetModeRequest, StateUpdate, ToolCallContent,
+use attache_proto::model::Patch;
+use attache_proto::model::capability::{Capability, ClientCapabilities, SessionCapabilities};
+use attache_proto::model::config::{
+    ConfigCategory, ConfigId, ConfigOption, ConfigSetting, ConfigValueId, SetConfigOptionResponse,
 };
+use attache_proto::model::content::{ContentBlock, MessageId};
+use attache_proto::model::initialize::{Implementation, InitializeRequest};
+use attache_proto::model::permission::{PermissionOutcome, PermissionResponse};
+use attache_proto::model::prompt::{CancelNotification, PromptRequest};
+use attache_proto::model::session::{CloseSessionRequest, SessionId, SetModeRequest};
+use attache_proto::model::state::StateUpdate;
+use attache_proto::model::tool::ToolCallContent;
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc::{Call, Event, Outcome, Peer, RequestKey, Side};
 
 use super::{Choices, Ledger};
@@ -80,11 +87,9 @@ impl Client {
         self.peer.set_dialect(self.greeting.dialect());
         let mut capabilities = ClientCapabilities::new();
         capabilities.session.notices = Some(Capability::new());
-        let request = InitializeRequest {
-            info: Some(Implementation::new("client", "1")),
-            capabilities,
-            ..InitializeRequest::new(self.dialect.version())
-        };
+        let request = InitializeRequest::new(self.dialect.version())
+            .info(Implementation::new("client", "1"))
+            .capabilities(capabilities);
         self.request(&request.into(), Waiter::Greet);
     }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use attache_proto::model::{ConfigId, ConfigOption, ConfigSetting};
+use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
 
 use super::HandlerError;
 use super::{Opened, Session, Turn};

@@ -1,9 +1,10 @@
 //! Asking for permission.
 
-use attache_proto::model::{
-    Patch, PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
-    PermissionSubject, ToolCallUpdate,
+use attache_proto::model::Patch;
+use attache_proto::model::permission::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionSubject,
 };
+use attache_proto::model::tool::ToolCallUpdate;
 
 use super::{SessionHandle, ToolCall};
 use crate::Error;
@@ -110,14 +111,10 @@ impl Ask {
             subject.tool_call.title = Patch::Set(self.title.clone());
         }
         let offered = self.options.clone();
-        let request = PermissionRequest {
-            session_id: handle.id().clone(),
-            title: Some(self.title),
-            description: self.description,
-            subject: self.subject,
-            options: self.options,
-            meta: None,
-        };
+        let request = PermissionRequest::new(handle.id().clone(), self.options).title(self.title).with(|request| {
+            request.description = self.description;
+            request.subject = self.subject;
+        });
         let response = handle.call(&request).await?;
         // Only a choice that was offered counts, and only one of the two kinds of yes allows.
         let PermissionOutcome::Selected(selected) = response.outcome else { return Ok(Decision::Cancelled) };

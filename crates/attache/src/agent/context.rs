@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use attache_proto::model::{
-    AuthStatusNotification, CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse,
-    ElicitationId, ElicitationMode, ProxySuccessorNotification, ProxySuccessorRequest, RawJson, RequestId,
+use attache_proto::model::RawJson;
+use attache_proto::model::elicitation::{
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationId,
+    ElicitationMode,
 };
+use attache_proto::model::request::RequestId;
+use attache_proto::model::unstable::{AuthStatusNotification, ProxySuccessorNotification, ProxySuccessorRequest};
 
 use super::router::AgentRouter;
 use super::{ClientInfo, SessionHandle};

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use attache_proto::model::ErrorObject;
+use attache_proto::model::error::ErrorObject;
 
 use crate::Error;
 

@@ -5,12 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_proto::Dialect;
 use attache_proto::conversation::MessageKind;
 use attache_proto::method::Method;
-use attache_proto::model::{
-    AvailableCommand, BackgroundWork, ClientCapabilities, CommandsUpdate, CompleteElicitationNotification,
-    ConfigOption, ConfigOptionsUpdate, ContentBlock, CreateElicitationRequest, CreateElicitationResponse,
-    CreateTerminalRequest, ElicitationId, Implementation, McpMessageRequest, McpMessageResponse, Meta, Notice,
-    NoticeSeverity, Patch, PlanContent, PlanEntry, PlanItems, PlanUpdate, ReadTextFileRequest, SessionId,
-    SessionInfoUpdate, SessionMessage, SessionUpdate, SubagentUpdate, UsageUpdate, WriteTextFileRequest,
+use attache_proto::model::Meta;
+use attache_proto::model::capability::ClientCapabilities;
+use attache_proto::model::command::AvailableCommand;
+use attache_proto::model::config::ConfigOption;
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::elicitation::{
+    CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationId,
+};
+use attache_proto::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache_proto::model::initialize::Implementation;
+use attache_proto::model::notice::{Notice, NoticeSeverity};
+use attache_proto::model::plan::{PlanContent, PlanEntry, PlanItems, PlanUpdate};
+use attache_proto::model::session::SessionId;
+use attache_proto::model::state::BackgroundWork;
+use attache_proto::model::terminal::CreateTerminalRequest;
+use attache_proto::model::unstable::{McpMessageRequest, McpMessageResponse, SessionMessage, SubagentUpdate};
+use attache_proto::model::update::{
+    CommandsUpdate, ConfigOptionsUpdate, SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
 
 use super::context::check_elicitation;
@@ -140,7 +152,7 @@ impl SessionHandle {
 
     /// Gives the session a title.
     pub async fn title(&self, title: impl Into<String>) -> Result<(), Error> {
-        let update = SessionInfoUpdate { title: Patch::Set(title.into()), ..SessionInfoUpdate::new() };
+        let update = SessionInfoUpdate::new().title(title);
         self.update(SessionUpdate::SessionInfo(update)).await
     }
 
@@ -222,7 +234,10 @@ impl SessionHandle {
         if !self.0.client.capabilities.fs.read_text_file {
             return Err(Error::NotOffered("reading files"));
         }
-        let request = ReadTextFileRequest { line, limit, ..ReadTextFileRequest::new(self.0.id.clone(), path) };
+        let request = ReadTextFileRequest::new(self.0.id.clone(), path).with(|request| {
+            request.line = line;
+            request.limit = limit;
+        });
         Ok(self.call(&request).await?.content)
     }
 
@@ -240,8 +255,7 @@ impl SessionHandle {
         command: impl Into<String>,
         args: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Terminal, Error> {
-        let args = args.into_iter().map(Into::into).collect();
-        let request = CreateTerminalRequest { args, ..CreateTerminalRequest::new(self.0.id.clone(), command) };
+        let request = CreateTerminalRequest::new(self.0.id.clone(), command).args(args);
         self.create_terminal(request).await
     }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use attache_proto::conversation::{OpenKind, Opening};
 use attache_proto::method::Method;
-use attache_proto::model::{ErrorObject, ListSessionsResponse, SessionId, SessionInfo};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::session::{ListSessionsResponse, SessionId, SessionInfo};
 use attache_proto::rpc::Call;
 use tokio::task::JoinSet;
 

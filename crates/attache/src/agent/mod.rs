@@ -25,10 +25,15 @@ pub use terminal::Terminal;
 pub use tool::{ToolCall, ToolCallBuilder};
 pub use turn::{PendingOption, Turn};
 
-use attache_proto::model::{
-    AuthMethod, AuthMethodId, AvailableCommand, ConfigId, ConfigOption, ConfigSetting, ErrorObject, Implementation,
-    ListSessionsRequest, ListSessionsResponse, McpServer, Meta, SessionId, SystemPrompt,
-};
+use attache_proto::model::Meta;
+use attache_proto::model::auth::{AuthMethod, AuthMethodId};
+use attache_proto::model::command::AvailableCommand;
+use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::initialize::Implementation;
+use attache_proto::model::mcp::McpServer;
+use attache_proto::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId};
+use attache_proto::model::unstable::SystemPrompt;
 
 use crate::{Prompt, Stop};
 

@@ -8,10 +8,13 @@ use attache_proto::Dialect;
 use attache_proto::conversation::{Offer, Opening};
 use attache_proto::json::{DecodeError, RawJson};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
-use attache_proto::model::{
-    CancelTerminalResponse, CancelToolCallResponse, ConfigCategory, ConfigId, ConfigSetting, ErrorObject,
-    InitializeRequest, InitializeResponse, PromptRequest, SessionId, TerminalId, ToolCallId,
-};
+use attache_proto::model::config::{ConfigCategory, ConfigId, ConfigSetting};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::initialize::{InitializeRequest, InitializeResponse};
+use attache_proto::model::prompt::PromptRequest;
+use attache_proto::model::session::SessionId;
+use attache_proto::model::terminal::{CancelTerminalResponse, TerminalId};
+use attache_proto::model::tool::{CancelToolCallResponse, ToolCallId};
 use attache_proto::rpc::{Call, IntMap, Side, Violation};
 use tokio::sync::oneshot;
 
@@ -399,7 +402,7 @@ impl AgentRouter {
         call: Call,
         session: &SessionId,
         category: ConfigCategory,
-        value: attache_proto::model::ConfigValueId,
+        value: attache_proto::model::config::ConfigValueId,
         size: usize,
     ) {
         let Some(slot) = self.sessions.get(session) else {

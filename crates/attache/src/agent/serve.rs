@@ -7,11 +7,13 @@ use std::sync::Arc;
 use attache_proto::conversation::Offer;
 use attache_proto::json::{RawJson, Reader};
 use attache_proto::method::{Method, Notification, Request};
-use attache_proto::model::{
-    AgentCapabilities, AuthMethod, AuthenticateRequest, AuthenticateResponse, Capability, DeleteSessionRequest,
-    DeleteSessionResponse, ErrorObject, Implementation, ListSessionsRequest, LogoutRequest, LogoutResponse,
-    SessionCapabilities, SessionId,
+use attache_proto::model::auth::{
+    AuthMethod, AuthenticateRequest, AuthenticateResponse, LogoutRequest, LogoutResponse,
 };
+use attache_proto::model::capability::{AgentCapabilities, Capability, SessionCapabilities};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::initialize::Implementation;
+use attache_proto::model::session::{DeleteSessionRequest, DeleteSessionResponse, ListSessionsRequest, SessionId};
 use attache_proto::{Dialect, Encode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -64,7 +66,7 @@ pub fn serve<A: Agent>(agent: A) -> Server<A> {
     });
     let serving = Serving {
         info,
-        capabilities: AgentCapabilities { session: Some(session), ..AgentCapabilities::new() },
+        capabilities: AgentCapabilities::new().session(session),
         auth_methods: Vec::new(),
         opener,
         restorer: None,

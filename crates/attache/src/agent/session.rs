@@ -5,9 +5,10 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use attache_proto::model::{
-    CloseSessionResponse, ConfigOption, ErrorObject, PromptRequest, SessionId, SetConfigOptionResponse, SetModeResponse,
-};
+use attache_proto::model::config::{ConfigOption, SetConfigOptionResponse};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::prompt::PromptRequest;
+use attache_proto::model::session::{CloseSessionResponse, SessionId, SetModeResponse};
 use attache_proto::rpc::Call;
 
 use super::router::{AgentRouter, Command, OptionChange};

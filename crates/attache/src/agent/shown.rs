@@ -1,9 +1,11 @@
 //! What an agent shows beside messages and tool calls: commands that it runs itself, and compactions.
 
-use attache_proto::model::{
-    Capability, CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock, ExitStatus,
-    Patch, SessionUpdate, TerminalCapabilities, TerminalId, TerminalOutputChunk, TerminalUpdate,
-};
+use attache_proto::model::Patch;
+use attache_proto::model::capability::{Capability, TerminalCapabilities};
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::notice::{CompactionId, CompactionStatus, CompactionSummaryChunk, CompactionUpdate};
+use attache_proto::model::terminal::{ExitStatus, TerminalId, TerminalOutputChunk, TerminalUpdate};
+use attache_proto::model::update::SessionUpdate;
 
 use super::SessionHandle;
 use crate::{CancelToken, Error};
@@ -14,13 +16,13 @@ use crate::{CancelToken, Error};
 /// ([`ToolCallContent::Terminal`](crate::model::ToolCallContent)).
 ///
 /// ```
-/// # use attache::{Turn, agent::HandlerError, model::{ExitStatus, ToolCallTerminal, ToolKind}};
+/// # use attache::{Turn, agent::HandlerError, model::{terminal::ExitStatus, tool::{ToolCallTerminal, ToolKind}}};
 /// # async fn example(turn: Turn) -> Result<(), HandlerError> {
 /// let terminal = turn.show_terminal("cargo test", "/project").await?;
 /// let shown = ToolCallTerminal::new(terminal.id().clone());
 /// let call = turn.tool("Run tests").kind(ToolKind::Execute).content(shown).await?;
 /// terminal.output(b"running 12 tests\r\n").await?;
-/// terminal.exit(ExitStatus { exit_code: Some(0), ..ExitStatus::new() }).await?;
+/// terminal.exit(ExitStatus::new().exit_code(0)).await?;
 /// call.complete().await?;
 /// # Ok(())
 /// # }
@@ -36,8 +38,7 @@ pub struct ShownTerminal {
 impl ShownTerminal {
     pub(super) async fn show(handle: SessionHandle, command: String, cwd: String) -> Result<Self, Error> {
         let id = TerminalId::from(handle.updates().session.next_terminal_id());
-        let update =
-            TerminalUpdate { command: Patch::Set(command), cwd: Patch::Set(cwd), ..TerminalUpdate::new(id.clone()) };
+        let update = TerminalUpdate::new(id.clone()).command(command).cwd(cwd);
         handle.update(SessionUpdate::TerminalUpdate(update.into())).await?;
         Ok(ShownTerminal { handle, id, is_open: true })
     }
@@ -62,8 +63,8 @@ impl ShownTerminal {
                 slot.terminals.insert(self.id.clone(), token.clone());
             }
         });
-        let capabilities = TerminalCapabilities { cancel: Some(Capability::new()), ..TerminalCapabilities::new() };
-        self.update(TerminalUpdate { capabilities: Patch::Set(capabilities), ..self.blank() }).await?;
+        let capabilities = TerminalCapabilities::new().cancel(Capability::new());
+        self.update(self.blank().capabilities(capabilities)).await?;
         Ok(token)
     }
 
@@ -90,7 +91,7 @@ impl ShownTerminal {
             router.slot(self.handle.id()).is_some_and(|slot| slot.terminals.remove(&self.id).is_some())
         });
         let capabilities = if was_cancellable { Patch::Clear } else { Patch::Keep };
-        TerminalUpdate { exit_status: Patch::Set(status), capabilities, ..self.blank() }
+        self.blank().exit_status(status).with(|update| update.capabilities = capabilities)
     }
 }
 
@@ -135,14 +136,14 @@ impl Compaction {
     pub async fn complete(mut self, summary: Option<Vec<ContentBlock>>) -> Result<(), Error> {
         self.is_open = false;
         let summary = summary.map_or(Patch::Keep, Patch::Set);
-        self.update(CompactionUpdate { summary, ..self.with_status(CompactionStatus::Completed) }).await
+        self.update(self.with_status(CompactionStatus::Completed).with(|update| update.summary = summary)).await
     }
 
     /// Ends the compaction: it failed for this reason.
     pub async fn fail(mut self, error: impl Into<String>) -> Result<(), Error> {
         self.is_open = false;
         let error = Patch::Set(error.into());
-        self.update(CompactionUpdate { error, ..self.with_status(CompactionStatus::Failed) }).await
+        self.update(self.with_status(CompactionStatus::Failed).with(|update| update.error = error)).await
     }
 
     async fn update(&self, update: CompactionUpdate) -> Result<(), Error> {

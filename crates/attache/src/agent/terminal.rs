@@ -1,6 +1,6 @@
 //! A command that runs at the client's.
 
-use attache_proto::model::{
+use attache_proto::model::terminal::{
     CreateTerminalRequest, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, TerminalId, TerminalOutputRequest,
     TerminalOutputResponse, WaitForTerminalExitRequest,
 };
@@ -21,7 +21,7 @@ impl Terminal {
         if !handle.client().capabilities.terminal {
             return Err(Error::NotOffered("terminals"));
         }
-        let request = CreateTerminalRequest { session_id: handle.id().clone(), ..request };
+        let request = request.with(|request| request.session_id = handle.id().clone());
         let response = handle.call(&request).await?;
         Ok(Terminal { handle, id: response.terminal_id, is_open: true })
     }

@@ -4,10 +4,13 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 
 use attache_proto::json::RawJson;
-use attache_proto::model::{
-    Capability, ContentBlock, Location, Meta, Patch, SessionUpdate, ToolCallCapabilities, ToolCallContent,
-    ToolCallContentChunk, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
+use attache_proto::model::capability::{Capability, ToolCallCapabilities};
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::tool::{
+    Location, ToolCallContent, ToolCallContentChunk, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
+use attache_proto::model::update::SessionUpdate;
+use attache_proto::model::{Meta, Patch};
 
 use super::SessionHandle;
 use crate::{CancelToken, Error};
@@ -15,7 +18,7 @@ use crate::{CancelToken, Error};
 /// A tool call that is about to be shown: all that is known of it is sent at once. Awaiting it starts it.
 ///
 /// ```
-/// # use attache::{Turn, agent::HandlerError, model::{Location, RawJson, ToolKind}};
+/// # use attache::{Turn, agent::HandlerError, model::{RawJson, tool::{Location, ToolKind}}};
 /// # async fn example(turn: Turn) -> Result<(), HandlerError> {
 /// let call = turn
 ///     .tool("Read src/main.rs")
@@ -43,11 +46,7 @@ pub struct ToolCallBuilder {
 
 impl ToolCallBuilder {
     pub(super) fn new(handle: SessionHandle, title: String) -> Self {
-        let update = ToolCallUpdate {
-            title: Patch::Set(title.clone()),
-            status: Patch::Set(ToolCallStatus::Pending),
-            ..ToolCallUpdate::new("")
-        };
+        let update = ToolCallUpdate::new("").title(title.clone()).status(ToolCallStatus::Pending);
         let (locations, content) = (Vec::new(), Vec::new());
         ToolCallBuilder { handle, title, update, has_id: false, locations, content, cancelled: None }
     }
@@ -160,27 +159,27 @@ impl ToolCall {
 
     /// Says what kind of tool it is.
     pub async fn kind(&self, kind: ToolKind) -> Result<(), Error> {
-        self.update(ToolCallUpdate { kind: Patch::Set(kind), ..self.blank() }).await
+        self.update(self.blank().kind(kind)).await
     }
 
     /// Says that the tool is at work.
     pub async fn in_progress(&self) -> Result<(), Error> {
-        self.update(ToolCallUpdate { status: Patch::Set(ToolCallStatus::InProgress), ..self.blank() }).await
+        self.update(self.blank().status(ToolCallStatus::InProgress)).await
     }
 
     /// Says which files it works on.
     pub async fn locations(&self, locations: Vec<Location>) -> Result<(), Error> {
-        self.update(ToolCallUpdate { locations: Patch::Set(locations), ..self.blank() }).await
+        self.update(self.blank().locations(locations)).await
     }
 
     /// Says what the tool was called with.
     pub async fn input(&self, input: RawJson) -> Result<(), Error> {
-        self.update(ToolCallUpdate { raw_input: Patch::Set(input), ..self.blank() }).await
+        self.update(self.blank().raw_input(input)).await
     }
 
     /// Says what the tool has returned.
     pub async fn output(&self, output: RawJson) -> Result<(), Error> {
-        self.update(ToolCallUpdate { raw_output: Patch::Set(output), ..self.blank() }).await
+        self.update(self.blank().raw_output(output)).await
     }
 
     /// Adds a piece to what the tool has produced.
@@ -205,8 +204,8 @@ impl ToolCall {
         });
         // Other versions have no words for it, which is no loss to report.
         if self.handle.client().can_cancel_parts() {
-            let capabilities = ToolCallCapabilities { cancel: Some(Capability::new()), ..ToolCallCapabilities::new() };
-            self.update(ToolCallUpdate { capabilities: Patch::Set(capabilities), ..self.blank() }).await?;
+            let capabilities = ToolCallCapabilities::new().cancel(Capability::new());
+            self.update(self.blank().capabilities(capabilities)).await?;
         }
         Ok(token)
     }
@@ -223,7 +222,7 @@ impl ToolCall {
 
     /// An update of this call that says again what it is called.
     pub(super) fn described(&self) -> ToolCallUpdate {
-        ToolCallUpdate { title: Patch::Set(self.title.clone()), ..self.blank() }
+        self.blank().title(self.title.clone())
     }
 
     /// Ends the call: the tool has done its work.
@@ -254,7 +253,7 @@ impl ToolCall {
         });
         let tells = was_cancellable && self.handle.client().can_cancel_parts();
         let capabilities = if tells { Patch::Clear } else { Patch::Keep };
-        ToolCallUpdate { status: Patch::Set(status), capabilities, ..self.blank() }
+        self.blank().status(status).with(|update| update.capabilities = capabilities)
     }
 }
 

@@ -6,7 +6,12 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use attache_proto::model::{ConfigId, ConfigOption, ConfigSetting, ErrorObject, MessageId, Meta, PromptRequest, Usage};
+use attache_proto::model::Meta;
+use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache_proto::model::content::MessageId;
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::prompt::PromptRequest;
+use attache_proto::model::unstable::Usage;
 use attache_proto::rpc::Call;
 
 use super::router::{AgentRouter, OptionChange};

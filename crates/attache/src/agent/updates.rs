@@ -3,7 +3,11 @@
 use attache_proto::Dialect;
 use attache_proto::conversation::{AgentSession, Emitted, MessageKind};
 use attache_proto::json::Writer;
-use attache_proto::model::{ClientCapabilities, ContentBlock, Meta, SessionId, SessionUpdate, TextContent};
+use attache_proto::model::Meta;
+use attache_proto::model::capability::ClientCapabilities;
+use attache_proto::model::content::{ContentBlock, TextContent};
+use attache_proto::model::session::SessionId;
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc::Call;
 
 use super::router::AgentRouter;

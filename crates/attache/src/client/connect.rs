@@ -12,13 +12,18 @@ use attache_proto::Dialect;
 use attache_proto::conversation::{self, ClientOffer, Greeted, GreetingError, Protocol};
 use attache_proto::json::Writer;
 use attache_proto::method::Method;
-use attache_proto::model::{
-    AgentCapabilities, ArchiveSessionRequest, AuthMethod, AuthMethodId, AuthStatusRequest, AuthStatusResponse,
-    AuthenticateRequest, Capability, ClientCapabilities, DeleteSessionRequest, DisableProviderRequest,
-    ElicitationCapabilities, Implementation, InitializeRequest, InitializeResponse, ListProvidersRequest,
-    ListProvidersResponse, ListSessionsRequest, ListSessionsResponse, LogoutRequest, McpMessageNotification,
-    ProxyInitializeRequest, ProxySuccessorNotification, ProxySuccessorRequest, RawJson, SessionCapabilities, SessionId,
-    SessionStatusRequest, SessionStatusResponse, SetProviderRequest, SetTitleRequest, UnarchiveSessionRequest,
+use attache_proto::model::RawJson;
+use attache_proto::model::auth::{AuthMethod, AuthMethodId, AuthenticateRequest, LogoutRequest};
+use attache_proto::model::capability::{
+    AgentCapabilities, Capability, ClientCapabilities, ElicitationCapabilities, SessionCapabilities,
+};
+use attache_proto::model::initialize::{Implementation, InitializeRequest, InitializeResponse};
+use attache_proto::model::session::{DeleteSessionRequest, ListSessionsRequest, ListSessionsResponse, SessionId};
+use attache_proto::model::unstable::{
+    ArchiveSessionRequest, AuthStatusRequest, AuthStatusResponse, DisableProviderRequest, ListProvidersRequest,
+    ListProvidersResponse, McpMessageNotification, ProxyInitializeRequest, ProxySuccessorNotification,
+    ProxySuccessorRequest, SessionStatusRequest, SessionStatusResponse, SetProviderRequest, SetTitleRequest,
+    UnarchiveSessionRequest,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
@@ -220,11 +225,8 @@ impl Client {
 
     async fn initialize(&self, link: &Link<ClientRouter>, dialect: Dialect) -> Result<RawJson, Error> {
         link.with(|_, port| port.peer.set_dialect(dialect));
-        let request = InitializeRequest {
-            info: Some(self.info.clone()),
-            capabilities: self.capabilities.clone(),
-            ..InitializeRequest::new(dialect.version())
-        };
+        let request =
+            InitializeRequest::new(dialect.version()).info(self.info.clone()).capabilities(self.capabilities.clone());
         // What only version 1 has words for is not offered to others. That is no loss to report, so it is written apart.
         let mut params = Vec::new();
         Writer::new(&mut params, dialect).value(&request);

@@ -5,12 +5,18 @@ use std::ops::Deref;
 use attache_proto::Encode;
 use attache_proto::json::RawJson;
 use attache_proto::method::{AgentNotification, Request};
-use attache_proto::model::{
-    CreateElicitationRequest, CreateElicitationResponse, CreateTerminalRequest, ErrorObject, KillTerminalRequest,
-    McpMessageRequest, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest,
-    PermissionResponse, ProxySuccessorRequest, ReadTextFileRequest, ReleaseTerminalRequest, SessionUpdate,
-    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+use attache_proto::model::elicitation::{CreateElicitationRequest, CreateElicitationResponse};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache_proto::model::permission::{
+    PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionResponse,
 };
+use attache_proto::model::terminal::{
+    CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, TerminalOutputRequest,
+    WaitForTerminalExitRequest,
+};
+use attache_proto::model::unstable::{McpMessageRequest, ProxySuccessorRequest};
+use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc::Call;
 
 use super::router::{ClientRouter, cancelled_permission};

@@ -10,10 +10,12 @@ use attache_proto::Dialect;
 use attache_proto::conversation::{ClientOffer, ClientSession, Question, TurnEnd, TurnId};
 use attache_proto::json::{DecodeError, RawJson, Reader};
 use attache_proto::method::{AgentNotification, AgentRequest, Method};
-use attache_proto::model::{
-    CancelNotification, ErrorObject, Meta, PermissionOutcome, PermissionResponse, PromptResponse, SessionId,
-    SessionNotification, SessionUpdate,
-};
+use attache_proto::model::Meta;
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::permission::{PermissionOutcome, PermissionResponse};
+use attache_proto::model::prompt::{CancelNotification, PromptResponse};
+use attache_proto::model::session::SessionId;
+use attache_proto::model::update::{SessionNotification, SessionUpdate};
 use attache_proto::rpc::{Call, IntHasher, Side, Violation};
 
 use crate::link::{Arriving, Port, Router, method_name};

@@ -7,11 +7,17 @@ use std::task::{Context, Poll};
 
 use attache_proto::conversation::{OpenKind, OpenedSession, Opening, SetRequest, TurnEnd, TurnId};
 use attache_proto::method::{AgentRequest, ClientRequest};
-use attache_proto::model::{
-    AvailableCommand, CancelNotification, CancelTerminalRequest, CancelToolCallRequest, CloseSessionRequest, ConfigId,
-    ConfigOption, ConfigSetting, ContentBlock, ErrorObject, McpServer, Meta, PromptRequest, SessionId, SetTitleRequest,
-    SystemPrompt, TerminalId, ToolCallId,
-};
+use attache_proto::model::Meta;
+use attache_proto::model::command::AvailableCommand;
+use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache_proto::model::content::ContentBlock;
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::mcp::McpServer;
+use attache_proto::model::prompt::{CancelNotification, PromptRequest};
+use attache_proto::model::session::{CloseSessionRequest, SessionId};
+use attache_proto::model::terminal::{CancelTerminalRequest, TerminalId};
+use attache_proto::model::tool::{CancelToolCallRequest, ToolCallId};
+use attache_proto::model::unstable::{SetTitleRequest, SystemPrompt};
 
 use super::connect::Shared;
 use super::event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
@@ -243,7 +249,7 @@ impl Session {
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn, Error> {
         let prompt = prompt.into();
         self.check_prompt(&prompt)?;
-        let request = PromptRequest { meta: prompt.meta, ..PromptRequest::new(self.id().clone(), prompt.blocks) };
+        let request = PromptRequest::new(self.id().clone(), prompt.blocks).with(|request| request.meta = prompt.meta);
         let turn = self
             .link()
             .send(|router, port| {
@@ -284,7 +290,7 @@ impl Session {
 
     /// Cancels what the agent is doing in this session, with data of your own. The session is filled in.
     pub async fn cancel_with(&self, cancel: CancelNotification) -> Result<(), Error> {
-        let cancel = CancelNotification { session_id: self.id().clone(), ..cancel };
+        let cancel = cancel.with(|notification| notification.session_id = self.id().clone());
         self.link().send(|router, port| self.send_cancel(router, port, None, &cancel)).await
     }
 

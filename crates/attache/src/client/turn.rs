@@ -6,7 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use attache_proto::conversation::{TurnEnd, TurnId};
-use attache_proto::model::{CancelNotification, ContentBlock, MessageId, Meta, SessionUpdate, StopReason, Usage};
+use attache_proto::model::Meta;
+use attache_proto::model::content::{ContentBlock, MessageId};
+use attache_proto::model::prompt::{CancelNotification, StopReason};
+use attache_proto::model::unstable::Usage;
+use attache_proto::model::update::SessionUpdate;
 
 use super::event::Event;
 #[cfg(feature = "stream")]

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use attache_proto::frame::{Frame, Framing, Junk, Splitter};
-use attache_proto::model::ErrorObject;
+use attache_proto::model::error::ErrorObject;
 use attache_proto::rpc::{AnswerError, Envelope, Event, Events, Incoming, Side, Violation, parse};
 use tokio::io::{AsyncRead, ReadBuf};
 

@@ -4,7 +4,8 @@ use std::cell::OnceCell;
 
 use attache_proto::frame::Frame;
 use attache_proto::json::RawJson;
-use attache_proto::model::{ErrorObject, RequestId};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::request::RequestId;
 use attache_proto::rpc::{Envelope, Incoming, Outcome, parse};
 
 /// Which way a message goes.

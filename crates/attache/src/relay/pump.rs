@@ -12,7 +12,8 @@ use attache_proto::Dialect;
 use attache_proto::bridge::Bridge;
 use attache_proto::frame::{Frame, Framing, Junk, Piece, Splitter};
 use attache_proto::json::{RawJson, Writer};
-use attache_proto::model::{ErrorObject, RequestId};
+use attache_proto::model::error::ErrorObject;
+use attache_proto::model::request::RequestId;
 use attache_proto::rpc::{PartialMessage, Violation};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 

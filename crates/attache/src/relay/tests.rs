@@ -3,7 +3,7 @@ use std::time::Duration;
 use attache_proto::Dialect;
 use attache_proto::bridge::Bridge;
 use attache_proto::json::RawJson;
-use attache_proto::model::ErrorObject;
+use attache_proto::model::error::ErrorObject;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 
 use super::*;

@@ -5,11 +5,12 @@ use std::fmt::Debug;
 
 use agent_client_protocol_schema as official;
 use attache_proto::json::{Reader, Writer};
-use attache_proto::{Decode, Dialect, Encode, model};
+use attache_proto::{Decode, Dialect, Encode};
 use schemars::generate::SchemaSettings;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use crate::model;
 use crate::sample::{Definitions, samples};
 
 /// Groups of capabilities that we do not tell from absent ones when nothing is in them: nothing is offered either way.

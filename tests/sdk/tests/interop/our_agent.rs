@@ -7,7 +7,19 @@ use attache::agent::{
     Agent, Ask, Authenticate, Context, Decision, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session,
 };
 use attache::agent::{Server, SessionHandle};
-use attache::model::*;
+use attache::model::auth::{AgentAuthMethod, AuthMethod, AuthMethodId};
+use attache::model::command::{Command, CommandInput, TextInput};
+use attache::model::config::{
+    ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue,
+};
+use attache::model::content::ContentBlock;
+use attache::model::diff::Diff;
+use attache::model::error::ErrorObject;
+use attache::model::initialize::Implementation;
+use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
+use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
+use attache::model::tool::{Location, ToolCallContent, ToolKind};
+use attache::model::update::{MessageChunk, SessionUpdate, UsageUpdate};
 use attache::{Error, Prompt, Stop, Turn};
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +61,7 @@ impl OurAgent {
     fn opened(&self) -> Opened<Chat> {
         let chat = Chat { mode: "ask".into(), notes: self.notes.clone() };
         let input = CommandInput::from(TextInput::new("query"));
-        let command = Command { input: Some(input), ..Command::new("web", "Search") };
+        let command = Command::new("web", "Search").input(input);
         Opened::from(chat).with_options(options("ask")).with_commands(vec![command.into()])
     }
 }
@@ -57,7 +69,7 @@ impl OurAgent {
 fn options(mode: &str) -> Vec<ConfigOption> {
     let values = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("code", "Code")];
     let kind = ConfigKind::Select(ConfigSelect::new(mode, values));
-    vec![ConfigOption { category: Some(ConfigCategory::Mode), ..ConfigOption::new("mode", "Mode", kind) }]
+    vec![ConfigOption::new("mode", "Mode", kind).category(ConfigCategory::Mode)]
 }
 
 impl Agent for OurAgent {
@@ -87,10 +99,7 @@ impl Restore for OurAgent {
             return Err(ErrorObject::session_not_found(&session).into());
         }
         if replay {
-            let said = |id: &str, text: &str| MessageChunk {
-                message_id: Some(id.into()),
-                ..MessageChunk::new(ContentBlock::text(text))
-            };
+            let said = |id: &str, text: &str| MessageChunk::new(ContentBlock::text(text)).message_id(id);
             handle.update(SessionUpdate::UserMessageChunk(said("m1", "hi"))).await?;
             handle.update(SessionUpdate::AgentMessageChunk(said("m2", "hello"))).await?;
         }
@@ -100,7 +109,7 @@ impl Restore for OurAgent {
 
 impl List for OurAgent {
     async fn list(&self, _: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
-        let old = SessionInfo { title: Some("Old".into()), ..SessionInfo::new("old", "/work") };
+        let old = SessionInfo::new("old", "/work").title("Old");
         let is_gone = self.old_is_gone.load(Ordering::Relaxed);
         Ok(ListSessionsResponse::new(if is_gone { Vec::new() } else { vec![old] }))
     }
@@ -148,7 +157,7 @@ impl Session for Chat {
                     let look = PlanEntry::new("Look", PlanPriority::High, status);
                     turn.plan(vec![look, PlanEntry::new("Leap", PlanPriority::Low, PlanStatus::Pending)]).await?;
                 }
-                turn.usage(UsageUpdate::new(7u64, 100u64)).await?;
+                turn.usage(UsageUpdate::new(7, 100)).await?;
                 turn.title("Planning").await?;
             }
             "tool" => return Ok(tool(&turn).await?),
@@ -205,7 +214,7 @@ impl Session for Chat {
 async fn tool(turn: &Turn) -> Result<Stop, Error> {
     let tool = turn.tool("Edit a file").await?;
     tool.kind(ToolKind::Edit).await?;
-    tool.locations(vec![Location { line: Some(3), ..Location::new("/project/a") }]).await?;
+    tool.locations(vec![Location::new("/project/a").line(3)]).await?;
     let decision = turn.ask(Ask::new("Edit a file?").tool_call(tool.blank())).await?;
     let said = match decision {
         Decision::Allowed(_) => "allowed",

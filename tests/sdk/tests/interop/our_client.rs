@@ -1,7 +1,13 @@
 //! A client made with Attaché.
 
 use attache::client::Session;
-use attache::model::*;
+use attache::model::config::ConfigValueId;
+use attache::model::fs::{ReadTextFileResponse, WriteTextFileResponse};
+use attache::model::session::ListSessionsRequest;
+use attache::model::terminal::{
+    CreateTerminalResponse, ExitStatus, KillTerminalResponse, ReleaseTerminalResponse, TerminalOutputResponse,
+};
+use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Dialect, Error, Event, Protocol, Stop};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
@@ -135,7 +141,7 @@ impl OurClient {
                 }
                 Event::WaitForTerminalExit(call) => {
                     let line = request("terminal/wait_for_exit", json!(*call));
-                    call.reply(Ok(ExitStatus { signal: Some("SIGKILL".into()), ..ExitStatus::new() })).await?;
+                    call.reply(Ok(ExitStatus::new().signal("SIGKILL"))).await?;
                     line
                 }
                 Event::KillTerminal(call) => {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use attache::agent::SessionHandle;
-use attache::model::CreateTerminalRequest;
+use attache::model::terminal::CreateTerminalRequest;
 use tokio::time::timeout;
 
 use super::report::{self, Ending, Written};
@@ -26,13 +26,11 @@ pub(super) async fn run(
     live: &Live,
 ) -> Result<Outcome, Refusal> {
     commands.check_directory(cwd)?;
-    let request = CreateTerminalRequest {
-        args: vec!["-c".into(), line],
-        env: environment::added(),
-        cwd: cwd.to_str().map(str::to_owned),
-        output_byte_limit: Some(OUTPUT as u64),
-        ..CreateTerminalRequest::new(client.id().clone(), "sh")
-    };
+    let request = CreateTerminalRequest::new(client.id().clone(), "sh")
+        .args(["-c".into(), line])
+        .env(environment::added())
+        .output_byte_limit(OUTPUT as u64)
+        .with(|request| request.cwd = cwd.to_str().map(str::to_owned));
     // In a task of its own: if nobody waits for the answer any more, the terminal that it brings is still released. The
     // client may ask its user first, so this takes as long as it takes.
     let creating = tokio::spawn({

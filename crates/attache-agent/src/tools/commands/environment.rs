@@ -6,7 +6,8 @@
 
 use std::ffi::OsString;
 
-use attache::model::{EnvVariable, Secret};
+use attache::model::Secret;
+use attache::model::mcp::EnvVariable;
 use attache::process::Command;
 
 /// What is set for every command: no pager, no colours, no questions.

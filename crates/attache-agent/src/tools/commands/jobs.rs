@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use attache::model::{KillTerminalRequest, ReleaseTerminalRequest};
+use attache::model::terminal::{KillTerminalRequest, ReleaseTerminalRequest};
 use tokio::time::{Instant, timeout_at};
 
 use super::own::{Started, session};

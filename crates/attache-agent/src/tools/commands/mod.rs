@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use attache::agent::SessionHandle;
-use attache::model::{TerminalId, ToolKind};
+use attache::model::terminal::TerminalId;
+use attache::model::tool::ToolKind;
 use attache_host::permission::{Action, Command};
 use attache_host::terminals::Terminals;
 use serde_json::{Value, json};

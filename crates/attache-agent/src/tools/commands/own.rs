@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use attache::model::{
-    CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, SessionId, TerminalId,
-    WaitForTerminalExitRequest,
+use attache::model::session::SessionId;
+use attache::model::terminal::{
+    CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, TerminalId, WaitForTerminalExitRequest,
 };
 use attache_host::terminals::{TerminalView, Terminals};
 
@@ -48,7 +48,7 @@ impl Commands {
             _ => "(it ran in a sandbox: files can be changed only beneath the session's directories)",
         });
         let args = vec!["-c".into(), line.to_owned()];
-        let request = CreateTerminalRequest { args, ..CreateTerminalRequest::new(session(), "sh") };
+        let request = CreateTerminalRequest::new(session(), "sh").args(args);
         *crate::lock(&self.slot) = sandbox;
         let refuse = |error: attache_host::terminals::TerminalError| Refusal(error.to_string());
         let id = self.terminals.create(&request, cwd).map_err(refuse)?.terminal_id;

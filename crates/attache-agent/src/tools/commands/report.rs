@@ -1,6 +1,7 @@
 //! What people and models are told of a command.
 
-use attache::model::{ExitStatus, ToolCallContent};
+use attache::model::terminal::ExitStatus;
+use attache::model::tool::ToolCallContent;
 
 use super::OUTPUT;
 use crate::cut::{self, Spill};

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use attache::model::{
-    ExitStatus, Patch, SessionUpdate, TerminalId, TerminalOutput, TerminalOutputChunk, TerminalUpdate, ToolCallContent,
-    ToolCallTerminal,
-};
+use attache::model::terminal::{ExitStatus, TerminalId, TerminalOutput, TerminalOutputChunk, TerminalUpdate};
+use attache::model::tool::{ToolCallContent, ToolCallTerminal};
+use attache::model::update::SessionUpdate;
 use attache::proto::base64;
 use attache_host::terminals::{OutputPart, TerminalView};
 
@@ -48,11 +47,7 @@ impl Screen {
     /// Shows that the command runs.
     pub(super) async fn begin(&self, live: &Live, line: &str, cwd: &Path) {
         let Some(id) = &self.terminal else { return };
-        let update = TerminalUpdate {
-            command: Patch::Set(line.to_owned()),
-            cwd: Patch::Set(cwd.to_string_lossy().into_owned()),
-            ..TerminalUpdate::new(id.clone())
-        };
+        let update = TerminalUpdate::new(id.clone()).command(line.to_owned()).cwd(cwd.to_string_lossy().into_owned());
         live.show(Shown::Update(SessionUpdate::TerminalUpdate(update.into()))).await;
         self.embed(live).await;
     }
@@ -106,7 +101,7 @@ impl Screen {
 
 /// That a terminal's command has ended.
 pub(super) fn ended(id: &TerminalId, status: &ExitStatus) -> SessionUpdate {
-    let update = TerminalUpdate { exit_status: Patch::Set(status.clone()), ..TerminalUpdate::new(id.clone()) };
+    let update = TerminalUpdate::new(id.clone()).exit_status(status.clone());
     SessionUpdate::TerminalUpdate(update.into())
 }
 
@@ -121,7 +116,7 @@ fn output(id: &TerminalId, shown: u64, part: &OutputPart) -> SessionUpdate {
         return SessionUpdate::TerminalOutputChunk(TerminalOutputChunk::new(id.clone(), data));
     }
     let data = base64::encode(last(&part.text, CHUNK).as_bytes());
-    let update = TerminalUpdate { output: Patch::Set(TerminalOutput::new(data)), ..TerminalUpdate::new(id.clone()) };
+    let update = TerminalUpdate::new(id.clone()).output(TerminalOutput::new(data));
     SessionUpdate::TerminalUpdate(update.into())
 }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use attache::model::{ToolCallContent, ToolKind};
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::permission::Action;
 use reqwest::Url;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! `write_file` and `edit_file`: a new text for a file.
 
-use attache::model::{Diff, ToolCallContent, ToolKind};
+use attache::model::diff::Diff;
+use attache::model::tool::{ToolCallContent, ToolKind};
 
 use super::arguments::Arguments;
 use super::edit;

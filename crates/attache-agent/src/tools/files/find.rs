@@ -1,6 +1,6 @@
 //! `find_files`: the files whose names fit a pattern.
 
-use attache::model::{ToolCallContent, ToolKind};
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::files::{EntryKind, Files};
 use attache_host::permission::visible;
 

@@ -1,6 +1,6 @@
 //! `list_directory`: what is in one directory.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use attache_host::permission::visible;
 

@@ -1,6 +1,6 @@
 //! `read_file`: a text, some of its lines, or an image.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use base64::Engine as _;
 

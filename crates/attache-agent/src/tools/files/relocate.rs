@@ -1,6 +1,6 @@
 //! `delete_file` and `move_file`.
 
-use attache::model::ToolKind;
+use attache::model::tool::ToolKind;
 use attache_host::files::{EntryKind, Info};
 use attache_host::permission::Action;
 

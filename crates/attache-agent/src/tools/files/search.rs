@@ -2,7 +2,7 @@
 
 use std::io;
 
-use attache::model::{Location, ToolCallContent, ToolKind};
+use attache::model::tool::{Location, ToolCallContent, ToolKind};
 use attache_host::files::{EntryKind, FileError, Files};
 use attache_host::permission::{is_secret, visible};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -249,7 +249,7 @@ fn told(target: &Target, results: Results) -> Outcome {
             "" => target.path.clone(),
             relative => format!("{}/{relative}", target.path.trim_end_matches('/')),
         };
-        Some(Location { line: Some(u32::try_from(*line).unwrap_or(u32::MAX)), ..Location::new(path) })
+        Some(Location::new(path).line(u32::try_from(*line).unwrap_or(u32::MAX)))
     };
     let locations: Vec<Location> = files.iter().filter_map(location).take(LOCATIONS).collect();
     let mut outcome = Outcome::done(lines.join("\n"));

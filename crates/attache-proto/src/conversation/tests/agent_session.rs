@@ -1,10 +1,13 @@
 //! What a client hears of a session.
 
 use super::*;
-use crate::model::{
-    BackgroundWork, ClientCapabilities, ConfigCategory, ConfigOption, ContentBlock, ErrorObject, SessionUpdate,
-    StopReason,
-};
+use crate::model::capability::ClientCapabilities;
+use crate::model::config::{ConfigCategory, ConfigOption};
+use crate::model::content::ContentBlock;
+use crate::model::error::ErrorObject;
+use crate::model::prompt::StopReason;
+use crate::model::state::BackgroundWork;
+use crate::model::update::SessionUpdate;
 
 /// Plays a session of an agent. What it does stands at the beginning of a line, what the client hears after `->`, what
 /// could not be said after `!`.

@@ -1,9 +1,11 @@
 //! Turns and questions, as a client sees them.
 
 use super::*;
-use crate::model::{
-    ErrorObject, IdleState, MessageUpdate, PromptResponse, SessionUpdate, StateUpdate, StopReason, ToolCallId,
-};
+use crate::model::error::ErrorObject;
+use crate::model::prompt::{PromptResponse, StopReason};
+use crate::model::state::{IdleState, StateUpdate};
+use crate::model::tool::ToolCallId;
+use crate::model::update::{MessageUpdate, SessionUpdate};
 use crate::rpc::{Call, Event, Peer, Side};
 
 /// Plays a session to a client, one word of the agent or the client a line; `=>` names the turns that end by it, and how.

@@ -1,7 +1,9 @@
 //! Which dialect a client and an agent find.
 
 use super::*;
-use crate::model::{ClientCapabilities, ErrorObject, FsCapabilities, InitializeRequest};
+use crate::model::capability::{ClientCapabilities, FsCapabilities};
+use crate::model::error::ErrorObject;
+use crate::model::initialize::InitializeRequest;
 
 const V2_ANSWER: &str = "{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{}}}";
 const V1_ANSWER: &str = "{'protocolVersion':1,'agentCapabilities':{'loadSession':true}}";

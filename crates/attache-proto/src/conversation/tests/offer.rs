@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::method::{AgentRequest, ClientRequest, Method};
-use crate::model::{ClientCapabilities, InitializeResponse};
+use crate::model::capability::ClientCapabilities;
+use crate::model::initialize::InitializeResponse;
 
 fn offer(answer: &str) -> Offer {
     Offer::from(&read::<InitializeResponse>(answer, V1))

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::method::{ClientRequest, Method};
-use crate::model::{ConfigOption, InitializeResponse, SessionCapabilities};
+use crate::model::capability::SessionCapabilities;
+use crate::model::config::ConfigOption;
+use crate::model::initialize::InitializeResponse;
 
 /// Has a client's request put to an agent: the request that reaches it, `unwanted history` if more comes than was asked
 /// for, or what the agent does not offer.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::method::{ClientRequest, Method};
-use crate::model::{ConfigOption, ConfigSetting, SessionUpdate, SetConfigOptionRequest};
+use crate::model::config::{ConfigOption, ConfigSetting, SetConfigOptionRequest};
+use crate::model::update::SessionUpdate;
 
 const MODES: &str = "'modes':{'currentModeId':'ask','availableModes':[{'id':'ask','name':'Ask','description':'d'},{'id':'do','name':'Do'}]}";
 const MODELS: &str = "'models':{'currentModelId':'big','availableModels':[{'modelId':'big','name':'Big'},{'modelId':'small','name':'Small'}]}";

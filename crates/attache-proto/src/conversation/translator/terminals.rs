@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use super::{Emit, UpdateTranslator, is_memorable};
 use crate::base64;
-use crate::model::{ExitStatus, Patch, TerminalId, TerminalOutputChunk, TerminalUpdate};
+use crate::model::Patch;
+use crate::model::terminal::{ExitStatus, TerminalId, TerminalOutputChunk, TerminalUpdate};
 
 /// The output that is remembered of one terminal: its end.
 const REMEMBERED_OUTPUT: usize = 64 * 1024;

@@ -1,10 +1,12 @@
 use super::*;
 use crate::codec::Encode;
 use crate::json::{RawJson, Reader, Writer};
-use crate::model::{
-    ClientCapabilities, MessageChunk, SessionUpdate, StateUpdate, StopReason, TerminalUpdate, ToolCallContent,
-    ToolCallContentChunk, ToolCallStatus, ToolCallUpdate,
-};
+use crate::model::capability::ClientCapabilities;
+use crate::model::prompt::StopReason;
+use crate::model::state::StateUpdate;
+use crate::model::terminal::TerminalUpdate;
+use crate::model::tool::{ToolCallContent, ToolCallContentChunk, ToolCallStatus, ToolCallUpdate};
+use crate::model::update::{MessageChunk, SessionUpdate};
 use crate::view::SessionView;
 
 /// Says updates to a client. `>` is an update as v2 writes it, `<` what goes out, `!` what could not be said.

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use super::{Emit, UpdateTranslator, is_memorable};
 use crate::Dialect;
 use crate::json::RawJson;
-use crate::model::{
-    ContentBlock, Patch, SessionUpdate, TerminalId, ToolCallContent, ToolCallContentChunk, ToolCallId, ToolCallStatus,
-    ToolCallUpdate, ToolKind,
-};
+use crate::model::Patch;
+use crate::model::content::ContentBlock;
+use crate::model::terminal::TerminalId;
+use crate::model::tool::{ToolCallContent, ToolCallContentChunk, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolKind};
+use crate::model::update::SessionUpdate;
 
 /// The tool calls that are remembered. Then the oldest are forgotten, ended ones first; an update of a forgotten call
 /// begins it again.

@@ -1,9 +1,9 @@
-//! The id that a request carries and its answer repeats.
+//! The id that a request carries and its answer repeats, and requests that are no longer wanted.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::codec::{Blank, Decode, Encode, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, model_type, record};
 use crate::json::{DecodeError, Kind, Reader, Reason, Writer};
 
 /// The id of a request: `1` and `"1"` are two ids. Null is legal in v1 only.
@@ -72,4 +72,14 @@ impl Encode for RequestId {
     }
 }
 
-serde_through_json!(RequestId);
+model_type!(RequestId);
+
+record! {
+    /// A request is no longer wanted. It is answered all the same.
+    pub struct CancelRequestNotification {
+        required {
+            /// The request.
+            request_id: RequestId = "requestId",
+        }
+    }
+}

@@ -1,7 +1,11 @@
 //! Agents that work for an agent, and their messages (unstable).
 
-use super::{ContentBlock, MessageId, Patch, SessionId, StateUpdate, SubagentCapabilities};
 use crate::codec::record;
+use crate::model::Patch;
+use crate::model::capability::CancelCapabilities;
+use crate::model::content::{ContentBlock, MessageId};
+use crate::model::session::SessionId;
+use crate::model::state::StateUpdate;
 
 record! {
     /// What is new about a subagent. A session not seen before begins one (unstable).
@@ -53,6 +57,19 @@ record! {
             message_id: MessageId = "messageId",
             /// The piece.
             content: ContentBlock = "content",
+        }
+    }
+}
+
+/// What a subagent can be told: see [`CancelCapabilities`].
+pub type SubagentCapabilities = CancelCapabilities;
+
+record! {
+    /// A subagent that goes on beside the conversation (unstable).
+    pub struct BackgroundSubagent {
+        required {
+            /// Its session.
+            session_id: SessionId = "sessionId",
         }
     }
 }

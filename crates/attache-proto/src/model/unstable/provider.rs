@@ -1,7 +1,12 @@
 //! Providers of language models that the client can set (unstable).
 
-use super::{ProviderId, Secret};
-use crate::codec::{record, string_enum};
+use crate::codec::{ids, record, string_enum};
+use crate::model::Secret;
+
+ids! {
+    /// A provider of language models, named by the agent.
+    pub struct ProviderId;
+}
 
 record! {
     /// Asks for the providers.

@@ -1,8 +1,8 @@
-//! Messages between a proxy and the conductor that holds a chain of them together (unstable), and cancelled requests.
+//! Messages between a proxy and the conductor that holds a chain of them together (unstable).
 
-use super::{InitializeRequest, RequestId};
-use crate::codec::{Blank, Decode, Encode, ReadInPlace, record, serde_through_json};
+use crate::codec::{Blank, Decode, Encode, ReadInPlace, model_type, record};
 use crate::json::{DecodeError, RawJson, Reader, Writer};
+use crate::model::initialize::InitializeRequest;
 
 record! {
     /// A request of the proxy's neighbour (unstable). The result is that of the method, unwrapped.
@@ -26,14 +26,6 @@ record! {
         optional {
             /// Its parameters.
             params: Option<RawJson> = "params" strict,
-        }
-    }
-
-    /// A request is no longer wanted. It is answered all the same.
-    pub struct CancelRequestNotification {
-        required {
-            /// The request.
-            request_id: RequestId = "requestId",
         }
     }
 }
@@ -66,4 +58,4 @@ impl Encode for ProxyInitializeRequest {
     }
 }
 
-serde_through_json!(ProxyInitializeRequest);
+model_type!(ProxyInitializeRequest);
