@@ -36,7 +36,7 @@ fn chunks_are_said_without_an_allocation() {
     for dialect in [Dialect::V1, Dialect::V2Draft, Dialect::V2] {
         let chunk = MessageChunk::new("text").message_id("m");
         let chunk = SessionUpdate::AgentMessageChunk(chunk);
-        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new(), "p");
         let mut said = 0;
         // The first chunk of a message may be remembered.
         translator.say(&chunk, &mut |_| said += 1);

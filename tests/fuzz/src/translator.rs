@@ -18,7 +18,7 @@ use crate::message;
 pub fn translator(data: &[u8]) {
     let mut input = Input::new(data);
     let dialect = input.dialect();
-    let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new(), "p");
     let (mut source, mut shown) = (SessionView::new(), SessionView::new());
     let (mut received, mut sent) = (0, 0);
     // Tool calls that are not shown as they are.

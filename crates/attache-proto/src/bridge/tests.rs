@@ -91,7 +91,7 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'msg_bridge1_1','content':[{'type':'text','text':'hi'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'}},'_meta':{'n':1}}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'},'messageId':'msg-1'},'_meta':{'n':1}}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'},'messageId':'stream_bridge1_1'},'_meta':{'n':1}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan','entries':[{'content':'c','priority':'low','status':'pending'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','planId':'plan','entries':[{'content':'c','priority':'low','status':'pending'}]}}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call','toolCallId':'t','title':'Edit','content':[{'type':'diff','path':'/p/a','oldText':'x\\n','newText':'y\\n'}]}}}
@@ -105,7 +105,7 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
          agent --> {'id':8,'method':'fs/read_text_file','params':{'sessionId':'s','path':'/p/a'}}
          --> agent {'id':8,'error':{'code':-32601,'message':'Method not found','data':{'method':'fs/read_text_file'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'b'}}}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'b'},'messageId':'msg-2'}}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'b'},'messageId':'stream_bridge1_2'}}}
          agent --> {'id':2,'result':{'stopReason':'end_turn'}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'idle','stopReason':'end_turn'}}}
          client --> {'id':3,'method':'session/list','params':{}}

@@ -78,10 +78,11 @@ impl AgentSession {
     /// A session of a client that speaks this dialect and understands this. Ids of messages and tool calls begin with
     /// the prefix, which no earlier process may have used for the same session.
     pub fn new(dialect: Dialect, client: &ClientCapabilities, id_prefix: impl Into<String>) -> Self {
+        let id_prefix = id_prefix.into();
         let options = client.session.config_options.as_ref();
         AgentSession {
             dialect,
-            translator: UpdateTranslator::new(dialect, client),
+            translator: UpdateTranslator::new(dialect, client, id_prefix.clone()),
             knows_switches: options.is_some_and(|options| options.boolean.is_some()),
             options: Vec::new(),
             commands: Vec::new(),
@@ -89,7 +90,7 @@ impl AgentSession {
             questions: 0,
             background: None,
             message: None,
-            id_prefix: id_prefix.into(),
+            id_prefix,
             messages: 0,
             ids: 0,
             lost: Vec::new(),

@@ -55,7 +55,7 @@ const LONGEST_ID: usize = 4096;
 /// use attache_proto::model::tool::ToolCallUpdate;
 /// use attache_proto::model::update::SessionUpdate;
 ///
-/// let mut translator = UpdateTranslator::new(Dialect::V1, &ClientCapabilities::new());
+/// let mut translator = UpdateTranslator::new(Dialect::V1, &ClientCapabilities::new(), "7f3a");
 /// let call = ToolCallUpdate { name: Patch::Set("grep".into()), ..ToolCallUpdate::new("call-1") };
 /// let mut said = Vec::new();
 /// let lost = translator.say(&SessionUpdate::ToolCallUpdate(call.into()), &mut |update| said.push(update.clone()));
@@ -66,11 +66,12 @@ const LONGEST_ID: usize = 4096;
 pub struct UpdateTranslator {
     dialect: Dialect,
     client: Understands,
+    id_prefix: String,
     /// The message that chunks without an id belong to now.
-    stream: Option<(MessageKind, MessageId)>,
+    stream: Option<(Author, MessageId)>,
     streams: u64,
     /// Messages of which something was sent.
-    messages: VecDeque<(MessageKind, MessageId)>,
+    messages: VecDeque<(Author, MessageId)>,
     tools: Tools,
     terminals: Terminals,
     /// The plan that is shown, where there can be only one.
@@ -90,27 +91,28 @@ struct Understands {
     plan: bool,
 }
 
-/// Which of the three kinds of messages it is. Each has ids of its own.
+/// Who says a message. The messages of each have ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MessageKind {
+enum Author {
     User,
     Agent,
     Thought,
 }
 
-impl MessageKind {
+impl Author {
     fn chunk(self, chunk: MessageChunk) -> SessionUpdate {
         match self {
-            MessageKind::User => SessionUpdate::UserMessageChunk(chunk),
-            MessageKind::Agent => SessionUpdate::AgentMessageChunk(chunk),
-            MessageKind::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+            Author::User => SessionUpdate::UserMessageChunk(chunk),
+            Author::Agent => SessionUpdate::AgentMessageChunk(chunk),
+            Author::Thought => SessionUpdate::AgentThoughtChunk(chunk),
         }
     }
 }
 
 impl UpdateTranslator {
-    /// A translator for one session.
-    pub fn new(dialect: Dialect, client: &ClientCapabilities) -> Self {
+    /// A translator for one session. Ids that it makes up begin with the prefix, which no earlier process may have used for
+    /// the same session.
+    pub fn new(dialect: Dialect, client: &ClientCapabilities, id_prefix: impl Into<String>) -> Self {
         let options = client.session.config_options.as_ref();
         UpdateTranslator {
             dialect,
@@ -121,6 +123,7 @@ impl UpdateTranslator {
                 subagents: client.subagents.is_some(),
                 plan: client.plan.is_some(),
             },
+            id_prefix: id_prefix.into(),
             stream: None,
             streams: 0,
             messages: VecDeque::new(),
@@ -136,12 +139,12 @@ impl UpdateTranslator {
     /// what the dialect cannot express.
     pub fn say(&mut self, update: &SessionUpdate, emit: Emit<'_>) -> Vec<&'static str> {
         match update {
-            SessionUpdate::UserMessageChunk(chunk) => self.say_chunk(MessageKind::User, chunk, update, emit),
-            SessionUpdate::AgentMessageChunk(chunk) => self.say_chunk(MessageKind::Agent, chunk, update, emit),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.say_chunk(MessageKind::Thought, chunk, update, emit),
-            SessionUpdate::UserMessage(message) => self.say_message(MessageKind::User, message, update, emit),
-            SessionUpdate::AgentMessage(message) => self.say_message(MessageKind::Agent, message, update, emit),
-            SessionUpdate::AgentThought(message) => self.say_message(MessageKind::Thought, message, update, emit),
+            SessionUpdate::UserMessageChunk(chunk) => self.say_chunk(Author::User, chunk, update, emit),
+            SessionUpdate::AgentMessageChunk(chunk) => self.say_chunk(Author::Agent, chunk, update, emit),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.say_chunk(Author::Thought, chunk, update, emit),
+            SessionUpdate::UserMessage(message) => self.say_message(Author::User, message, update, emit),
+            SessionUpdate::AgentMessage(message) => self.say_message(Author::Agent, message, update, emit),
+            SessionUpdate::AgentThought(message) => self.say_message(Author::Thought, message, update, emit),
             update if self.dialect == Dialect::V2 => self.say_v2(update, emit),
             update => self.say_old(update, emit),
         }
@@ -242,7 +245,7 @@ impl UpdateTranslator {
         }
     }
 
-    fn say_chunk(&mut self, kind: MessageKind, chunk: &MessageChunk, update: &SessionUpdate, emit: Emit<'_>) {
+    fn say_chunk(&mut self, kind: Author, chunk: &MessageChunk, update: &SessionUpdate, emit: Emit<'_>) {
         match &chunk.message_id {
             Some(id) => {
                 if self.dialect == Dialect::V1 {
@@ -257,7 +260,7 @@ impl UpdateTranslator {
                     Some((speaking, id)) if *speaking == kind => id.clone(),
                     _ => {
                         self.streams += 1;
-                        let id = MessageId::from(format!("msg-{}", self.streams));
+                        let id = MessageId::from(format!("stream_{}_{}", self.id_prefix, self.streams));
                         self.stream = Some((kind, id.clone()));
                         id
                     }
@@ -267,7 +270,7 @@ impl UpdateTranslator {
         }
     }
 
-    fn say_message(&mut self, kind: MessageKind, message: &MessageUpdate, update: &SessionUpdate, emit: Emit<'_>) {
+    fn say_message(&mut self, kind: Author, message: &MessageUpdate, update: &SessionUpdate, emit: Emit<'_>) {
         self.stream = None;
         if self.dialect != Dialect::V1 {
             return emit(update);
@@ -288,7 +291,7 @@ impl UpdateTranslator {
     }
 
     /// Whether something of this message was sent before. From now on it was.
-    fn remember(&mut self, kind: MessageKind, id: &MessageId) -> bool {
+    fn remember(&mut self, kind: Author, id: &MessageId) -> bool {
         // The last one is the usual one.
         if self.messages.iter().rev().any(|(sent, message)| *sent == kind && message == id) {
             return true;

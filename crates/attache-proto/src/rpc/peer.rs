@@ -169,7 +169,7 @@ impl<W> Peer<W> {
         let partial = PartialMessage::parse(junk.start());
         let mut refused = if partial.messages.is_empty() { Some(RequestId::Null) } else { None };
         for message in partial.messages {
-            let id = message.id().cloned().unwrap_or(RequestId::Null);
+            let id = message.id().cloned().or_else(|| self.only_waiting(&message)).unwrap_or(RequestId::Null);
             // What shows nothing but an id that we wait for is the answer.
             let is_response = message.is_response() || !message.has_method() && self.waits_for(&id);
             if is_response {
@@ -373,6 +373,15 @@ impl<W> Peer<W> {
 
     fn waits_for(&self, id: &RequestId) -> bool {
         matches!(id, RequestId::Number(id) if self.waiting.contains_key(id))
+    }
+
+    /// The request that a response answers whose id was not read, because it comes last: clear when only one is open.
+    fn only_waiting(&self, message: &PartialMessage) -> Option<RequestId> {
+        let mut ids = self.waiting.keys();
+        match (ids.next(), ids.next()) {
+            (Some(id), None) if message.is_response() => Some(RequestId::Number(*id)),
+            _ => None,
+        }
     }
 
     /// Tells whoever waits for this answer that it came and could not be read.

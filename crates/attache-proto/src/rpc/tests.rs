@@ -211,6 +211,23 @@ fn law_4_whoever_waits_for_a_response_that_cannot_be_read_is_told() {
          --> {'jsonrpc':'2.0','id':2,'result':{'a':
          * violation NotJson",
     );
+    // An id that comes last is never read. It can only be that of the one request that is open.
+    check(
+        Side::Client,
+        V1,
+        "-l> {'jsonrpc':'2.0','result':{'a':'
+         * violation TooLong
+         --> {'jsonrpc':'2.0','id':0,'result':1}
+         * answer zero 1
+         --> {'jsonrpc':'2.0','id':2,'result':1}
+         * answer two 1
+         -l> {'jsonrpc':'2.0','method':'now','params':{'a':'
+         * violation TooLong
+         <-- null -32600
+         -l> {'jsonrpc':'2.0','result':{'a':'
+         * violation TooLong
+         * unreadable one TooLong",
+    );
     let deep = format!("{{'jsonrpc':'2.0','id':1,'result':{}{}}}", "[".repeat(200), "]".repeat(200));
     check(Side::Client, V1, &format!("--> {deep}\n* violation NotJson\n* unreadable one NotJson"));
     check(

@@ -15,7 +15,7 @@ use crate::view::SessionView;
 fn check(dialect: Dialect, client: &str, script: &str) {
     let client = client.replace('\'', "\"");
     let client: ClientCapabilities = Reader::new(&client, Dialect::V1).decode().unwrap();
-    let mut translator = UpdateTranslator::new(dialect, &client);
+    let mut translator = UpdateTranslator::new(dialect, &client, "p");
     let mut said = Vec::new();
     let mut expected = Vec::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -48,7 +48,7 @@ const V2: Dialect = Dialect::V2;
 fn chunks_pass_by_reference() {
     let chunk = read("{'sessionUpdate':'agent_message_chunk','messageId':'m','content':{'type':'text','text':'a'}}");
     for dialect in [V1, DRAFT, V2] {
-        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new(), "p");
         let mut said = 0;
         for _ in 0..2 {
             translator.say(&chunk, &mut |update| {
@@ -64,19 +64,19 @@ fn chunks_pass_by_reference() {
 fn v2_needs_ids_of_messages() {
     let script = "
         > {'sessionUpdate':'agent_thought_chunk','content':{'type':'text','text':'a'}}
-        < {'agent_thought_chunk','content':{'type':'text','text':'a'},'messageId':'msg-1'}
+        < {'agent_thought_chunk','content':{'type':'text','text':'a'},'messageId':'stream_p_1'}
         > {'sessionUpdate':'agent_thought_chunk','content':{'type':'text','text':'b'}}
-        < {'agent_thought_chunk','content':{'type':'text','text':'b'},'messageId':'msg-1'}
+        < {'agent_thought_chunk','content':{'type':'text','text':'b'},'messageId':'stream_p_1'}
         > {'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'c'}}
-        < {'agent_message_chunk','content':{'type':'text','text':'c'},'messageId':'msg-2'}
+        < {'agent_message_chunk','content':{'type':'text','text':'c'},'messageId':'stream_p_2'}
         > {'sessionUpdate':'usage_update','used':1,'size':2}
         < {'usage_update','used':1,'size':2}
         > {'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'d'}}
-        < {'agent_message_chunk','content':{'type':'text','text':'d'},'messageId':'msg-2'}
+        < {'agent_message_chunk','content':{'type':'text','text':'d'},'messageId':'stream_p_2'}
         > {'sessionUpdate':'tool_call','toolCallId':'t','title':'T'}
         < {'tool_call_update','toolCallId':'t','title':'T'}
         > {'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'e'}}
-        < {'agent_message_chunk','content':{'type':'text','text':'e'},'messageId':'msg-3'}";
+        < {'agent_message_chunk','content':{'type':'text','text':'e'},'messageId':'stream_p_3'}";
     check(V2, "{}", script);
     check(DRAFT, "{}", script);
 }
@@ -185,7 +185,7 @@ fn v1_is_sent_all_of_a_tool_calls_content() {
 
 #[test]
 fn streamed_tool_content_costs_v1_a_few_times_its_length() {
-    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new(), "p");
     let mut shown = Shown::default();
     let piece = format!("{}\n", "x".repeat(63));
     let mut longest_gap = 0;
@@ -204,7 +204,7 @@ fn streamed_tool_content_costs_v1_a_few_times_its_length() {
 #[test]
 fn tool_content_longer_than_a_mebibyte_arrives_in_v1() {
     for end in [status("t", ToolCallStatus::Failed), SessionUpdate::State(StateUpdate::idle(StopReason::EndTurn))] {
-        let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new(), "p");
         let mut shown = Shown::default();
         let piece = "y".repeat(1000);
         for _ in 0..5000 {
@@ -218,7 +218,7 @@ fn tool_content_longer_than_a_mebibyte_arrives_in_v1() {
 
 #[test]
 fn tool_content_that_is_held_back_is_sent_by_flush() {
-    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new(), "p");
     let mut shown = Shown::default();
     let mut said = String::new();
     // Until something is held back.
@@ -242,7 +242,7 @@ fn tool_content_that_is_held_back_is_sent_by_flush() {
 
 #[test]
 fn more_tool_content_than_can_be_remembered_is_reported() {
-    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new(), "p");
     let mut shown = Shown::default();
     let piece = "x".repeat(1 << 20);
     let mut lost = Vec::new();
@@ -264,7 +264,7 @@ fn more_tool_content_than_can_be_remembered_is_reported() {
 #[test]
 fn a_long_session_remembers_the_newest_tool_calls_only() {
     for dialect in [V1, DRAFT] {
-        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new());
+        let mut translator = UpdateTranslator::new(dialect, &ClientCapabilities::new(), "p");
         for number in 0..100_000 {
             let id = format!("call-{number}");
             translator.say(&status(&id, ToolCallStatus::InProgress), &mut |_| {});
@@ -290,7 +290,7 @@ fn what_an_agent_names_takes_no_memory_without_limit() {
             "{{'sessionUpdate':'config_option_update','configOptions':[{{'configId':'{id}','name':'M','category':'mode','type':'select','currentValue':'a','options':[{{'value':'a','name':'A'}}]}}]}}"
         ))
     };
-    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new());
+    let mut translator = UpdateTranslator::new(V1, &ClientCapabilities::new(), "p");
     for number in 0..1000 {
         translator.say(&options(&format!("option-{number}")), &mut |_| {});
     }
