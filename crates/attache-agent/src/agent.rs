@@ -196,7 +196,7 @@ impl CodingAgent {
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
         let talk = Talk::new(past.messages);
         let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, place);
-        Ok(Opened::from(session).with_options(options).with_commands(available))
+        Ok(Opened::from(session).options(options).commands(available))
     }
 
     fn settings(&self) -> Settings {

@@ -122,7 +122,7 @@ impl Agent for Scripted {
             ..Scripted::default()
         };
         let options = session.options();
-        Ok(Opened::from(session).with_options(options).with_commands(vec![Command::new("help", "Helps").into()]))
+        Ok(Opened::from(session).options(options).commands(vec![Command::new("help", "Helps").into()]))
     }
 }
 

@@ -111,7 +111,7 @@ impl Demo {
         ];
         let options = settings.options();
         let session = DemoSession { id: handle.id().clone(), kept: self.kept.clone(), settings };
-        Opened::from(session).with_options(options).with_commands(commands)
+        Opened::from(session).options(options).commands(commands)
     }
 }
 

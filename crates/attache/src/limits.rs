@@ -7,12 +7,12 @@ macro_rules! limits {
         /// The bounds of one connection. Nothing grows past them; what would is made to wait, or refused by name.
         ///
         /// With the defaults, a peer can make us hold 64 MiB at most, beside the one message that is being read:
-        /// [`unread`](Self::unread) and [`open_requests`](Self::open_requests) together.
+        /// [`unread`](Self#structfield.unread) and [`open_requests`](Self#structfield.open_requests) together.
         ///
         /// ```
         /// use attache::Limits;
         ///
-        /// let limits = Limits::default().with_message(1024 * 1024);
+        /// let limits = Limits::default().message(1024 * 1024);
         /// assert!(limits.outbox < limits.session);
         /// ```
         #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +26,12 @@ macro_rules! limits {
                 Limits { $( $name: $default, )* }
             }
         }
-    };
-}
 
-macro_rules! setters {
-    ($( $setter:ident $name:ident: $type:ty, )*) => {
         impl Limits {
             $(
-                #[doc = concat!("Sets [`", stringify!($name), "`](Self::", stringify!($name), ").")]
+                #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
                 #[must_use]
-                pub fn $setter(mut self, $name: $type) -> Self {
+                pub fn $name(mut self, $name: $type) -> Self {
                     self.$name = $name;
                     self
                 }
@@ -82,19 +78,4 @@ limits! {
     cancel_grace: Duration = Duration::from_secs(5),
     /// How long a request of ours may wait for its answer. Default: as long as it takes.
     request_timeout: Option<Duration> = None,
-}
-
-setters! {
-    with_message message: usize,
-    with_outbox outbox: usize,
-    with_session session: usize,
-    with_overdraft overdraft: usize,
-    with_unread unread: usize,
-    with_open_requests open_requests: usize,
-    with_requests requests: usize,
-    with_in_hand in_hand: usize,
-    with_sessions sessions: usize,
-    with_junk junk: usize,
-    with_cancel_grace cancel_grace: Duration,
-    with_request_timeout request_timeout: Option<Duration>,
 }

@@ -29,7 +29,7 @@ impl Prompt {
 
     /// Adds free data.
     #[must_use]
-    pub fn with_meta(mut self, meta: Meta) -> Self {
+    pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
         self
     }

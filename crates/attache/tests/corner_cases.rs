@@ -56,7 +56,7 @@ impl Agent for Full {
             ConfigOption::new("m", "Mode", mode).category(ConfigCategory::Mode),
             ConfigOption::new("l", "Model", model).category(ConfigCategory::Model),
         ];
-        Ok(Opened::from(Talk(self.clone())).with_options(options))
+        Ok(Opened::from(Talk(self.clone())).options(options))
     }
 }
 

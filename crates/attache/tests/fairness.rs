@@ -40,7 +40,7 @@ async fn one_of_two_hundred_is_never_read() {
     });
     let (near, far) = attache::pair();
     tokio::spawn(attache::serve(agent).over(far));
-    let limits = Limits::default().with_session(QUOTA).with_overdraft(QUOTA);
+    let limits = Limits::default().session(QUOTA).overdraft(QUOTA);
     let agent = Client::new("test", "1").limits(limits).over(near).await.unwrap();
     let unread = agent.session("/").open().await.unwrap();
     let flooded = unread.prompt("flood").await.unwrap();
@@ -64,7 +64,7 @@ async fn a_client_that_opens_everything_and_reads_nothing() {
         turn.cancelled().await;
         Ok(Stop::EndTurn)
     });
-    let limits = Limits::default().with_open_requests(2 * MIB).with_outbox(64 * KIB);
+    let limits = Limits::default().open_requests(2 * MIB).outbox(64 * KIB);
     let bound = limits.open_requests + limits.outbox;
     let (near, far) = tokio::io::duplex(64 * KIB);
     let (reader, writer) = tokio::io::split(far);
@@ -110,7 +110,7 @@ async fn an_agent_that_asks_for_everything_and_reads_nothing() {
     let (near, far) = tokio::io::duplex(64 * KIB);
     let mut peer = RawPeer::new(far);
     let (reader, writer) = tokio::io::split(near);
-    let limits = Limits::default().with_in_hand(4);
+    let limits = Limits::default().in_hand(4);
     let client = Client::new("test", "1").protocol(Protocol::V1).read_files().limits(limits.clone());
     let client = tokio::spawn(client.connect(reader, writer));
     peer.play("<-- {'id':'$init','method':'initialize'}\n--> {'id':'$init','result':{'protocolVersion':1}}").await;
@@ -150,7 +150,7 @@ async fn questions_that_wait_take_no_more_than_they_may() {
     let (near, far) = tokio::io::duplex(64 * KIB);
     let mut peer = RawPeer::new(far);
     let (reader, writer) = tokio::io::split(near);
-    let limits = Limits::default().with_open_requests(MIB);
+    let limits = Limits::default().open_requests(MIB);
     let client = Client::new("test", "1").protocol(Protocol::V1).limits(limits.clone());
     let client = tokio::spawn(client.connect(reader, writer));
     peer.play("<-- {'id':'$init','method':'initialize'}\n--> {'id':'$init','result':{'protocolVersion':1}}").await;

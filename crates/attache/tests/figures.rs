@@ -131,7 +131,7 @@ async fn raw_agent(limits: Limits) -> (attache::client::Session, RawPeer) {
 
 /// Allocations an update on the receiving side, up to the session's inbox.
 async fn receiving(message: &str) -> usize {
-    let (session, mut peer) = raw_agent(Limits::default().with_session(64 * MIB)).await;
+    let (session, mut peer) = raw_agent(Limits::default().session(64 * MIB)).await;
     let batch = message.repeat(50);
     peer.send_bytes(batch.as_bytes()).await;
     for _ in 0..50 {

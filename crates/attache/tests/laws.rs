@@ -159,7 +159,7 @@ async fn law_3_a_slow_consumer_slows_its_producer() {
             Ok(Stop::EndTurn)
         }
     });
-    let limits = Limits::default().with_session(1024 * 1024).with_overdraft(1024 * 1024);
+    let limits = Limits::default().session(1024 * 1024).overdraft(1024 * 1024);
     let (reader, writer) = tokio::io::split(serve(flood));
     let agent = Client::new("test", "1").limits(limits).connect(reader, writer).await.unwrap();
     let session = agent.session("/tmp").open().await.unwrap();
@@ -182,7 +182,7 @@ async fn law_11_a_session_that_is_not_read_fails_by_name_and_not_who_waits_behin
         }
         Ok(Stop::EndTurn)
     });
-    let limits = Limits::default().with_session(64 * 1024).with_overdraft(256 * 1024);
+    let limits = Limits::default().session(64 * 1024).overdraft(256 * 1024);
     let (reader, writer) = tokio::io::split(serve(flood));
     let client = Client::new("test", "1").protocol(Protocol::V1).limits(limits);
     let agent = client.connect(reader, writer).await.unwrap();
@@ -344,7 +344,7 @@ async fn law_7_bad_input_does_not_end_a_conversation() {
         turn.text(prompt.text()).await?;
         Ok(Stop::EndTurn)
     });
-    let limits = Limits::default().with_message(10_000);
+    let limits = Limits::default().message(10_000);
     let server = attache::serve(echo).limits(limits).strict().on_report(move |report| {
         seen.lock().unwrap().push(report);
     });
@@ -391,7 +391,7 @@ async fn law_7_a_peer_that_only_sends_junk_is_left_by_name() {
     let echo = attache::agent_fn("echo", "1", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let limits = Limits::default().with_junk(20);
+    let limits = Limits::default().junk(20);
     let served = tokio::spawn(attache::serve(echo).limits(limits).connect(reader, writer));
     let mut peer = RawPeer::new(near);
     peer.send_bytes("hello\n".repeat(30).as_bytes()).await;
@@ -477,7 +477,7 @@ async fn no_deadlock_with_one_byte_pipes_and_tiny_bounds_both_ways_flooded() {
         }
         Ok(Stop::EndTurn)
     });
-    let tiny = Limits::default().with_outbox(1).with_session(1);
+    let tiny = Limits::default().outbox(1).session(1);
     let (near, far) = tokio::io::duplex(1);
     let (reader, writer) = tokio::io::split(Dribble::new(far, 1));
     let server =

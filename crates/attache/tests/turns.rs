@@ -404,7 +404,7 @@ async fn free_data_passes_both_ways() {
     let agent = meet(Protocol::V2, agent).await;
     let session = agent.session("/").open().await.unwrap();
     let trace = Meta::new(r#"{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#).unwrap();
-    let mut turn = session.prompt(Prompt::from("go").with_meta(trace.clone())).await.unwrap();
+    let mut turn = session.prompt(Prompt::from("go").meta(trace.clone())).await.unwrap();
     let mut metas = Vec::new();
     while let Some((event, meta)) = in_time(turn.next_with_meta()).await.unwrap() {
         if let Event::Update(SessionUpdate::Usage(_)) = event {
@@ -432,7 +432,7 @@ async fn a_request_that_is_no_longer_wanted_is_heard_of() {
 
 #[tokio::test]
 async fn a_request_that_takes_too_long_fails_by_name() {
-    let limits = attache::Limits::default().with_request_timeout(Some(Duration::from_millis(20)));
+    let limits = attache::Limits::default().request_timeout(Some(Duration::from_millis(20)));
     let client = Client::new("test", "1").protocol(Protocol::V1).limits(limits);
     let (near, far) = tokio::io::duplex(64 * 1024);
     let mut peer = RawPeer::new(far);

@@ -48,7 +48,7 @@ async fn what_is_printed_before_the_first_message_does_not_hide_it() {
 
 #[tokio::test]
 async fn law_4_an_answer_that_is_too_long_fails_the_call_before_it_ends() {
-    let mut client = serve(Limits::default().with_message(5000));
+    let mut client = serve(Limits::default().message(5000));
     client.play(OPEN).await;
     client
         .play(
@@ -71,7 +71,7 @@ async fn law_4_an_answer_that_is_too_long_fails_the_call_before_it_ends() {
 
 #[tokio::test]
 async fn law_7_a_request_that_is_too_long_or_has_bad_params_is_refused_under_its_id() {
-    let mut client = serve(Limits::default().with_message(5000));
+    let mut client = serve(Limits::default().message(5000));
     client.play(OPEN).await;
     let start =
         format!(r#"{{"jsonrpc":"2.0","id":"long","method":"session/prompt","params":{{"x":"{}"#, "x".repeat(5000));

@@ -56,7 +56,7 @@ async fn many_senders_on_a_narrow_pipe() {
     });
     let (near, far) = tokio::io::duplex(100);
     let (reader, writer) = tokio::io::split(far);
-    let limits = Limits::default().with_outbox(1024);
+    let limits = Limits::default().outbox(1024);
     tokio::spawn(attache::serve(agent).limits(limits).connect(reader, Dribble::new(writer, 7)));
     let (reader, writer) = tokio::io::split(near);
     let agent = in_time(Client::new("test", "1").connect(reader, writer)).await.unwrap();

@@ -28,7 +28,7 @@ impl Agent for Bench {
     async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<BenchSession>, HandlerError> {
         let session = BenchSession { mode: "a".into() };
         let options = session.options();
-        Ok(Opened::from(session).with_options(options))
+        Ok(Opened::from(session).options(options))
     }
 }
 

@@ -40,7 +40,7 @@ impl Context {
     }
 
     /// The id that the client gave the request, for questions that belong to it
-    /// ([`RequestScope`](crate::model::RequestScope)). Notifications have none.
+    /// ([`RequestScope`](crate::model::elicitation::RequestScope)). Notifications have none.
     pub fn request_id(&self) -> Option<&RequestId> {
         self.0.request_id.as_ref()
     }

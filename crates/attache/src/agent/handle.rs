@@ -266,7 +266,7 @@ impl SessionHandle {
     }
 
     /// Sends a message to an MCP server that the client serves (unstable). It was given to the session as
-    /// [`McpServer::Acp`](crate::model::McpServer::Acp).
+    /// [`McpServer::Acp`](crate::model::mcp::McpServer::Acp).
     pub async fn call_mcp(&self, message: &McpMessageRequest) -> Result<McpMessageResponse, Error> {
         self.call(message).await
     }

@@ -146,7 +146,7 @@ pub struct OpenRequest {
     /// MCP servers to connect to.
     pub mcp_servers: Vec<McpServer>,
     /// What the client wants the model to be told besides or instead of the agent's own words (unstable). Only offered by
-    /// agents that say so: [`SessionCapabilities::system_prompt`](crate::model::SessionCapabilities).
+    /// agents that say so: [`SessionCapabilities::system_prompt`](crate::model::capability::SessionCapabilities).
     pub system_prompt: Option<SystemPrompt>,
     /// Data of the client's own.
     pub meta: Option<Meta>,
@@ -169,21 +169,21 @@ pub struct Opened<S> {
 impl<S> Opened<S> {
     /// Sets the configuration options.
     #[must_use]
-    pub fn with_options(mut self, options: Vec<ConfigOption>) -> Self {
+    pub fn options(mut self, options: Vec<ConfigOption>) -> Self {
         self.options = options;
         self
     }
 
     /// Sets the slash commands.
     #[must_use]
-    pub fn with_commands(mut self, commands: Vec<AvailableCommand>) -> Self {
+    pub fn commands(mut self, commands: Vec<AvailableCommand>) -> Self {
         self.commands = commands;
         self
     }
 
     /// Adds free data for the client.
     #[must_use]
-    pub fn with_meta(mut self, meta: Meta) -> Self {
+    pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
         self
     }

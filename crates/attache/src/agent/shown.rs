@@ -13,7 +13,7 @@ use crate::{CancelToken, Error};
 /// A command that the agent runs itself and shows in a terminal. Dropped before it has exited, it is shown as exited.
 ///
 /// Version 2 has such terminals. A client of version 1 sees the output as text of the tool calls that show the terminal
-/// ([`ToolCallContent::Terminal`](crate::model::ToolCallContent)).
+/// ([`ToolCallContent::Terminal`](crate::model::tool::ToolCallContent)).
 ///
 /// ```
 /// # use attache::{Turn, agent::HandlerError, model::{terminal::ExitStatus, tool::{ToolCallTerminal, ToolKind}}};

@@ -129,7 +129,7 @@ impl Client {
     }
 
     /// Serves MCP servers of your own to agents that connect to them through the client (unstable):
-    /// [`Event::McpMessage`] will come for each server that was given as [`McpServer::Acp`](crate::model::McpServer::Acp).
+    /// [`Event::McpMessage`] will come for each server that was given as [`McpServer::Acp`](crate::model::mcp::McpServer::Acp).
     pub fn mcp(mut self) -> Self {
         self.methods.insert(Method::McpMessage);
         self

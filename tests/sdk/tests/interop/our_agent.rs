@@ -62,7 +62,7 @@ impl OurAgent {
         let chat = Chat { mode: "ask".into(), notes: self.notes.clone() };
         let input = CommandInput::from(TextInput::new("query"));
         let command = Command::new("web", "Search").input(input);
-        Opened::from(chat).with_options(options("ask")).with_commands(vec![command.into()])
+        Opened::from(chat).options(options("ask")).commands(vec![command.into()])
     }
 }
 
