@@ -56,7 +56,7 @@ const LONGEST_ID: usize = 4096;
 /// use attache_proto::model::update::SessionUpdate;
 ///
 /// let mut translator = UpdateTranslator::new(Dialect::V1, &ClientCapabilities::new(), "7f3a");
-/// let call = ToolCallUpdate { name: Patch::Set("grep".into()), ..ToolCallUpdate::new("call-1") };
+/// let call = ToolCallUpdate::new("call-1").name("grep");
 /// let mut said = Vec::new();
 /// let lost = translator.say(&SessionUpdate::ToolCallUpdate(call.into()), &mut |update| said.push(update.clone()));
 /// assert!(lost.is_empty());
