@@ -13,7 +13,7 @@ mod tables;
 pub(crate) use field::{Field, OrBool, OrObject};
 pub use into_field::IntoField;
 pub(crate) use into_field::into_field;
-pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_over, read_record};
+pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_over, read_record, read_record_behind_tag};
 pub(crate) use row::{Dialects, Key, Name, Row, Rules, Variant};
 pub(crate) use tables::*;
 

@@ -1,19 +1,29 @@
 //! Reading records: one loop for all of them.
 
-use super::row::Row;
+use super::row::{Name, Row};
 use super::{Blank, Decode, read_at};
-use crate::json::{DecodeError, PathSegment, Reader, Reason};
+use crate::json::{DecodeError, Mark, PathSegment, Reader, Reason};
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
 /// A value that is read where it is, over a blank one.
 pub(crate) trait ReadInPlace {
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<()>;
+
+    /// Reads an object of which the bracket and the first member, its tag, were read already. `start` is its bracket.
+    fn read_behind_tag(&mut self, start: Mark, reader: &mut Reader<'_>) -> Result<()> {
+        reader.go_back(start);
+        self.read(reader)
+    }
 }
 
 impl<T: ReadInPlace + ?Sized> ReadInPlace for Box<T> {
     fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         (**self).read(reader)
+    }
+
+    fn read_behind_tag(&mut self, start: Mark, reader: &mut Reader<'_>) -> Result<()> {
+        (**self).read_behind_tag(start, reader)
     }
 }
 
@@ -52,24 +62,47 @@ pub(crate) fn read_record(record: &mut dyn Record, reader: &mut Reader<'_>) -> R
             reader.look_ahead(|reader| record.read_field(index, row, reader))?;
         }
     }
+    reader.begin_object()?;
+    read_members(record, true, reader)
+}
+
+/// Reads what is left of an object whose tag was read already into a blank record.
+pub(crate) fn read_record_behind_tag(record: &mut dyn Record, start: Mark, reader: &mut Reader<'_>) -> Result<()> {
+    if record.rows().iter().any(Row::is_flat) {
+        reader.go_back(start);
+        return read_record(record, reader);
+    }
+    read_members(record, false, reader)
+}
+
+fn read_members(record: &mut dyn Record, mut first: bool, reader: &mut Reader<'_>) -> Result<()> {
+    let rows = record.rows();
     // A bit for each row whose field is there.
     let mut found: u64 = 0;
-    reader.begin_object()?;
-    let mut first = true;
     let mut expected = 0;
-    while let Some(name) = reader.next_key(&mut first)? {
-        let Some(index) = find(rows, &name, expected) else {
-            reader.skip()?;
-            continue;
+    loop {
+        // Peers mostly write fields in the order of the rows.
+        let index = match rows.get(expected) {
+            Some(Row { name: Name::Quoted(quoted), .. }) if reader.next_key_is(quoted, &mut first) => expected,
+            _ => {
+                let Some(name) = reader.next_key(&mut first)? else { break };
+                let Some(index) = find(rows, &name, expected) else {
+                    reader.skip()?;
+                    continue;
+                };
+                let field = rows[index].name(reader.dialect());
+                if name != field && (found & 1 << index != 0 || comes_later(field, reader)?) {
+                    // Of two names the dialect's own wins.
+                    expected = index + 1;
+                    reader.skip()?;
+                    continue;
+                }
+                index
+            }
         };
         expected = index + 1;
         let row = &rows[index];
         let field = row.name(reader.dialect());
-        if name != field && (found & 1 << index != 0 || comes_later(field, reader)?) {
-            // Of two names the dialect's own wins.
-            reader.skip()?;
-            continue;
-        }
         if found & 1 << index != 0 {
             return Err(DecodeError::new(Reason::Duplicate).in_field(field));
         }
@@ -77,7 +110,7 @@ pub(crate) fn read_record(record: &mut dyn Record, reader: &mut Reader<'_>) -> R
         read_at(PathSegment::Field(field), reader, &mut |reader| read_value(record, index, row, reader))?;
     }
     for (index, row) in rows.iter().enumerate() {
-        if found & 1 << index == 0 && !row.is_flat() {
+        if found & 1 << index == 0 && !row.is_flat() && row.rules.mean_something_by_absence() {
             let field = PathSegment::Field(row.name(reader.dialect()));
             read_at(field, reader, &mut |reader| read_absent(record, index, row, reader))?;
         }
@@ -85,7 +118,7 @@ pub(crate) fn read_record(record: &mut dyn Record, reader: &mut Reader<'_>) -> R
     Ok(())
 }
 
-/// The row of this name. Peers mostly write fields in the order of the rows, so the search begins where it ended.
+/// The row of this name. The search begins where the last one ended.
 fn find(rows: &[Row], name: &str, expected: usize) -> Option<usize> {
     debug_assert!(rows.iter().filter(|row| row.is_called(name)).count() <= 1, "`{name}` names two rows");
     let (before, after) = rows.split_at(expected);

@@ -73,6 +73,11 @@ impl Rules {
         Rules { required: false, expected: none, strict: none, null, shown: none, list: false, empty_object: false }
     }
 
+    /// Whether absence is an error, is noted, or says something.
+    pub(crate) fn mean_something_by_absence(&self) -> bool {
+        self.required || self.expected != Dialects::NONE || self.empty_object
+    }
+
     /// Something wrong is an error.
     pub(crate) const fn strict(self) -> Self {
         Rules { strict: Dialects::ALL, ..self }

@@ -159,6 +159,14 @@ macro_rules! record {
             fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
                 crate::codec::read_record(self, reader)
             }
+
+            fn read_behind_tag(
+                &mut self,
+                start: crate::json::Mark,
+                reader: &mut crate::json::Reader<'_>,
+            ) -> std::result::Result<(), crate::json::DecodeError> {
+                crate::codec::read_record_behind_tag(self, start, reader)
+            }
         }
 
         impl crate::codec::Blank for $name {
@@ -329,10 +337,12 @@ macro_rules! union {
             pub(crate) fn decode_variant(
                 reader: &mut crate::json::Reader<'_>,
             ) -> std::result::Result<Self, crate::json::DecodeError> {
-                let tag = reader.peek_tag($tag)?;
+                let start = reader.mark();
+                let (tag, is_first) = reader.read_tag($tag, concat!(",\"", $tag, "\":"))?;
                 let mut value = match tag.as_deref() {
                     $( Some($value) => $name::$variant(crate::codec::Blank::blank()), )*
                     Some(tag) => {
+                        reader.go_back(start);
                         return crate::model::Unknown::decode_rest(tag, reader, &[$($($outer),+)?]).map($name::Other);
                     }
                     $( None => $name::$untagged(crate::codec::Blank::blank()), )?
@@ -343,7 +353,10 @@ macro_rules! union {
                     $( $name::$variant(payload) => payload, )*
                     $name::Other(_) => return Ok(value),
                 };
-                payload.read(reader)?;
+                match is_first {
+                    true => payload.read_behind_tag(start, reader)?,
+                    false => payload.read(reader)?,
+                }
                 Ok(value)
             }
 

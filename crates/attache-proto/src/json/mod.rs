@@ -12,6 +12,7 @@ mod write;
 pub(crate) use error::PathSegment;
 pub use error::{DecodeError, Reason};
 pub use raw::RawJson;
+pub(crate) use read::Mark;
 pub use read::{Kind, Reader};
 pub use write::Writer;
 

@@ -34,6 +34,13 @@ pub struct Reader<'a> {
     tolerated: Vec<DecodeError>,
 }
 
+/// A place in the text that the reader can go back to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    position: usize,
+    depth: u16,
+}
+
 impl<'a> Reader<'a> {
     /// A reader at the start of `text`.
     pub fn new(text: &'a str, dialect: Dialect) -> Self {
@@ -246,6 +253,18 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
+    /// Reads the next key of the current object if it is this one, given as `,"key":`, and there is no space around it.
+    #[inline]
+    pub(crate) fn next_key_is(&mut self, quoted: &str, first: &mut bool) -> bool {
+        let quoted = &quoted.as_bytes()[usize::from(*first)..];
+        let is_next = self.text.as_bytes()[self.position..].starts_with(quoted);
+        if is_next {
+            self.position += quoted.len();
+            *first = false;
+        }
+        is_next
+    }
+
     /// Enters an array.
     #[inline(never)]
     pub fn begin_array(&mut self) -> Result<()> {
@@ -261,15 +280,21 @@ impl<'a> Reader<'a> {
         self.next_member(first, b']')
     }
 
-    /// The position of the reader; for [`forgive`](Self::forgive).
-    pub(crate) fn mark(&self) -> (usize, u16) {
-        (self.position, self.depth)
+    /// The position of the reader, to go back to.
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { position: self.position, depth: self.depth }
+    }
+
+    #[inline]
+    pub(crate) fn go_back(&mut self, mark: Mark) {
+        (self.position, self.depth) = (mark.position, mark.depth);
     }
 
     /// Goes back to the value that could not be read, skips it, and notes the error.
     #[cold]
-    pub(crate) fn forgive(&mut self, before: (usize, u16), error: DecodeError) -> Result<()> {
-        (self.position, self.depth) = before;
+    pub(crate) fn forgive(&mut self, before: Mark, error: DecodeError) -> Result<()> {
+        self.go_back(before);
         self.skip()?;
         self.tolerate(error);
         Ok(())
@@ -280,19 +305,35 @@ impl<'a> Reader<'a> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<std::result::Result<T, DecodeError>> {
-        let (position, depth) = (self.position, self.depth);
+        let before = self.mark();
         match read(self) {
             Ok(value) => Ok(Ok(value)),
             Err(error) => {
-                (self.position, self.depth) = (position, depth);
+                self.go_back(before);
                 self.skip()?;
                 Ok(Err(error))
             }
         }
     }
 
-    /// The string value of `tag` in the next object, without moving on. The tag usually comes first; when it does not, the
-    /// keys before it are skipped here and read again later.
+    /// The string value of `tag` in the next object. Mostly it comes first: then the reader is in the object, behind it,
+    /// and the second value is true. If not, it stays before the object. `quoted` is the tag as `,"tag":`.
+    #[inline(never)]
+    pub(crate) fn read_tag(
+        &mut self,
+        tag: &'static str,
+        quoted: &'static str,
+    ) -> Result<(Option<Cow<'a, str>>, bool)> {
+        let start = self.mark();
+        self.begin_object()?;
+        if self.next_key_is(quoted, &mut true) {
+            return self.string().map(|value| (Some(value), true)).map_err(|error| error.in_field(tag));
+        }
+        self.go_back(start);
+        Ok((self.peek_tag(tag)?, false))
+    }
+
+    /// The string value of `tag` in the next object, without moving on.
     #[inline(never)]
     pub(crate) fn peek_tag(&mut self, tag: &'static str) -> Result<Option<Cow<'a, str>>> {
         self.look_ahead(|reader| {
@@ -325,9 +366,9 @@ impl<'a> Reader<'a> {
 
     /// Reads the next value with `read`, without moving on.
     pub(crate) fn look_ahead<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (position, depth) = (self.position, self.depth);
+        let before = self.mark();
         let value = read(self);
-        (self.position, self.depth) = (position, depth);
+        self.go_back(before);
         value
     }
 
@@ -541,19 +582,17 @@ impl<'a> Reader<'a> {
 pub(super) fn special_byte(bytes: &[u8]) -> usize {
     let mut at = 0;
     // Most strings end soon; a longer one is likely to be much longer.
-    while at < SHORT
-        && let Some([low, high]) = bytes.get(at..).and_then(two_words)
-    {
-        let (low, high) = (special_bytes(low), special_bytes(high));
-        if low | high != 0 {
-            return at + if low != 0 { first(low) } else { WORD + first(high) };
+    for word in bytes.as_chunks().0.iter().take(SHORT / WORD) {
+        let hits = special_bytes(*word);
+        if hits != 0 {
+            return at + first(hits);
         }
-        at += 2 * WORD;
+        at += WORD;
     }
     at + special_byte_later(&bytes[at..])
 }
 
-/// The same for the rest of a long string, or for fewer bytes than two words.
+/// The same for the rest of a long string, or for fewer bytes than a word.
 #[inline(never)]
 fn special_byte_later(bytes: &[u8]) -> usize {
     let mut at = 0;
@@ -578,12 +617,6 @@ fn special_byte_later(bytes: &[u8]) -> usize {
 const SHORT: usize = 128;
 
 const WORD: usize = 8;
-
-#[inline]
-fn two_words(bytes: &[u8]) -> Option<[[u8; WORD]; 2]> {
-    let both: &[u8; 2 * WORD] = bytes.first_chunk()?;
-    Some([*both.first_chunk()?, *both.last_chunk()?])
-}
 
 /// The high bit of each special byte of a word, and perhaps of bytes behind the first.
 ///

@@ -119,7 +119,16 @@ impl SessionNotification {
         let (mut session, mut update, mut meta) = (None, None, None);
         reader.begin_object()?;
         let mut first = true;
-        while let Some(name) = reader.next_key(&mut first)? {
+        loop {
+            // They mostly come in this order.
+            let name = if session.is_none() && reader.next_key_is(r#","sessionId":"#, &mut first) {
+                Cow::Borrowed("sessionId")
+            } else if update.is_none() && reader.next_key_is(r#","update":"#, &mut first) {
+                Cow::Borrowed("update")
+            } else {
+                let Some(name) = reader.next_key(&mut first)? else { break };
+                name
+            };
             let is_twice = match &*name {
                 "sessionId" => session.replace(reader.string().map_err(|e| e.in_field("sessionId"))?).is_some(),
                 "update" => {

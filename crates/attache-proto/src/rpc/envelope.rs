@@ -132,6 +132,13 @@ fn message<'a>(reader: &mut Reader<'a>) -> Result<Result<Incoming<'a>, InvalidMe
     } else {
         parts.version = Some(true);
     }
+    // Then a notification goes on like this.
+    if reader.next_key_is(r#","method":"#, &mut first) {
+        parts.method = Some(reader.attempt(Reader::string)?.ok());
+    }
+    if reader.next_key_is(r#","params":"#, &mut first) {
+        parts.params = Some((reader.peek()?, reader.raw()?));
+    }
     while let Some(key) = reader.next_key(&mut first)? {
         match &*key {
             "jsonrpc" => {
