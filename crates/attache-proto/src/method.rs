@@ -8,7 +8,7 @@ use crate::json::{DecodeError, Reader, Writer};
 use crate::model::all::*;
 
 /// Parameters of a method that is answered.
-pub trait Request: Encode + Decode {
+pub trait Request: Encode + Decode + Sync {
     /// The method.
     const METHOD: Method;
     /// The result.
@@ -16,7 +16,7 @@ pub trait Request: Encode + Decode {
 }
 
 /// Parameters of a method that is not answered.
-pub trait Notification: Encode + Decode {
+pub trait Notification: Encode + Decode + Sync {
     /// The method.
     const METHOD: Method;
 }

@@ -14,7 +14,7 @@ pub(crate) async fn call<R: Router, T: DeserializeOwned>(
     params: &(impl Serialize + ?Sized),
 ) -> Result<T, Error> {
     let params = checked(method, params)?;
-    let answer = link.call_raw(method, |writer| writer.value(&params)).await?;
+    let answer = link.call_raw(method, &mut |writer| writer.value(&params)).await?;
     answer.parse().map_err(|_| Error::Invalid(format!("the answer to `{method}` is not as expected")))
 }
 

@@ -8,6 +8,7 @@ mod driver;
 mod outlet;
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
@@ -422,29 +423,36 @@ impl<R: Router> Link<R> {
     }
 
     /// Waits for room in the outbox, then does `send` with the state locked.
-    pub(crate) async fn send<T>(&self, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+    pub(crate) async fn send<T: Send>(
+        &self,
+        send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T + Send,
+    ) -> Result<T, Error> {
         self.send_to(Expects::Nothing, send).await
     }
 
-    async fn send_to<T>(&self, expects: Expects, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+    async fn send_to<T: Send>(
+        &self,
+        expects: Expects,
+        send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T + Send,
+    ) -> Result<T, Error> {
+        let (mut send, mut sent) = (Some(send), None);
+        self.send_once(expects, &mut |router, port| sent = send.take().map(|send| send(router, port))).await?;
+        sent.ok_or(Error::Closed(Closed::ByUs))
+    }
+
+    /// The same for all kinds of messages, so that it is compiled once. What it does, it does once.
+    async fn send_once(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<(), Error> {
         // There nearly always is room, and then nothing has to be set up for waiting.
-        let mut send = match self.try_send(expects, send)? {
-            Ok(sent) => return Ok(sent),
-            Err(send) => send,
-        };
+        if self.try_send(expects, send)? {
+            return Ok(());
+        }
         loop {
             let room = self.0.room.notified();
             // Room may have come before we listened for it.
-            match self.try_send(expects, send) {
-                Ok(Err(again)) => send = again,
-                Ok(Ok(sent)) => {
-                    self.pass_room_on();
-                    return Ok(sent);
-                }
-                Err(error) => {
-                    self.pass_room_on();
-                    return Err(error);
-                }
+            let sent = self.try_send(expects, send);
+            if !matches!(sent, Ok(false)) {
+                self.pass_room_on();
+                return sent.map(|_| ());
             }
             room.await;
         }
@@ -491,18 +499,14 @@ impl<R: Router> Link<R> {
         }
     }
 
-    /// Sends if there is room; gives `send` back if there is none.
-    fn try_send<T, F: FnOnce(&mut R, &mut Port<'_, R>) -> T>(
-        &self,
-        expects: Expects,
-        send: F,
-    ) -> Result<Result<T, F>, Error> {
-        let Some(mut state) = self.lock_for_sending(expects)? else { return Ok(Err(send)) };
+    /// Sends if there is room, and says whether there was.
+    fn try_send(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<bool, Error> {
+        let Some(mut state) = self.lock_for_sending(expects)? else { return Ok(false) };
         let before = state.out.len();
         let (router, mut port) = state.split();
-        let result = send(router, &mut port);
+        send(router, &mut port);
         self.after_change(state, before);
-        Ok(Ok(result))
+        Ok(true)
     }
 
     /// Locks the state if there is room to send something.
@@ -537,24 +541,21 @@ impl<R: Router> Link<R> {
         let Some(method) = Q::METHOD.name(dialect) else {
             return Err(Error::NotOffered("this method in the agreed version"));
         };
-        self.ask(method, |writer| params.encode(writer), answer::channel(method)).await
+        self.ask(method, &mut |writer| params.encode(writer), answer::channel(method)).await
     }
 
     /// Sends a request of any name and waits for the text of its answer.
-    pub(crate) async fn call_raw(&self, method: &str, params: impl FnOnce(&mut Writer<'_>)) -> Result<RawJson, Error> {
+    pub(crate) async fn call_raw(&self, method: &str, params: &mut WriteParams<'_>) -> Result<RawJson, Error> {
         self.ask(method, params, answer::raw()).await
     }
 
     async fn ask<T>(
         &self,
         method: &str,
-        params: impl FnOnce(&mut Writer<'_>),
+        params: &mut WriteParams<'_>,
         (sender, answer): (AnswerSender, PendingAnswer<T>),
     ) -> Result<T, Error> {
-        let request =
-            |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
-        let key = self.send_to(Expects::Answer, request).await?;
-        let mut guard = Abandon { link: self, key: Some(key) };
+        let mut guard = Abandon { link: self, key: Some(self.send_request(method, params, sender).await?) };
         let span = Span::request(method);
         let answer = match self.limits().request_timeout {
             None => span.around(answer).await,
@@ -566,6 +567,15 @@ impl<R: Router> Link<R> {
         };
         guard.key = None;
         answer
+    }
+
+    async fn send_request(
+        &self,
+        method: &str,
+        params: &mut WriteParams<'_>,
+        sender: AnswerSender,
+    ) -> Result<RequestKey, Error> {
+        self.send_to(Expects::Answer, |_, port| port.peer.request(method, params, Waiter::Call(sender), port.out)).await
     }
 
     /// Waits until everything is written. If nobody else writes, this task does, and spares waking the driver.
@@ -677,6 +687,15 @@ impl<R: Router> Link<R> {
         false
     }
 }
+
+/// A future of any kind. What is boxed here is compiled here, and not again in every program that awaits it.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What sends something with the state locked, once.
+type SendOnce<'a, R> = &'a mut (dyn FnMut(&mut R, &mut Port<'_, R>) + Send);
+
+/// What writes the params of a request, once.
+pub(crate) type WriteParams<'a> = dyn FnMut(&mut Writer<'_>) + Send + 'a;
 
 /// Whether a message is worth sending to a peer that will not say anything more.
 #[derive(Clone, Copy)]

@@ -319,11 +319,7 @@ impl<'a> Reader<'a> {
     /// The string value of `tag` in the next object. Mostly it comes first: then the reader is in the object, behind it,
     /// and the second value is true. If not, it stays before the object. `quoted` is the tag as `,"tag":`.
     #[inline(never)]
-    pub(crate) fn read_tag(
-        &mut self,
-        tag: &'static str,
-        quoted: &'static str,
-    ) -> Result<(Option<Cow<'a, str>>, bool)> {
+    pub(crate) fn read_tag(&mut self, tag: &'static str, quoted: &'static str) -> Result<(Option<Cow<'a, str>>, bool)> {
         let start = self.mark();
         self.begin_object()?;
         if self.next_key_is(quoted, &mut true) {

@@ -33,7 +33,7 @@ use super::router::{ClientRouter, Decoder};
 use super::session::{Next, SessionBuilder, next};
 #[cfg(feature = "process")]
 use crate::launch::AgentProcess;
-use crate::link::{Link, Options};
+use crate::link::{BoxFuture, Link, Options};
 use crate::transport::Transport;
 use crate::{Closed, Error, ExitStatus};
 
@@ -163,16 +163,20 @@ impl Client {
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Connection, Error> {
         let link = self.open(Box::new(reader), Box::new(writer));
-        let answer = self.greet(&link.0, false).await.map_err(Greeting::into_error)?;
-        Ok(Connection::new(link, None, answer))
+        self.greet_over(link).await
     }
 
     /// Greets an agent at the other end of a transport that carries whole messages.
     pub async fn over(self, transport: Transport) -> Result<Connection, Error> {
         let (link, driver) = Link::over(self.router(), self.decoder(), self.options.clone(), transport);
-        let link = (link, Driver(Some(tokio::spawn(driver))));
-        let answer = self.greet(&link.0, false).await.map_err(Greeting::into_error)?;
-        Ok(Connection::new(link, None, answer))
+        self.greet_over((link, Driver(Some(tokio::spawn(driver))))).await
+    }
+
+    fn greet_over(self, link: (Link<ClientRouter>, Driver)) -> BoxFuture<'static, Result<Connection, Error>> {
+        Box::pin(async move {
+            let answer = self.greet(&link.0, false).await.map_err(Greeting::into_error)?;
+            Ok(Connection::new(link, None, answer))
+        })
     }
 
     fn open(
@@ -231,7 +235,7 @@ impl Client {
         let mut params = Vec::new();
         Writer::new(&mut params, dialect).value(&request);
         let params = String::from_utf8(params).expect("the writer takes strings and adds ASCII");
-        link.call_raw("initialize", |writer| writer.raw(&params)).await
+        link.call_raw("initialize", &mut |writer| writer.raw(&params)).await
     }
 }
 
@@ -464,16 +468,22 @@ impl Connection {
     /// Ends the connection: what is still to be sent is sent, then an agent that we launched is given time to leave and is
     /// ended with its processes if it does not. Returns its exit status.
     pub async fn shutdown(self) -> Option<ExitStatus> {
-        let agent = self.0.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, AgentProcess::grace);
-        self.0.link.close();
-        let task = self.0.driver.lock().unwrap_or_else(PoisonError::into_inner).0.take();
-        if let Some(mut task) = task
-            && tokio::time::timeout(grace, &mut task).await.is_err()
-        {
-            task.abort();
-            let _ = task.await;
-        }
-        agent?.shutdown().await
+        self.shut_down().await
+    }
+
+    fn shut_down(self) -> BoxFuture<'static, Option<ExitStatus>> {
+        Box::pin(async move {
+            let agent = self.0.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let grace = agent.as_ref().map_or(SHUTDOWN_GRACE, AgentProcess::grace);
+            self.0.link.close();
+            let task = self.0.driver.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+            if let Some(mut task) = task
+                && tokio::time::timeout(grace, &mut task).await.is_err()
+            {
+                task.abort();
+                let _ = task.await;
+            }
+            agent?.shutdown().await
+        })
     }
 }

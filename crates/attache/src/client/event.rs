@@ -1,5 +1,6 @@
 //! What an agent sends to a session, and how to answer it.
 
+use std::future::ready;
 use std::ops::Deref;
 
 use attache_proto::Encode;
@@ -20,7 +21,7 @@ use attache_proto::model::update::SessionUpdate;
 use attache_proto::rpc::Call;
 
 use super::router::{ClientRouter, cancelled_permission};
-use crate::link::Link;
+use crate::link::{BoxFuture, Link};
 use crate::{CancelToken, Error};
 
 /// What an agent sends. What it asks is answered through the value itself; dropping that answers "no".
@@ -62,20 +63,24 @@ pub enum Event {
 impl Event {
     /// Says no to what is asked; anything else is let pass.
     pub async fn decline(self) -> Result<(), Error> {
+        self.into_refusal().await
+    }
+
+    fn into_refusal(self) -> BoxFuture<'static, Result<(), Error>> {
         match self {
-            Event::Permission(ask) => ask.reject().await,
-            Event::ReadTextFile(call) => call.decline().await,
-            Event::WriteTextFile(call) => call.decline().await,
-            Event::CreateTerminal(call) => call.decline().await,
-            Event::TerminalOutput(call) => call.decline().await,
-            Event::WaitForTerminalExit(call) => call.decline().await,
-            Event::KillTerminal(call) => call.decline().await,
-            Event::ReleaseTerminal(call) => call.decline().await,
-            Event::Elicitation(call) => call.reply(Ok(CreateElicitationResponse::decline())).await,
-            Event::McpMessage(call) => call.decline().await,
-            Event::ProxySuccessor(call) => call.decline().await,
-            Event::Extension(call) => call.refuse(ErrorObject::method_not_found(None)).await,
-            Event::Update(_) | Event::ExtensionNotice(_) | Event::Notification(_) => Ok(()),
+            Event::Permission(ask) => Box::pin(ask.reject()),
+            Event::ReadTextFile(call) => call.responder.decline(),
+            Event::WriteTextFile(call) => call.responder.decline(),
+            Event::CreateTerminal(call) => call.responder.decline(),
+            Event::TerminalOutput(call) => call.responder.decline(),
+            Event::WaitForTerminalExit(call) => call.responder.decline(),
+            Event::KillTerminal(call) => call.responder.decline(),
+            Event::ReleaseTerminal(call) => call.responder.decline(),
+            Event::Elicitation(call) => call.responder.reply(Ok(Box::new(CreateElicitationResponse::decline()))),
+            Event::McpMessage(call) => call.responder.decline(),
+            Event::ProxySuccessor(call) => call.responder.decline(),
+            Event::Extension(call) => call.responder.reply(Err(ErrorObject::method_not_found(None))),
+            Event::Update(_) | Event::ExtensionNotice(_) | Event::Notification(_) => Box::pin(ready(Ok(()))),
         }
     }
 }
@@ -91,24 +96,31 @@ impl Responder {
         Responder { link, call: Some(call) }
     }
 
-    async fn reply(mut self, result: Result<&impl Encode, ErrorObject>) -> Result<(), Error> {
-        let Some(call) = self.call else { return Ok(()) };
-        let sent = self
-            .link
-            .send(|router, port| {
-                router.answered(None, call);
-                if !port.peer.is_open(call) {
-                    return Err(Error::Cancelled);
-                }
-                match result {
-                    Ok(result) => port.answer(call, result),
-                    Err(error) => port.refuse(call, &error),
-                }
-                Ok(())
-            })
-            .await;
-        self.call = None;
-        sent?
+    fn reply(self, result: Result<Box<dyn Encode + Send>, ErrorObject>) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            let mut responder = self;
+            let Some(call) = responder.call else { return Ok(()) };
+            let sent = responder
+                .link
+                .send(|router, port| {
+                    router.answered(None, call);
+                    if !port.peer.is_open(call) {
+                        return Err(Error::Cancelled);
+                    }
+                    match result {
+                        Ok(result) => port.peer.answer(call, |writer| result.encode(writer), port.out),
+                        Err(error) => port.refuse(call, &error),
+                    }
+                    Ok(())
+                })
+                .await;
+            responder.call = None;
+            sent?
+        })
+    }
+
+    fn decline(self) -> BoxFuture<'static, Result<(), Error>> {
+        self.reply(Err(ErrorObject::permission_denied("declined")))
     }
 
     fn token(&self) -> CancelToken {
@@ -143,12 +155,12 @@ impl<Q: Request> Pending<Q> {
 
     /// Answers with a result, or with an error for the agent.
     pub async fn reply(self, result: Result<Q::Response, ErrorObject>) -> Result<(), Error> {
-        self.responder.reply(result.as_ref().map_err(Clone::clone)).await
+        self.responder.reply(result.map(|response| Box::new(response) as Box<dyn Encode + Send>)).await
     }
 
     /// Answers that this is not done here.
     pub async fn decline(self) -> Result<(), Error> {
-        self.reply(Err(ErrorObject::permission_denied("declined"))).await
+        self.responder.decline().await
     }
 
     /// The request itself.
@@ -242,24 +254,27 @@ impl PermissionAsk {
         })
     }
 
-    async fn settle(mut self, outcome: PermissionOutcome) -> Result<(), Error> {
-        let Some(call) = self.call else { return Ok(()) };
-        let response = PermissionResponse::new(outcome);
-        let session = self.request.session_id.clone();
-        let sent = self
-            .link
-            .send(|router, port| {
-                router.answered(Some(&session), call);
-                // The turn was cancelled meanwhile, and this with it.
-                if !port.peer.is_open(call) {
-                    return Err(Error::Cancelled);
-                }
-                port.answer(call, &response);
-                Ok(())
-            })
-            .await;
-        self.call = None;
-        sent?
+    fn settle(self, outcome: PermissionOutcome) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            let mut ask = self;
+            let Some(call) = ask.call else { return Ok(()) };
+            let response = PermissionResponse::new(outcome);
+            let session = ask.request.session_id.clone();
+            let sent = ask
+                .link
+                .send(|router, port| {
+                    router.answered(Some(&session), call);
+                    // The turn was cancelled meanwhile, and this with it.
+                    if !port.peer.is_open(call) {
+                        return Err(Error::Cancelled);
+                    }
+                    port.answer(call, &response);
+                    Ok(())
+                })
+                .await;
+            ask.call = None;
+            sent?
+        })
     }
 }
 
@@ -320,12 +335,12 @@ impl ExtensionCall {
     #[cfg(feature = "serde")]
     pub async fn reply<T: serde::Serialize + ?Sized>(self, result: &T) -> Result<(), Error> {
         let result = RawJson::from_value(result).map_err(|error| Error::Invalid(error.to_string()))?;
-        self.responder.reply(Ok(&result)).await
+        self.responder.reply(Ok(Box::new(result))).await
     }
 
     /// Answers with an error.
     pub async fn refuse(self, error: ErrorObject) -> Result<(), Error> {
-        self.responder.reply(Err::<&RawJson, _>(error)).await
+        self.responder.reply(Err(error)).await
     }
 }
 

@@ -23,7 +23,7 @@ use super::connect::Shared;
 use super::event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
 use super::router::{ClientRouter, Item, PromptTicket, cancelled_permission};
 use super::turn::Turn;
-use crate::link::{Link, Port, Waiter};
+use crate::link::{BoxFuture, Link, Port, Waiter};
 use crate::{Error, Prompt};
 
 /// A session that is about to be opened. Made by [`Connection::session`](super::Connection::session).
@@ -89,27 +89,29 @@ impl SessionBuilder {
         self.open_as(OpenKind::Fork { from: session.into() }).await
     }
 
-    async fn open_as(self, kind: OpenKind) -> Result<Session, Error> {
-        let (cwd, additional_directories) = self.check()?;
-        let SessionBuilder { shared, servers: mcp_servers, system_prompt, meta, .. } = self;
-        let known = match &kind {
-            OpenKind::Restore { session, .. } => Some(session.clone()),
-            _ => None,
-        };
-        let opening = Opening { kind, cwd, additional_directories, mcp_servers, system_prompt, meta };
-        let offered = shared.session_capabilities();
-        let link = &shared.link;
-        let (request, is_muted) = opening.into_request(link.dialect(), &offered).map_err(Error::NotOffered)?;
-        let early = EarlyClaim::new(&shared, known.clone(), is_muted);
-        let mut opened: OpenedSession = match &request {
-            ClientRequest::NewSession(request) => link.call(request).await?.into(),
-            ClientRequest::LoadSession(request) => link.call(request).await?.into(),
-            ClientRequest::ResumeSession(request) => link.call(request).await?.into(),
-            ClientRequest::ForkSession(request) => link.call(request).await?.into(),
-            _ => return Err(Error::NotOffered("opening sessions this way")),
-        };
-        let Some(id) = known.or(opened.session_id.take()) else { return Err(Error::NotOffered("sessions")) };
-        Ok(early.finish(id, opened))
+    fn open_as(self, kind: OpenKind) -> BoxFuture<'static, Result<Session, Error>> {
+        Box::pin(async move {
+            let (cwd, additional_directories) = self.check()?;
+            let SessionBuilder { shared, servers: mcp_servers, system_prompt, meta, .. } = self;
+            let known = match &kind {
+                OpenKind::Restore { session, .. } => Some(session.clone()),
+                _ => None,
+            };
+            let opening = Opening { kind, cwd, additional_directories, mcp_servers, system_prompt, meta };
+            let offered = shared.session_capabilities();
+            let link = &shared.link;
+            let (request, is_muted) = opening.into_request(link.dialect(), &offered).map_err(Error::NotOffered)?;
+            let early = EarlyClaim::new(&shared, known.clone(), is_muted);
+            let mut opened: OpenedSession = match &request {
+                ClientRequest::NewSession(request) => link.call(request).await?.into(),
+                ClientRequest::LoadSession(request) => link.call(request).await?.into(),
+                ClientRequest::ResumeSession(request) => link.call(request).await?.into(),
+                ClientRequest::ForkSession(request) => link.call(request).await?.into(),
+                _ => return Err(Error::NotOffered("opening sessions this way")),
+            };
+            let Some(id) = known.or(opened.session_id.take()) else { return Err(Error::NotOffered("sessions")) };
+            Ok(early.finish(id, opened))
+        })
     }
 
     /// Checks what can be checked before anything is sent.
@@ -247,20 +249,26 @@ impl Session {
     /// A prompt may be sent while a turn runs. What an agent makes of it is its own affair: it may take it up at once, or
     /// when the turn has ended.
     pub async fn prompt(&self, prompt: impl Into<Prompt>) -> Result<Turn, Error> {
-        let prompt = prompt.into();
-        self.check_prompt(&prompt)?;
-        let request = PromptRequest::new(self.id().clone(), prompt.blocks).with(|request| request.meta = prompt.meta);
-        let turn = self
-            .link()
-            .send(|router, port| {
-                let turn = router.begin_turn(self.id())?;
-                let ticket = PromptTicket { session: self.id().clone(), turn };
-                let params = |writer: &mut attache_proto::json::Writer<'_>| writer.value(&request);
-                port.peer.request("session/prompt", params, Waiter::Ticket(ticket), port.out);
-                Ok::<_, Error>(turn)
-            })
-            .await??;
-        Ok(Turn::new(self.clone(), turn))
+        self.send_prompt(prompt.into()).await
+    }
+
+    fn send_prompt(&self, prompt: Prompt) -> BoxFuture<'_, Result<Turn, Error>> {
+        Box::pin(async move {
+            self.check_prompt(&prompt)?;
+            let request =
+                PromptRequest::new(self.id().clone(), prompt.blocks).with(|request| request.meta = prompt.meta);
+            let turn = self
+                .link()
+                .send(|router, port| {
+                    let turn = router.begin_turn(self.id())?;
+                    let ticket = PromptTicket { session: self.id().clone(), turn };
+                    let params = |writer: &mut attache_proto::json::Writer<'_>| writer.value(&request);
+                    port.peer.request("session/prompt", params, Waiter::Ticket(ticket), port.out);
+                    Ok::<_, Error>(turn)
+                })
+                .await??;
+            Ok(Turn::new(self.clone(), turn))
+        })
     }
 
     /// The next event between turns. Waits until there is one.

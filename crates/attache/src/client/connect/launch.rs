@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Client, Connection, Greeting, Protocol, SHUTDOWN_GRACE};
 use crate::launch::{AgentProcess, pipes};
+use crate::link::BoxFuture;
 use crate::process::Command;
 use crate::{Closed, Error, LaunchCause, LaunchError};
 
@@ -50,20 +51,25 @@ impl Client {
     /// When the agent exits, what it wrote before is still delivered. Then whatever waits fails with
     /// [`Closed::AgentExited`], which has its exit status and the end of its stderr.
     pub async fn launch(self, command: impl Into<Command>) -> Result<Connection, Error> {
-        let command = command.into();
-        let again = (self.protocol == Protocol::Auto).then(|| self.clone());
-        let deadline = self.launching.timeout.map(|limit| Instant::now() + limit);
-        match self.launch_once(command.clone(), deadline).await {
-            // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
-            Err(Greeting::NeedsFreshStart) => match again {
-                Some(client) => {
-                    let launched = client.protocol(Protocol::V1).launch_once(command, deadline).await;
-                    launched.map_err(Greeting::into_error)
-                }
-                None => Err(Error::Version { peer: 1 }),
-            },
-            other => other.map_err(Greeting::into_error),
-        }
+        self.launch_command(command.into()).await
+    }
+
+    fn launch_command(self, command: Command) -> BoxFuture<'static, Result<Connection, Error>> {
+        Box::pin(async move {
+            let again = (self.protocol == Protocol::Auto).then(|| self.clone());
+            let deadline = self.launching.timeout.map(|limit| Instant::now() + limit);
+            match self.launch_once(command.clone(), deadline).await {
+                // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
+                Err(Greeting::NeedsFreshStart) => match again {
+                    Some(client) => {
+                        let launched = client.protocol(Protocol::V1).launch_once(command, deadline).await;
+                        launched.map_err(Greeting::into_error)
+                    }
+                    None => Err(Error::Version { peer: 1 }),
+                },
+                other => other.map_err(Greeting::into_error),
+            }
+        })
     }
 
     async fn launch_once(self, command: Command, deadline: Option<Instant>) -> Result<Connection, Greeting> {
