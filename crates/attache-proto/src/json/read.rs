@@ -523,25 +523,18 @@ impl<'a> Reader<'a> {
 
     /// Reads one escape, the backslash included. A lone surrogate becomes U+FFFD: JavaScript writes them, and one
     /// broken character is no reason to lose a message.
+    #[inline]
     fn escape(&mut self) -> Result<char> {
-        let bytes = self.text.as_bytes();
-        let code = bytes.get(self.position + 1);
+        let code = self.text.as_bytes().get(self.position + 1).copied().unwrap_or_default();
         self.position += 2;
-        let plain = match code {
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b'/') => '/',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
-            Some(b'u') => return self.unicode_escape(),
-            _ => return Err(DecodeError::new(Reason::Syntax)),
-        };
-        Ok(plain)
+        match ESCAPED[usize::from(code)] {
+            0 if code == b'u' => self.unicode_escape(),
+            0 => Err(DecodeError::new(Reason::Syntax)),
+            plain => Ok(plain.into()),
+        }
     }
 
+    #[inline(never)]
     fn unicode_escape(&mut self) -> Result<char> {
         let high = self.hex4()?;
         if let Some(char) = char::from_u32(high) {
@@ -608,6 +601,26 @@ fn special_byte_later(bytes: &[u8]) -> usize {
     }
     at + bytes[at..].iter().take_while(|byte| !is_special(**byte)).count()
 }
+
+/// What stands for which character behind a backslash; 0 for what does not, or takes more than one byte.
+static ESCAPED: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut pairs: &[(u8, u8)] = &[
+        (b'"', b'"'),
+        (b'\\', b'\\'),
+        (b'/', b'/'),
+        (b'b', 8),
+        (b'f', 12),
+        (b'n', b'\n'),
+        (b'r', b'\r'),
+        (b't', b'\t'),
+    ];
+    while let [(code, plain), rest @ ..] = pairs {
+        table[*code as usize] = *plain;
+        pairs = rest;
+    }
+    table
+};
 
 /// How far a string is searched word by word.
 const SHORT: usize = 128;
