@@ -203,20 +203,6 @@ pub fn decode_result<T: Decode>(
     }
 }
 
-fn read_whole(
-    place: &mut dyn ReadInPlace,
-    text: &str,
-    dialect: Dialect,
-    tolerated: &mut Vec<DecodeError>,
-) -> Result<(), DecodeError> {
-    let mut reader = Reader::new(text, dialect);
-    let result = place.read(&mut reader);
-    match finish(reader, result.is_ok(), tolerated) {
-        Some(error) => Err(error),
-        None => result,
-    }
-}
-
 /// The text of parameters that may be absent or null.
 #[inline(never)]
 fn object_of(params: Option<&str>) -> &str {
@@ -257,10 +243,14 @@ macro_rules! messages {
                     $( Method::$method => $name::$method(Blank::blank()), )*
                     _ => return None,
                 };
-                let place: &mut dyn ReadInPlace = match &mut message {
-                    $( $name::$method(params) => params, )*
+                let mut reader = Reader::new(object_of(params), dialect);
+                let result = match &mut message {
+                    $( $name::$method(params) => params.read(&mut reader), )*
                 };
-                Some(read_whole(place, object_of(params), dialect, tolerated).map(|()| message))
+                Some(match finish(reader, result.is_ok(), tolerated) {
+                    Some(error) => Err(error),
+                    None => result.map(|()| message),
+                })
             }
 
             /// The method.

@@ -125,10 +125,11 @@ macro_rules! record {
             }
         }
 
-        impl crate::codec::Record for $name {
+        // Of a reference, so that the table of methods has no need to say how the record is dropped.
+        impl crate::codec::Record for &mut $name {
             fn rows(&self) -> &'static [crate::codec::Row] {
                 const { assert!($name::ROWS.len() <= 64, "the rows of a record are counted in the bits of a `u64`") };
-                Self::ROWS
+                $name::ROWS
             }
 
             #[allow(unused)]
@@ -157,7 +158,8 @@ macro_rules! record {
 
         impl crate::codec::ReadInPlace for $name {
             fn read(&mut self, reader: &mut crate::json::Reader<'_>) -> std::result::Result<(), crate::json::DecodeError> {
-                crate::codec::read_record(self, reader)
+                let mut record = self;
+                crate::codec::read_record(&mut record, reader)
             }
 
             fn read_behind_tag(
@@ -165,7 +167,8 @@ macro_rules! record {
                 start: crate::json::Mark,
                 reader: &mut crate::json::Reader<'_>,
             ) -> std::result::Result<(), crate::json::DecodeError> {
-                crate::codec::read_record_behind_tag(self, start, reader)
+                let mut record = self;
+                crate::codec::read_record_behind_tag(&mut record, start, reader)
             }
         }
 
@@ -349,13 +352,12 @@ macro_rules! union {
                     #[allow(unreachable_patterns)]
                     None => return Err(crate::json::DecodeError::new(crate::json::Reason::Missing).in_field($tag)),
                 };
-                let payload: &mut dyn crate::codec::ReadInPlace = match &mut value {
-                    $( $name::$variant(payload) => payload, )*
-                    $name::Other(_) => return Ok(value),
-                };
-                match is_first {
-                    true => payload.read_behind_tag(start, reader)?,
-                    false => payload.read(reader)?,
+                match &mut value {
+                    $( $name::$variant(payload) if is_first => {
+                        crate::codec::ReadInPlace::read_behind_tag(payload, start, reader)?
+                    } )*
+                    $( $name::$variant(payload) => crate::codec::ReadInPlace::read(payload, reader)?, )*
+                    $name::Other(_) => {}
                 }
                 Ok(value)
             }
