@@ -1,7 +1,5 @@
 //! Frames: where one message ends and the next begins.
 
-#![forbid(unsafe_code)]
-
 mod header;
 
 #[cfg(test)]

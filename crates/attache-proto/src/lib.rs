@@ -55,6 +55,8 @@
 //! All are on by default: `bridge` and `view` for the modules of these names, `serde` for serde's traits on the types of
 //! [`model`].
 
+#![forbid(unsafe_code)]
+
 pub mod base64;
 #[cfg(feature = "bridge")]
 pub mod bridge;

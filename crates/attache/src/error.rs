@@ -118,7 +118,7 @@ impl fmt::Display for Error {
             Error::Invalid(what) => f.write_str(what),
             #[cfg(feature = "process")]
             Error::Launch(error) => error.fmt(f),
-            Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not spoken here"),
+            Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not supported here"),
         }
     }
 }

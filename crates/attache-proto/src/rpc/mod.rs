@@ -13,8 +13,6 @@
 //! assert_eq!(out, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n");
 //! ```
 
-#![forbid(unsafe_code)]
-
 mod envelope;
 mod event;
 mod int_map;
