@@ -72,12 +72,12 @@ fn write(value: &Value, writer: &mut Writer<'_>) {
     }
 }
 
-/// Equal, but for the last digits of a float: serde_json trades them for speed unless told otherwise.
+/// Equal, but for the last digits of a float: serde_json trades them for speed unless told otherwise. The tiniest have few.
 pub(crate) fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => {
             let (a, b) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
-            ours == theirs || (a - b).abs() <= a.abs() * 1e-15
+            ours == theirs || (a - b).abs() <= (a.abs() * 1e-15).max(f64::MIN_POSITIVE * 1e-10)
         }
         (Value::Array(ours), Value::Array(theirs)) => {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| is_same(a, b))
