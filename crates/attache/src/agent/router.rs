@@ -41,6 +41,15 @@ pub(crate) enum Work {
     Extension(Box<str>, Option<RawJson>),
 }
 
+/// How long to wait for jobs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until the client has closed its end; some may still wait or run then.
+    Closed,
+    /// Until that, and until all are done.
+    Done,
+}
+
 /// What a session has to do next.
 pub(crate) enum Command {
     Prompt {
@@ -141,13 +150,20 @@ impl AgentRouter {
     }
 
     /// The next job, when there is room for its answer; `Some(None)` when there will be no more.
-    pub(crate) fn next_job(&mut self, is_full: bool, waiter: &mut Option<u64>, waker: &Waker) -> Option<Option<Job>> {
+    pub(crate) fn next_job(
+        &mut self,
+        until: Until,
+        is_full: bool,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Option<Job>> {
         let can_run = !is_full && self.running.len() < self.limits.in_hand;
         if can_run && let Some(job) = self.jobs.pop() {
             self.running.insert(job.call, job.cancelled.clone());
             return Some(Some(job));
         }
-        if self.closed.is_some() && self.jobs.is_empty() {
+        let is_done = self.jobs.is_empty() && self.running.is_empty();
+        if self.closed.is_some() && (until == Until::Closed || is_done) {
             return Some(None);
         }
         self.jobs.waiters.join(waiter, waker);
