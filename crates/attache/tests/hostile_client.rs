@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::agent::{Agent, HandlerError, OpenRequest, Opened, Server, Session, SessionHandle};
+use attache::agent::{Agent, Ask, Decision, HandlerError, OpenRequest, Opened, Server, Session, SessionHandle};
 use attache::model::initialize::Implementation;
 use attache::{Error, Limits, Prompt, Stop, Turn};
 use attache_testkit::RawPeer;
@@ -49,6 +49,18 @@ fn quiet_agent() -> impl Agent {
 async fn prompt(client: &mut RawPeer, id: u32, text: &str) {
     let prompt = format!("{{'sessionId':'$session','prompt':[{{'type':'text','text':'{text}'}}]}}");
     client.send(&format!("{{'id':{id},'method':'session/prompt','params':{prompt}}}")).await;
+}
+
+/// Reads until these prompts are answered; returns why their turns stopped.
+async fn stops<const N: usize>(client: &mut RawPeer, ids: [u32; N]) -> [String; N] {
+    let mut stops = ids.map(|_| None);
+    while stops.iter().any(Option::is_none) {
+        let message = client.next().await.expect("the agent answers");
+        if let Some(place) = ids.iter().position(|id| message["id"] == *id) {
+            stops[place] = message["result"]["stopReason"].as_str().map(String::from);
+        }
+    }
+    stops.map(Option::unwrap)
 }
 
 /// What was done, in order.
@@ -157,4 +169,113 @@ async fn a_handler_that_panics_does_not_end_the_others() {
     }
     sleep(A_WHILE).await;
     assert_eq!(*served.lock().unwrap(), [2, 5]);
+}
+
+/// An agent that notes what it is told. Its turn about `first` says `length` bytes, waits, and takes up one more prompt.
+async fn taking_up(length: usize, wait: Duration) -> (RawPeer, Log<String>) {
+    let told = Log::default();
+    let telling = told.clone();
+    let agent = attache::agent_fn("listening", "1", move |turn: Turn, prompt: Prompt| {
+        let told = telling.clone();
+        async move {
+            told.lock().unwrap().push(prompt.text());
+            if prompt.text() != "first" {
+                return Ok(Stop::EndTurn);
+            }
+            turn.text("x".repeat(length)).await?;
+            sleep(wait).await;
+            tokio::select! {
+                prompt = turn.next_prompt() => told.lock().unwrap().push(format!("{} too", prompt?.text())),
+                () = sleep(A_WHILE) => {}
+            }
+            Ok(Stop::EndTurn)
+        }
+    });
+    let (mut client, _) = open(attache::serve(agent)).await;
+    prompt(&mut client, 2, "first").await;
+    (client, told)
+}
+
+/// Whoever stops waiting for a prompt because there is no room loses none.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_is_not_taken_by_who_stops_waiting_for_it() {
+    let (mut client, told) = taking_up(MUCH, Duration::ZERO).await;
+    sleep(A_WHILE / 2).await;
+    prompt(&mut client, 3, "second").await;
+    sleep(A_WHILE).await;
+    assert_eq!(stops(&mut client, [2, 3]).await, ["end_turn", "end_turn"]);
+    assert_eq!(*told.lock().unwrap(), ["first", "second"]);
+}
+
+/// A prompt that was sent after `session/cancel` is not cancelled by it.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_does_not_reach_the_next_prompt() {
+    let (mut client, told) = taking_up(1, A_WHILE).await;
+    client.expect("{'method':'session/update'}").await;
+    client.send("{'method':'session/cancel','params':{'sessionId':'$session'}}").await;
+    prompt(&mut client, 3, "second").await;
+    assert_eq!(stops(&mut client, [2, 3]).await, ["cancelled", "end_turn"]);
+    assert_eq!(*told.lock().unwrap(), ["first", "second"]);
+}
+
+/// A prompt that waits and is cancelled is not taken up by the turn that runs.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_was_cancelled_is_not_taken_up() {
+    let (mut client, told) = taking_up(1, A_WHILE).await;
+    client.expect("{'method':'session/update'}").await;
+    prompt(&mut client, 3, "second").await;
+    client.send("{'method':'$/cancel_request','params':{'requestId':3}}").await;
+    assert_eq!(stops(&mut client, [2, 3]).await, ["end_turn", "cancelled"]);
+    assert_eq!(*told.lock().unwrap(), ["first"]);
+}
+
+/// A turn that has ended takes up no prompt, and whoever waits for one is told.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_has_ended_takes_no_prompt() {
+    let ended = Log::default();
+    let ending = ended.clone();
+    let agent = attache::agent_fn("listening", "1", move |turn: Turn, _: Prompt| {
+        let ended = ending.clone();
+        tokio::spawn(async move {
+            while turn.next_prompt().await.is_ok() {}
+            ended.lock().unwrap().push(());
+        });
+        async {
+            tokio::task::yield_now().await;
+            Ok(Stop::EndTurn)
+        }
+    });
+    let (mut client, _server) = open(attache::serve(agent)).await;
+    for id in 2..6 {
+        prompt(&mut client, id, "go").await;
+        client.expect(&format!("{{'id':{id},'result':{{'stopReason':'end_turn'}}}}")).await;
+    }
+    sleep(A_WHILE).await;
+    assert_eq!(ended.lock().unwrap().len(), 4, "listeners that were told");
+}
+
+/// When the turn is cancelled and the answer is yes, in one breath, that is a no.
+#[tokio::test(start_paused = true)]
+async fn a_yes_to_a_cancelled_turn_is_a_no() {
+    let decided = Log::default();
+    let deciding = decided.clone();
+    let agent = attache::agent_fn("asking", "1", move |turn: Turn, _: Prompt| {
+        let decided = deciding.clone();
+        async move {
+            let decision = turn.ask(Ask::new("Delete everything?")).await?;
+            decided.lock().unwrap().push(decision);
+            Ok(Stop::EndTurn)
+        }
+    });
+    let (mut client, _server) = open(attache::serve(agent)).await;
+    prompt(&mut client, 2, "go").await;
+    client
+        .play(
+            "<-- {'id':'$ask','method':'session/request_permission'}
+             --> {'method':'session/cancel','params':{'sessionId':'$session'}}
+             --> {'id':'$ask','result':{'outcome':{'outcome':'selected','optionId':'allow_once'}}}
+             <-- {'id':2,'result':{'stopReason':'cancelled'}}",
+        )
+        .await;
+    assert_eq!(*decided.lock().unwrap(), [Decision::Cancelled]);
 }

@@ -288,24 +288,33 @@ impl AgentRouter {
         }
     }
 
-    /// A prompt that waits, for a turn that wants to take it up before it ends.
-    pub(crate) fn next_prompt(
-        &mut self,
-        session: &SessionId,
-        waiter: &mut Option<u64>,
-        waker: &Waker,
-    ) -> Option<(Call, PromptRequest)> {
+    /// Whether a prompt waits that a turn may take up before it ends.
+    pub(crate) fn has_prompt(&mut self, session: &SessionId, waiter: &mut Option<u64>, waker: &Waker) -> bool {
+        let Some(slot) = self.sessions.get_mut(session) else { return false };
+        let has_prompt = slot.commands.iter().any(Command::is_open_prompt);
+        match has_prompt {
+            true => slot.commands.waiters.leave(waiter),
+            false => slot.commands.waiters.join(waiter, waker),
+        }
+        has_prompt
+    }
+
+    /// A prompt that waits, for a turn that takes it up.
+    pub(crate) fn take_prompt(&mut self, session: &SessionId) -> Option<(Call, PromptRequest)> {
         let slot = self.sessions.get_mut(session)?;
-        match slot.commands.take(|command| matches!(command, Command::Prompt { .. })) {
+        match slot.commands.take(Command::is_open_prompt) {
             Some(Command::Prompt { call, request, cancelled }) => {
-                slot.commands.waiters.leave(waiter);
                 slot.running.push(Running { call, token: cancelled, is_turn: true });
                 Some((call, request))
             }
-            _ => {
-                slot.commands.waiters.join(waiter, waker);
-                None
-            }
+            _ => None,
+        }
+    }
+
+    /// A turn has ended: whoever waits for more of it is told.
+    pub(crate) fn turn_ended(&self, session: &SessionId) {
+        if let Some(slot) = self.sessions.get(session) {
+            slot.commands.waiters.wake();
         }
     }
 
@@ -458,6 +467,11 @@ impl Command {
     /// The call that the command has to answer.
     pub(crate) fn call(&self) -> Option<Call> {
         self.running().map(|running| running.call)
+    }
+
+    /// A prompt that is still wanted.
+    fn is_open_prompt(&self) -> bool {
+        matches!(self, Command::Prompt { cancelled, .. } if !cancelled.is_cancelled())
     }
 
     fn running(&self) -> Option<Running> {

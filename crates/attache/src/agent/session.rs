@@ -218,11 +218,11 @@ struct TurnAnswer<'a> {
 
 impl TurnAnswer<'_> {
     async fn end(mut self, result: Result<Stop, ErrorObject>) {
-        let _ = self.handle.link().send(|_, port| self.write_end(port, &result)).await;
+        let _ = self.handle.link().send(|router, port| self.write_end(router, port, &result)).await;
         self.is_open = false;
     }
 
-    fn write_end(&self, port: &mut Port<'_, AgentRouter>, result: &Result<Stop, ErrorObject>) {
+    fn write_end(&self, router: &AgentRouter, port: &mut Port<'_, AgentRouter>, result: &Result<Stop, ErrorObject>) {
         let mut updates = self.handle.updates();
         updates.rest();
         let (calls, usage, meta) = self.state.take_end();
@@ -231,6 +231,7 @@ impl TurnAnswer<'_> {
                 session.end_turn(result.clone(), usage.clone(), meta.clone(), emit);
             });
         }
+        router.turn_ended(self.handle.id());
     }
 }
 
@@ -238,7 +239,7 @@ impl Drop for TurnAnswer<'_> {
     fn drop(&mut self) {
         if self.is_open {
             let failed = Err(ErrorObject::internal("Internal error"));
-            self.handle.link().with(|_, port| self.write_end(port, &failed));
+            self.handle.link().with(|router, port| self.write_end(router, port, &failed));
         }
     }
 }
