@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use attache::agent::{Agent, Ask, Decision, HandlerError, OpenRequest, Opened, Server, Session, SessionHandle};
 use attache::model::initialize::Implementation;
+use attache::model::terminal::ExitStatus;
 use attache::{Error, Limits, Prompt, Stop, Turn};
 use attache_testkit::RawPeer;
+use serde_json::Value;
 use tokio::io::{duplex, split};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -278,4 +280,133 @@ async fn a_yes_to_a_cancelled_turn_is_a_no() {
         )
         .await;
     assert_eq!(*decided.lock().unwrap(), [Decision::Cancelled]);
+}
+
+/// A terminal whose creation is given up is released if the client creates it all the same.
+#[tokio::test(start_paused = true)]
+async fn a_terminal_that_nobody_waits_for_is_released() {
+    let agent = attache::agent_fn("hasty", "1", async |turn: Turn, _: Prompt| {
+        let _ = timeout(A_WHILE, turn.terminal("sleep", ["1000"])).await;
+        turn.cancelled().await;
+        Ok(Stop::EndTurn)
+    });
+    let (mut client, _server) = open(attache::serve(agent)).await;
+    prompt(&mut client, 2, "go").await;
+    client
+        .play(
+            "<-- {'id':'$create','method':'terminal/create'}
+             <-- {'method':'$/cancel_request','params':{'requestId':'$create'}}
+             --> {'id':'$create','result':{'terminalId':'term'}}
+             <-- {'method':'terminal/release','params':{'sessionId':'$session','terminalId':'term'}}",
+        )
+        .await;
+}
+
+/// The same when the answer has come and is not looked at any more.
+#[tokio::test(start_paused = true)]
+async fn a_terminal_that_nobody_takes_is_released() {
+    let agent = attache::agent_fn("hasty", "1", async |turn: Turn, _: Prompt| {
+        let mut work = std::pin::pin!(turn.terminal("sleep", ["1000"]));
+        // Polled once, so that it is asked for, and then never again.
+        let _ = timeout(Duration::ZERO, work.as_mut()).await;
+        sleep(A_WHILE).await;
+        Ok(Stop::EndTurn)
+    });
+    let (mut client, _server) = open(attache::serve(agent)).await;
+    prompt(&mut client, 2, "go").await;
+    client
+        .play(
+            "<-- {'id':'$create','method':'terminal/create'}
+             --> {'id':'$create','result':{'terminalId':'term'}}
+             <-- {'method':'terminal/release','params':{'sessionId':'$session','terminalId':'term'}}",
+        )
+        .await;
+}
+
+/// Has an agent do something that it gives up because there is no room; returns what a client hears that reads after that.
+async fn given_up<W: Future<Output = ()> + Send + 'static>(
+    before: &str,
+    work: impl Fn(Turn) -> W + Clone + Send + Sync + 'static,
+) -> Vec<Value> {
+    let agent = attache::agent_fn("hasty", "1", move |turn: Turn, _: Prompt| {
+        let work = work(turn.clone());
+        async move {
+            work.await;
+            turn.text("the end").await?;
+            Ok(Stop::EndTurn)
+        }
+    });
+    let (mut client, _server) = open(attache::serve(agent)).await;
+    prompt(&mut client, 2, "go").await;
+    client.play(before).await;
+    sleep(2 * A_WHILE).await;
+    let mut heard = Vec::new();
+    while heard.last().is_none_or(|message: &Value| message["id"] != 2) {
+        heard.push(client.next().await.expect("the turn ends"));
+    }
+    heard
+}
+
+/// The release of a terminal that is given up is sent.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_was_given_up_is_sent() {
+    let before = "<-- {'id':'$t','method':'terminal/create'}\n--> {'id':'$t','result':{'terminalId':'term'}}";
+    let heard = given_up(before, async |turn: Turn| {
+        let terminal = turn.terminal("sleep", ["1000"]).await.unwrap();
+        turn.text("x".repeat(MUCH)).await.unwrap();
+        assert!(timeout(A_WHILE, terminal.release()).await.is_err());
+    })
+    .await;
+    assert_eq!(heard.iter().filter(|message| message["method"] == "terminal/release").count(), 1);
+}
+
+/// A client that set an option is answered, also by an answer that is given up.
+#[tokio::test(start_paused = true)]
+async fn an_option_whose_answer_was_given_up_is_answered() {
+    let set = "{'sessionId':'$session','configId':'c','value':'v'}";
+    let before = format!("--> {{'id':'set','method':'session/set_config_option','params':{set}}}");
+    let heard = given_up(&before, async |turn: Turn| {
+        let change = turn.option_change().await;
+        turn.text("x".repeat(MUCH)).await.unwrap();
+        assert!(timeout(A_WHILE, change.reply(Ok(Vec::new()))).await.is_err());
+    })
+    .await;
+    assert_eq!(heard.iter().filter(|message| message["id"] == "set").count(), 1);
+}
+
+/// A compaction and a command whose end was given up are shown as ended.
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_ends_when_its_end_was_given_up() {
+    let server = attache::agent_fn("hasty", "1", async |turn: Turn, _: Prompt| {
+        let terminal = turn.show_terminal("sleep 1000", "/tmp").await?;
+        let (done, failed) = (turn.compact().await?, turn.compact().await?);
+        turn.text("x".repeat(MUCH)).await?;
+        assert!(timeout(A_WHILE, terminal.exit(ExitStatus::new().exit_code(0))).await.is_err());
+        assert!(timeout(A_WHILE, done.complete(None)).await.is_err());
+        assert!(timeout(A_WHILE, failed.fail("no")).await.is_err());
+        Ok(Stop::EndTurn)
+    });
+    let (mut client, _server) = serve(attache::serve(server));
+    client
+        .play(
+            "--> {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'},\
+             'capabilities':{'session':{'compaction':{}}}}}
+             <-- {'id':0,'result':{'protocolVersion':2}}
+             --> {'id':1,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+             <-- {'id':1,'result':{'sessionId':'$session'}}",
+        )
+        .await;
+    prompt(&mut client, 2, "go").await;
+    sleep(4 * A_WHILE).await;
+    let (mut cancelled, mut exited) = (0, 0);
+    loop {
+        let message = client.next().await.expect("the turn ends");
+        let update = &message["params"]["update"];
+        cancelled += usize::from(update["sessionUpdate"] == "compaction_update" && update["status"] == "cancelled");
+        exited += usize::from(update["exitStatus"].is_object());
+        if update["state"] == "idle" && cancelled + exited > 0 {
+            break;
+        }
+    }
+    assert_eq!((cancelled, exited), (2, 1));
 }

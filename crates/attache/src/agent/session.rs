@@ -16,7 +16,7 @@ use super::turn::TurnState;
 use super::{HandlerError, Session, SessionHandle, Turn};
 use crate::link::{Link, Port};
 use crate::spans::Span;
-use crate::{CancelToken, Error, Prompt, Stop};
+use crate::{CancelToken, Prompt, Stop};
 
 /// Runs a session until it is closed or the connection ends.
 pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
@@ -94,7 +94,7 @@ async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change:
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Err(ErrorObject::cancelled()),
     };
-    let _ = answer_option_change(handle, change, options).await;
+    let _ = handle.link().send(|_, port| answer_option_change(handle, port, &change, options)).await;
 }
 
 /// Runs `work` to its end, unless it is cancelled before.
@@ -245,23 +245,21 @@ impl Drop for TurnAnswer<'_> {
 }
 
 /// Answers a client that set an option, in the way that it asked.
-pub(super) async fn answer_option_change(
+pub(super) fn answer_option_change(
     handle: &SessionHandle,
-    change: OptionChange,
+    port: &mut Port<'_, AgentRouter>,
+    change: &OptionChange,
     options: Result<Vec<ConfigOption>, ErrorObject>,
-) -> Result<(), Error> {
-    handle
-        .link()
-        .send(|_, port| match options {
-            Err(error) => port.refuse(change.call, &error),
-            Ok(options) => {
-                let shown = handle.updates().session.set_options(options);
-                if change.is_old_style {
-                    port.answer(change.call, &SetModeResponse::new());
-                } else {
-                    port.answer(change.call, &SetConfigOptionResponse::new(shown));
-                }
+) {
+    match options {
+        Err(error) => port.refuse(change.call, &error),
+        Ok(options) => {
+            let shown = handle.updates().session.set_options(options);
+            if change.is_old_style {
+                port.answer(change.call, &SetModeResponse::new());
+            } else {
+                port.answer(change.call, &SetConfigOptionResponse::new(shown));
             }
-        })
-        .await
+        }
+    }
 }

@@ -252,10 +252,14 @@ impl PendingOption {
 
     /// Answers with all options as they are now, or with an error.
     pub async fn reply(mut self, options: Result<Vec<ConfigOption>, ErrorObject>) -> Result<(), Error> {
-        match self.change.take() {
-            Some(change) => answer_option_change(&self.handle, change, options).await,
-            None => Ok(()),
-        }
+        let handle = self.handle.clone();
+        // Taken where it is answered: whoever stops waiting for room before that leaves it to be refused.
+        let answer = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            if let Some(change) = self.change.take() {
+                answer_option_change(&handle, port, &change, options);
+            }
+        };
+        handle.link().send(answer).await
     }
 }
 
