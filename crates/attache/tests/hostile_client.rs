@@ -7,8 +7,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::agent::{Agent, Ask, Decision, HandlerError, OpenRequest, Opened, Server, Session, SessionHandle};
+use attache::agent::{
+    Agent, Ask, Decision, HandlerError, OpenRequest, Opened, Restore, Server, Session, SessionHandle,
+};
 use attache::model::initialize::Implementation;
+use attache::model::session::SessionId;
 use attache::model::terminal::ExitStatus;
 use attache::{Error, Limits, Prompt, Stop, Turn};
 use attache_testkit::RawPeer;
@@ -409,4 +412,89 @@ async fn what_is_shown_ends_when_its_end_was_given_up() {
         }
     }
     assert_eq!((cancelled, exited), (2, 1));
+}
+
+/// An agent that restores any session, and says as many long things as a prompt has letters.
+struct Keeper;
+struct Long;
+
+impl Agent for Keeper {
+    type Session = Long;
+
+    fn info(&self) -> Implementation {
+        Implementation::new("keeper", "1")
+    }
+
+    async fn open(&self, _: OpenRequest, _: SessionHandle) -> Result<Opened<Long>, HandlerError> {
+        Ok(Long.into())
+    }
+}
+
+impl Restore for Keeper {
+    async fn restore(
+        &self,
+        _: SessionId,
+        _: OpenRequest,
+        _: bool,
+        _: SessionHandle,
+    ) -> Result<Opened<Long>, HandlerError> {
+        Ok(Long.into())
+    }
+}
+
+impl Session for Long {
+    async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
+        for _ in 0..prompt.text().len() {
+            turn.text("x".repeat(2000)).await?;
+        }
+        Ok(Stop::EndTurn)
+    }
+}
+
+/// A session that is closed and loaded again is open, however late the old one hears that it has closed.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_closed_and_loaded_again_is_open() {
+    let (near, far) = duplex(256);
+    let (reader, writer) = split(far);
+    let server = attache::serve(Keeper).restores().limits(Limits::default().outbox(1024));
+    tokio::spawn(server.connect(reader, writer));
+    let mut client = RawPeer::new(near);
+    client.play("--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}\n<-- {'id':0}").await;
+    let load = |id: &str, session: &str| {
+        let params = format!("{{'sessionId':'{session}','cwd':'/','mcpServers':[]}}");
+        format!("{{'id':'{id}','method':'session/load','params':{params}}}")
+    };
+    let say = |id: &str, session: &str, text: &str| {
+        let params = format!("{{'sessionId':'{session}','prompt':[{{'type':'text','text':'{text}'}}]}}");
+        format!("{{'id':'{id}','method':'session/prompt','params':{params}}}")
+    };
+    for session in ["A", "B", "S"] {
+        client.send(&load(session, session)).await;
+        client.expect(&format!("{{'id':'{session}'}}")).await;
+    }
+    // Two sessions wait for room before the one that is closed does.
+    for session in ["A", "B"] {
+        client.send(&say(session, session, "123456")).await;
+        sleep(A_WHILE).await;
+    }
+    client.send("{'id':'close','method':'session/close','params':{'sessionId':'S'}}").await;
+    sleep(A_WHILE).await;
+    client.send(&load("load", "S")).await;
+    sleep(A_WHILE).await;
+    let mut answered = 0;
+    loop {
+        let message = client.next().await.expect("the agent answers");
+        if message["id"] == "load" || message["id"] == "close" {
+            assert!(message["result"].is_object(), "{message}");
+            answered += 1;
+            if answered == 2 {
+                sleep(A_WHILE).await;
+                client.send(&say("hello", "S", "")).await;
+            }
+        }
+        if message["id"] == "hello" {
+            assert!(message["result"].is_object(), "the session was loaded, and is gone: {message}");
+            break;
+        }
+    }
 }

@@ -39,6 +39,8 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
             Command::Close(call, cancelled) => {
                 let closing = Closing { handle: &handle, call: Some(call) };
                 let closed = unless_cancelled(pin!(catch_panic(pin!(session.close()))), &cancelled).await;
+                // Once, and before there is room for the answer: from here on the client may open the session again.
+                drop(released);
                 return closing.end(closed.flatten().is_some(), cancelled.is_cancelled()).await;
             }
         }
@@ -55,15 +57,11 @@ struct Closing<'a> {
 
 impl Closing<'_> {
     async fn end(mut self, is_closed: bool, is_cancelled: bool) {
-        let Some(call) = self.call.take() else { return };
-        let calls = self.handle.link().with(|router, _| router.release(self.handle.id()));
         let _ = self
             .handle
             .link()
             .send(|_, port| {
-                for call in calls {
-                    port.refuse(call, &ErrorObject::cancelled());
-                }
+                let Some(call) = self.call.take() else { return };
                 match (is_closed, is_cancelled) {
                     (true, _) => port.answer(call, &CloseSessionResponse::new()),
                     (false, true) => port.refuse(call, &ErrorObject::cancelled()),
