@@ -10,6 +10,7 @@ use std::time::Duration;
 use attache::agent::{
     Agent, Ask, Decision, HandlerError, OpenRequest, Opened, Restore, Server, Session, SessionHandle,
 };
+use attache::model::error::ErrorObject;
 use attache::model::initialize::Implementation;
 use attache::model::session::SessionId;
 use attache::model::terminal::ExitStatus;
@@ -496,5 +497,31 @@ async fn a_session_that_is_closed_and_loaded_again_is_open() {
             assert!(message["result"].is_object(), "the session was loaded, and is gone: {message}");
             break;
         }
+    }
+}
+
+/// However long the id of a session is that there is not, it ends no connection and is not sent back.
+#[tokio::test(start_paused = true)]
+async fn a_long_session_id_does_not_end_the_connection() {
+    let limits = Limits::default();
+    let (mut client, _server) = open(attache::serve(quiet_agent())).await;
+    let id = "z".repeat(limits.outbox + limits.overdraft + 1);
+    client.send(&format!("{{'id':2,'method':'session/prompt','params':{{'sessionId':'{id}','prompt':[]}}}}")).await;
+    let refused = client.expect(&format!("{{'id':2,'error':{{'code':{}}}}}", ErrorObject::NOT_FOUND)).await;
+    assert!(refused.to_string().len() < 1000);
+    prompt(&mut client, 3, "still there?").await;
+    client.play("<-- {'id':3,'result':{'stopReason':'end_turn'}}").await;
+}
+
+/// What an agent keeps of a session for as long as it is open is not as long as a client likes.
+#[tokio::test(start_paused = true)]
+async fn a_session_with_a_long_directory_or_id_is_refused() {
+    let (mut client, _server) = open(attache::serve(Keeper).restores()).await;
+    for (cwd, id, is_fine) in [(4000, 1000, true), (MUCH, 1, false), (1, MUCH, false)] {
+        let (cwd, id) = (format!("/{}", "c".repeat(cwd)), "s".repeat(id));
+        let params = format!("{{'sessionId':'{id}','cwd':'{cwd}','mcpServers':[]}}");
+        client.send(&format!("{{'id':2,'method':'session/load','params':{params}}}")).await;
+        let answer = client.expect("{'id':2}").await;
+        assert_eq!(answer["result"].is_object(), is_fine, "{} {}", cwd.len(), id.len());
     }
 }

@@ -25,6 +25,13 @@ use crate::{CancelToken, Closed, Error};
 /// How much longer than a cancelled turn everything else may take when the client has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The longest directory that a session can be opened in, in bytes. Linux takes no longer path, others take less; and it is
+/// kept as long as the session is open.
+const LONGEST_CWD: usize = 4096;
+
+/// The longest id that a session can be restored by, in bytes. Many times a UUID; it is kept several times.
+const LONGEST_ID: usize = 1024;
+
 /// The tasks of the open sessions. They end with the server.
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
@@ -337,7 +344,13 @@ impl Reservation {
         if !request.directories.iter().all(is_absolute) {
             return Err(wrong("additionalDirectories: not an absolute path"));
         }
+        if request.cwd.len() > LONGEST_CWD {
+            return Err(wrong("cwd: too long"));
+        }
         let (link, id) = (handle.link().clone(), handle.id().clone());
+        if id.as_str().len() > LONGEST_ID {
+            return Err(wrong("sessionId: too long"));
+        }
         link.with(|router, _| router.reserve(&id, &request.cwd, handle.shared_updates()))?;
         Ok(Reservation { link, id, is_open: false })
     }
