@@ -537,16 +537,29 @@ impl<R: Router> Link<R> {
 
     /// Sends a typed request and waits for its answer. Dropping the future tells the peer that nobody waits any more.
     pub(crate) async fn call<Q: Request>(&self, params: &Q) -> Result<Q::Response, Error> {
-        let dialect = self.dialect();
-        let Some(method) = Q::METHOD.name(dialect) else {
-            return Err(Error::NotOffered("this method in the agreed version"));
-        };
-        self.ask(method, &mut |writer| params.encode(writer), answer::channel(method)).await
+        let method = self.offered(Q::METHOD)?;
+        self.ask(method, &mut |writer| params.encode(writer), answer::channel(method), false).await
+    }
+
+    /// The same for an answer that has to be put away: dropping the future tells the peer, but if an answer comes all the
+    /// same, `make` makes of it what is then dropped.
+    #[cfg(feature = "agent")]
+    pub(crate) async fn call_for<Q: Request, T: Send + 'static>(
+        &self,
+        params: &Q,
+        make: impl Fn(Q::Response) -> T + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        let method = self.offered(Q::METHOD)?;
+        self.ask(method, &mut |writer| params.encode(writer), answer::channel_for(method, make), true).await
+    }
+
+    fn offered(&self, method: Method) -> Result<&'static str, Error> {
+        method.name(self.dialect()).ok_or(Error::NotOffered("this method in the agreed version"))
     }
 
     /// Sends a request of any name and waits for the text of its answer.
     pub(crate) async fn call_raw(&self, method: &str, params: &mut WriteParams<'_>) -> Result<RawJson, Error> {
-        self.ask(method, params, answer::raw()).await
+        self.ask(method, params, answer::raw(), false).await
     }
 
     async fn ask<T>(
@@ -554,8 +567,10 @@ impl<R: Router> Link<R> {
         method: &str,
         params: &mut WriteParams<'_>,
         (sender, answer): (AnswerSender, PendingAnswer<T>),
+        reads_late: bool,
     ) -> Result<T, Error> {
-        let mut guard = Abandon { link: self, key: Some(self.send_request(method, params, sender).await?) };
+        let key = self.send_request(method, params, sender).await?;
+        let mut guard = Abandon { link: self, key: Some(key), reads_late };
         let span = Span::request(method);
         let answer = match self.limits().request_timeout {
             None => span.around(answer).await,
@@ -708,11 +723,16 @@ enum Expects {
 struct Abandon<'a, R: Router> {
     link: &'a Link<R>,
     key: Option<RequestKey>,
+    /// Whether an answer that still comes is read, and dropped, instead of ignored.
+    reads_late: bool,
 }
 
 impl<R: Router> Drop for Abandon<'_, R> {
     fn drop(&mut self) {
-        if let Some(key) = self.key {
+        let Some(key) = self.key else { return };
+        if self.reads_late {
+            self.link.with(|_, port| port.peer.cancel(key, port.out));
+        } else {
             self.link.with(|_, port| port.peer.abandon(key, port.out));
         }
     }

@@ -204,3 +204,9 @@ async fn an_agent_that_does_not_answer_is_given_up_with_all_it_said() {
         assert!(shown.contains(part), "{part} in {shown}");
     }
 }
+
+#[tokio::test]
+async fn a_launch_may_take_for_ever() {
+    let launched = Client::new("test", "1").launch_timeout(Duration::MAX).launch(["true"]).await;
+    assert!(matches!(launched, Err(Error::Launch(_))), "{launched:?}");
+}

@@ -94,10 +94,11 @@ impl ErrorObject {
         ErrorObject { data: Some(data), ..ErrorObject::new(Self::AUTH_REQUIRED, "Authentication required") }
     }
 
-    /// There is no such session.
+    /// There is no such session. Its id goes into the data, unless it is too long: a peer may have made it up.
     pub fn session_not_found(session_id: &SessionId) -> Self {
-        let data = object(|writer| field(writer, "sessionId", session_id.as_str()));
-        ErrorObject { data: Some(data), ..ErrorObject::new(Self::NOT_FOUND, "Session not found") }
+        let id = Some(session_id.as_str()).filter(|id| id.len() <= LONGEST_ID);
+        let data = id.map(|id| object(|writer| field(writer, "sessionId", id)));
+        ErrorObject { data, ..ErrorObject::new(Self::NOT_FOUND, "Session not found") }
     }
 
     /// There is no such thing; says what was looked for.
@@ -172,6 +173,9 @@ impl ErrorObject {
         Reader::new(raw.as_str(), Dialect::V1).decode().ok()
     }
 }
+
+/// The longest id that an error repeats, in bytes: many times a UUID. A longer one would make a short answer long.
+const LONGEST_ID: usize = 1024;
 
 /// The data of an error. Only the v1 text knows data that differs by dialect (`authMethods`), so all is written so.
 fn object(fields: impl FnOnce(&mut Writer<'_>)) -> RawJson {

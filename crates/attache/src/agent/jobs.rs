@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use attache_proto::rpc::Call;
 use tokio::task::JoinSet;
 
 use super::context::{self, Context};
-use super::router::{AgentRouter, Job, Notice, Work};
+use super::router::{AgentRouter, Job, Notice, Until, Work};
 use super::serve::{BoxedResponse, Serving, Wire};
 use super::session::{self, catch_panic, internal, unless_cancelled};
 use super::{ClientInfo, HandlerError, OpenRequest, Opened, SessionHandle};
@@ -25,8 +25,19 @@ use crate::{CancelToken, Closed, Error};
 /// How much longer than a cancelled turn everything else may take when the client has closed its end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The longest directory that a session can be opened in, in bytes. Linux takes no longer path, others take less; and it is
+/// kept as long as the session is open.
+const LONGEST_CWD: usize = 4096;
+
+/// The longest id that a session can be restored by, in bytes. Many times a UUID; it is kept several times.
+const LONGEST_ID: usize = 1024;
+
 /// The tasks of the open sessions. They end with the server.
 type Sessions = Arc<Mutex<JoinSet<()>>>;
+
+fn lock(sessions: &Sessions) -> MutexGuard<'_, JoinSet<()>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A future to spawn. Boxed, the runtime's part of a task is compiled once for all of them.
 fn task(future: impl Future<Output = ()> + Send + 'static) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -58,17 +69,14 @@ pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result
     let server = Arc::new(server);
     let sessions = Sessions::default();
     tasks.spawn(task(run_notices(server.clone(), link.clone())));
-    while let Some(job) = next_job(&link, &mut tasks).await {
-        let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
-        tasks.spawn(task(async move { run_job(&server, &link, job, &sessions).await }));
-    }
+    run_jobs(&server, &link, &mut tasks, &sessions, Until::Closed).await;
     // Turns were cancelled when the client closed its end. What is owed is still answered, if somebody reads, and
-    // sessions get to put their things away.
-    let last_words = link.limits().cancel_grace + LAST_WORDS;
-    let mut open = std::mem::take(&mut *sessions.lock().unwrap_or_else(PoisonError::into_inner));
+    // sessions get to put their things away, also those that were just being opened.
+    let last_words = link.limits().cancel_grace.saturating_add(LAST_WORDS);
     let _ = tokio::time::timeout(last_words, async {
+        run_jobs(&server, &link, &mut tasks, &sessions, Until::Done).await;
         link.settled().await;
-        while open.join_next().await.is_some() {}
+        while poll_fn(|cx| lock(&sessions).poll_join_next(cx)).await.is_some() {}
     })
     .await;
     link.close();
@@ -97,24 +105,39 @@ async fn run_notices(server: Arc<Serving>, link: Link<AgentRouter>) {
         match notice {
             Notice::Extension(method, params) => {
                 if let Some(extension) = server.extensions.get(&*method) {
-                    let _ = catch_panic(pin!(extension(params, context))).await;
+                    // User code runs before there is a future, too.
+                    let _ = catch_panic(pin!(async { extension(params, context).await })).await;
                 }
             }
             Notice::Registered(method, params) => {
                 if let Some(handler) = server.notice_handlers.get(&method) {
-                    let _ = catch_panic(pin!(handler(params.as_str(), dialect, context))).await;
+                    let _ = catch_panic(pin!(async { handler(params.as_str(), dialect, context).await })).await;
                 }
             }
         }
     }
 }
 
-async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>) -> Option<Job> {
+/// Starts jobs as there is room for them.
+async fn run_jobs(
+    server: &Arc<Serving>,
+    link: &Link<AgentRouter>,
+    tasks: &mut JoinSet<()>,
+    sessions: &Sessions,
+    until: Until,
+) {
+    while let Some(job) = next_job(link, tasks, until).await {
+        let (server, link, sessions) = (server.clone(), link.clone(), sessions.clone());
+        tasks.spawn(task(async move { run_job(&server, &link, job, &sessions).await }));
+    }
+}
+
+async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>, until: Until) -> Option<Job> {
     let mut waiter = None;
     let job = poll_fn(|cx| {
         // Tasks that have ended are cleared away as they end.
         while let Poll::Ready(Some(_)) = tasks.poll_join_next(cx) {}
-        let next = link.with(|router, port| router.next_job(port.is_full(), &mut waiter, cx.waker()));
+        let next = link.with(|router, port| router.next_job(until, port.is_full(), &mut waiter, cx.waker()));
         next.map_or(Poll::Pending, Poll::Ready)
     })
     .await;
@@ -283,7 +306,7 @@ async fn open(
     })
     .await?;
     reservation.is_open = true;
-    let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sessions = lock(sessions);
     while sessions.try_join_next().is_some() {}
     let span = Span::session(handle.id().as_str());
     sessions.spawn(task(async move { span.around(session::run(session, handle)).await }));
@@ -321,7 +344,13 @@ impl Reservation {
         if !request.directories.iter().all(is_absolute) {
             return Err(wrong("additionalDirectories: not an absolute path"));
         }
+        if request.cwd.len() > LONGEST_CWD {
+            return Err(wrong("cwd: too long"));
+        }
         let (link, id) = (handle.link().clone(), handle.id().clone());
+        if id.as_str().len() > LONGEST_ID {
+            return Err(wrong("sessionId: too long"));
+        }
         link.with(|router, _| router.reserve(&id, &request.cwd, handle.shared_updates()))?;
         Ok(Reservation { link, id, is_open: false })
     }

@@ -41,6 +41,15 @@ pub(crate) enum Work {
     Extension(Box<str>, Option<RawJson>),
 }
 
+/// How long to wait for jobs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until the client has closed its end; some may still wait or run then.
+    Closed,
+    /// Until that, and until all are done.
+    Done,
+}
+
 /// What a session has to do next.
 pub(crate) enum Command {
     Prompt {
@@ -141,13 +150,20 @@ impl AgentRouter {
     }
 
     /// The next job, when there is room for its answer; `Some(None)` when there will be no more.
-    pub(crate) fn next_job(&mut self, is_full: bool, waiter: &mut Option<u64>, waker: &Waker) -> Option<Option<Job>> {
+    pub(crate) fn next_job(
+        &mut self,
+        until: Until,
+        is_full: bool,
+        waiter: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Option<Job>> {
         let can_run = !is_full && self.running.len() < self.limits.in_hand;
         if can_run && let Some(job) = self.jobs.pop() {
             self.running.insert(job.call, job.cancelled.clone());
             return Some(Some(job));
         }
-        if self.closed.is_some() && self.jobs.is_empty() {
+        let is_done = self.jobs.is_empty() && self.running.is_empty();
+        if self.closed.is_some() && (until == Until::Closed || is_done) {
             return Some(None);
         }
         self.jobs.waiters.join(waiter, waker);
@@ -272,24 +288,33 @@ impl AgentRouter {
         }
     }
 
-    /// A prompt that waits, for a turn that wants to take it up before it ends.
-    pub(crate) fn next_prompt(
-        &mut self,
-        session: &SessionId,
-        waiter: &mut Option<u64>,
-        waker: &Waker,
-    ) -> Option<(Call, PromptRequest)> {
+    /// Whether a prompt waits that a turn may take up before it ends.
+    pub(crate) fn has_prompt(&mut self, session: &SessionId, waiter: &mut Option<u64>, waker: &Waker) -> bool {
+        let Some(slot) = self.sessions.get_mut(session) else { return false };
+        let has_prompt = slot.commands.iter().any(Command::is_open_prompt);
+        match has_prompt {
+            true => slot.commands.waiters.leave(waiter),
+            false => slot.commands.waiters.join(waiter, waker),
+        }
+        has_prompt
+    }
+
+    /// A prompt that waits, for a turn that takes it up.
+    pub(crate) fn take_prompt(&mut self, session: &SessionId) -> Option<(Call, PromptRequest)> {
         let slot = self.sessions.get_mut(session)?;
-        match slot.commands.take(|command| matches!(command, Command::Prompt { .. })) {
+        match slot.commands.take(Command::is_open_prompt) {
             Some(Command::Prompt { call, request, cancelled }) => {
-                slot.commands.waiters.leave(waiter);
                 slot.running.push(Running { call, token: cancelled, is_turn: true });
                 Some((call, request))
             }
-            _ => {
-                slot.commands.waiters.join(waiter, waker);
-                None
-            }
+            _ => None,
+        }
+    }
+
+    /// A turn has ended: whoever waits for more of it is told.
+    pub(crate) fn turn_ended(&self, session: &SessionId) {
+        if let Some(slot) = self.sessions.get(session) {
+            slot.commands.waiters.wake();
         }
     }
 
@@ -442,6 +467,11 @@ impl Command {
     /// The call that the command has to answer.
     pub(crate) fn call(&self) -> Option<Call> {
         self.running().map(|running| running.call)
+    }
+
+    /// A prompt that is still wanted.
+    fn is_open_prompt(&self) -> bool {
+        matches!(self, Command::Prompt { cancelled, .. } if !cancelled.is_cancelled())
     }
 
     fn running(&self) -> Option<Running> {

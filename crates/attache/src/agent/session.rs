@@ -16,7 +16,7 @@ use super::turn::TurnState;
 use super::{HandlerError, Session, SessionHandle, Turn};
 use crate::link::{Link, Port};
 use crate::spans::Span;
-use crate::{CancelToken, Error, Prompt, Stop};
+use crate::{CancelToken, Prompt, Stop};
 
 /// Runs a session until it is closed or the connection ends.
 pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
@@ -39,6 +39,8 @@ pub(super) async fn run<S: Session>(mut session: S, handle: SessionHandle) {
             Command::Close(call, cancelled) => {
                 let closing = Closing { handle: &handle, call: Some(call) };
                 let closed = unless_cancelled(pin!(catch_panic(pin!(session.close()))), &cancelled).await;
+                // Once, and before there is room for the answer: from here on the client may open the session again.
+                drop(released);
                 return closing.end(closed.flatten().is_some(), cancelled.is_cancelled()).await;
             }
         }
@@ -55,15 +57,11 @@ struct Closing<'a> {
 
 impl Closing<'_> {
     async fn end(mut self, is_closed: bool, is_cancelled: bool) {
-        let Some(call) = self.call.take() else { return };
-        let calls = self.handle.link().with(|router, _| router.release(self.handle.id()));
         let _ = self
             .handle
             .link()
             .send(|_, port| {
-                for call in calls {
-                    port.refuse(call, &ErrorObject::cancelled());
-                }
+                let Some(call) = self.call.take() else { return };
                 match (is_closed, is_cancelled) {
                     (true, _) => port.answer(call, &CloseSessionResponse::new()),
                     (false, true) => port.refuse(call, &ErrorObject::cancelled()),
@@ -94,7 +92,7 @@ async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change:
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Err(ErrorObject::cancelled()),
     };
-    let _ = answer_option_change(handle, change, options).await;
+    let _ = handle.link().send(|_, port| answer_option_change(handle, port, &change, options)).await;
 }
 
 /// Runs `work` to its end, unless it is cancelled before.
@@ -218,11 +216,11 @@ struct TurnAnswer<'a> {
 
 impl TurnAnswer<'_> {
     async fn end(mut self, result: Result<Stop, ErrorObject>) {
-        let _ = self.handle.link().send(|_, port| self.write_end(port, &result)).await;
+        let _ = self.handle.link().send(|router, port| self.write_end(router, port, &result)).await;
         self.is_open = false;
     }
 
-    fn write_end(&self, port: &mut Port<'_, AgentRouter>, result: &Result<Stop, ErrorObject>) {
+    fn write_end(&self, router: &AgentRouter, port: &mut Port<'_, AgentRouter>, result: &Result<Stop, ErrorObject>) {
         let mut updates = self.handle.updates();
         updates.rest();
         let (calls, usage, meta) = self.state.take_end();
@@ -231,6 +229,7 @@ impl TurnAnswer<'_> {
                 session.end_turn(result.clone(), usage.clone(), meta.clone(), emit);
             });
         }
+        router.turn_ended(self.handle.id());
     }
 }
 
@@ -238,29 +237,27 @@ impl Drop for TurnAnswer<'_> {
     fn drop(&mut self) {
         if self.is_open {
             let failed = Err(ErrorObject::internal("Internal error"));
-            self.handle.link().with(|_, port| self.write_end(port, &failed));
+            self.handle.link().with(|router, port| self.write_end(router, port, &failed));
         }
     }
 }
 
 /// Answers a client that set an option, in the way that it asked.
-pub(super) async fn answer_option_change(
+pub(super) fn answer_option_change(
     handle: &SessionHandle,
-    change: OptionChange,
+    port: &mut Port<'_, AgentRouter>,
+    change: &OptionChange,
     options: Result<Vec<ConfigOption>, ErrorObject>,
-) -> Result<(), Error> {
-    handle
-        .link()
-        .send(|_, port| match options {
-            Err(error) => port.refuse(change.call, &error),
-            Ok(options) => {
-                let shown = handle.updates().session.set_options(options);
-                if change.is_old_style {
-                    port.answer(change.call, &SetModeResponse::new());
-                } else {
-                    port.answer(change.call, &SetConfigOptionResponse::new(shown));
-                }
+) {
+    match options {
+        Err(error) => port.refuse(change.call, &error),
+        Ok(options) => {
+            let shown = handle.updates().session.set_options(options);
+            if change.is_old_style {
+                port.answer(change.call, &SetModeResponse::new());
+            } else {
+                port.answer(change.call, &SetConfigOptionResponse::new(shown));
             }
-        })
-        .await
+        }
+    }
 }

@@ -80,9 +80,9 @@ impl ShownTerminal {
 
     /// Says how the command has exited.
     pub async fn exit(mut self, status: ExitStatus) -> Result<(), Error> {
+        self.update(self.exited(status)).await?;
         self.is_open = false;
-        let update = self.exited(status);
-        self.update(update).await
+        Ok(())
     }
 
     /// The last update: what could be cancelled cannot be any more.
@@ -134,16 +134,18 @@ impl Compaction {
 
     /// Ends the compaction with its summary, if there is more to it than was shown.
     pub async fn complete(mut self, summary: Option<Vec<ContentBlock>>) -> Result<(), Error> {
-        self.is_open = false;
         let summary = summary.map_or(Patch::Keep, Patch::Set);
-        self.update(self.with_status(CompactionStatus::Completed).with(|update| update.summary = summary)).await
+        self.update(self.with_status(CompactionStatus::Completed).with(|update| update.summary = summary)).await?;
+        self.is_open = false;
+        Ok(())
     }
 
     /// Ends the compaction: it failed for this reason.
     pub async fn fail(mut self, error: impl Into<String>) -> Result<(), Error> {
-        self.is_open = false;
         let error = Patch::Set(error.into());
-        self.update(self.with_status(CompactionStatus::Failed).with(|update| update.error = error)).await
+        self.update(self.with_status(CompactionStatus::Failed).with(|update| update.error = error)).await?;
+        self.is_open = false;
+        Ok(())
     }
 
     async fn update(&self, update: CompactionUpdate) -> Result<(), Error> {

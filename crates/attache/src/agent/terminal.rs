@@ -1,8 +1,8 @@
 //! A command that runs at the client's.
 
 use attache_proto::model::terminal::{
-    CreateTerminalRequest, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, TerminalId, TerminalOutputRequest,
-    TerminalOutputResponse, WaitForTerminalExitRequest,
+    CreateTerminalRequest, CreateTerminalResponse, ExitStatus, KillTerminalRequest, ReleaseTerminalRequest, TerminalId,
+    TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
 };
 
 use super::SessionHandle;
@@ -22,8 +22,14 @@ impl Terminal {
             return Err(Error::NotOffered("terminals"));
         }
         let request = request.with(|request| request.session_id = handle.id().clone());
-        let response = handle.call(&request).await?;
-        Ok(Terminal { handle, id: response.terminal_id, is_open: true })
+        let owner = handle.clone();
+        // Whoever stops waiting for it still has the terminal that the client creates all the same released.
+        let make = move |response: CreateTerminalResponse| Terminal {
+            handle: owner.clone(),
+            id: response.terminal_id,
+            is_open: true,
+        };
+        handle.link().call_for(&request, make).await
     }
 
     /// The client's name for it, to show it in a tool call.
@@ -50,9 +56,11 @@ impl Terminal {
 
     /// Ends the command, and the terminal with it.
     pub async fn release(mut self) -> Result<(), Error> {
-        self.is_open = false;
         let request = ReleaseTerminalRequest::new(self.handle.id().clone(), self.id.clone());
-        self.handle.call(&request).await.map(|_| ())
+        let released = self.handle.call(&request).await;
+        // Not before: if this is given up, the request is not sent or is cancelled, and the drop releases the terminal.
+        self.is_open = false;
+        released.map(|_| ())
     }
 }
 

@@ -1,6 +1,6 @@
 //! One turn of an agent: what depends on the prompt that it answers.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,12 +68,13 @@ impl Turn {
     /// Asks for permission. Only a clear yes is [`Decision::Allowed`]; a turn that is cancelled meanwhile is a no.
     pub async fn ask(&self, ask: Ask) -> Result<Decision, Error> {
         let question = self.handle.open_question().await?;
-        let decision = match self.unless_cancelled(ask.put(&self.handle)).await {
-            Ok(decision) => decision,
-            Err(_) => Ok(Decision::Cancelled),
-        };
+        let decision = self.unless_cancelled(ask.put(&self.handle)).await;
         drop(question);
-        decision
+        // Asked last: a yes may have come right behind the cancel.
+        if self.is_cancelled() {
+            return Ok(Decision::Cancelled);
+        }
+        decision?
     }
 
     /// Says how many tokens the turn took; the client is told at its end (unstable).
@@ -87,7 +88,9 @@ impl Turn {
     }
 
     /// Waits for a prompt that the client sends while the turn runs, and takes it up in this turn. Without this, it begins
-    /// a turn of its own after this one.
+    /// a turn of its own after this one. Fails when the turn is cancelled or has ended: what comes after that is not for it.
+    ///
+    /// Dropping the future loses no prompt.
     ///
     /// ```
     /// # use attache::{Stop, Turn, agent::HandlerError};
@@ -100,19 +103,40 @@ impl Turn {
     /// # }
     /// ```
     pub async fn next_prompt(&self) -> Result<Prompt, Error> {
-        let (call, request) = self.wait(|router, waiter, waker| router.next_prompt(self.id(), waiter, waker)).await;
-        self.state.begin(&self.handle, call, &request).await;
-        Ok(Prompt::from(request.prompt).with_optional_meta(request.meta))
+        loop {
+            let waiting = self.wait(|router, waiter, waker| router.has_prompt(self.id(), waiter, waker).then_some(()));
+            self.unless_cancelled(waiting).await?;
+            // Taken and begun in one go, once there is room: whoever stops waiting before that has taken nothing.
+            if let Some(prompt) = self.handle.link().send(|router, port| self.take_prompt(router, port)).await?? {
+                return Ok(prompt);
+            }
+        }
+    }
+
+    fn take_prompt(&self, router: &mut AgentRouter, port: &mut Port<'_, AgentRouter>) -> Result<Option<Prompt>, Error> {
+        if self.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if self.state.has_ended() {
+            return Err(Error::Invalid("the turn has ended".into()));
+        }
+        let Some((call, request)) = router.take_prompt(self.id()) else { return Ok(None) };
+        self.state.owe(call);
+        write_begin(&self.handle, port, call, &request);
+        Ok(Some(Prompt::from(request.prompt).with_optional_meta(request.meta)))
     }
 
     /// Waits for a configuration option that the client sets while the turn runs. Without this, it is set after the turn.
+    /// When the turn has ended, none comes any more.
     pub async fn option_change(&self) -> PendingOption {
         let change = self.wait(|router, waiter, waker| router.next_option_change(self.id(), waiter, waker)).await;
+        let Some(change) = change else { return pending().await };
         PendingOption { handle: self.handle.clone(), change: Some(change) }
     }
 
-    /// Waits until the router has something for this session. A guard among those who wait is given up on drop.
-    async fn wait<T>(&self, take: impl Fn(&mut AgentRouter, &mut Option<u64>, &Waker) -> Option<T>) -> T {
+    /// Waits until the router has something for this turn; `None` when the turn has ended. A guard among those who wait is
+    /// given up on drop.
+    async fn wait<T>(&self, take: impl Fn(&mut AgentRouter, &mut Option<u64>, &Waker) -> Option<T>) -> Option<T> {
         struct WaiterGuard<'a> {
             handle: &'a SessionHandle,
             waiter: Option<u64>,
@@ -126,8 +150,13 @@ impl Turn {
         }
         let mut guard = WaiterGuard { handle: &self.handle, waiter: None };
         poll_fn(|cx| {
-            let next = self.handle.link().with(|router, _| take(router, &mut guard.waiter, cx.waker()));
-            next.map_or(Poll::Pending, Poll::Ready)
+            self.handle.link().with(|router, _| {
+                if self.state.has_ended() {
+                    return Poll::Ready(None);
+                }
+                let next = take(router, &mut guard.waiter, cx.waker());
+                next.map_or(Poll::Pending, |next| Poll::Ready(Some(next)))
+            })
         })
         .await
     }
@@ -147,6 +176,8 @@ struct End {
     calls: Vec<Call>,
     usage: Option<Usage>,
     meta: Option<Meta>,
+    /// It has come.
+    has_ended: bool,
 }
 
 impl TurnState {
@@ -161,22 +192,37 @@ impl TurnState {
     /// Takes up a prompt. Tells its id, where the version has one.
     pub(super) async fn begin(&self, handle: &SessionHandle, call: Call, request: &PromptRequest) -> Option<MessageId> {
         // Owed from now on, whatever becomes of us.
-        self.lock().calls.push(call);
-        let begin = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
-            let mut id = None;
-            handle.updates().write_with(port, Some(call), None, |session, emit| {
-                id = session.begin_turn(&request.prompt, None, emit);
-            });
-            id
-        };
-        handle.link().send(begin).await.ok().flatten()
+        self.owe(call);
+        handle.link().send(|_, port| write_begin(handle, port, call, request)).await.ok().flatten()
     }
 
-    /// The prompts that are to be answered now, and what the answer says beside the reason.
+    fn owe(&self, call: Call) {
+        self.lock().calls.push(call);
+    }
+
+    /// The prompts that are to be answered now, and what the answer says beside the reason. No more can be taken up.
     pub(super) fn take_end(&self) -> (Vec<Call>, Option<Usage>, Option<Meta>) {
-        let end = std::mem::take(&mut *self.lock());
+        let end = std::mem::replace(&mut *self.lock(), End { has_ended: true, ..End::default() });
         (end.calls, end.usage, end.meta)
     }
+
+    fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+}
+
+/// Says that a prompt is taken up. Returns its id, where the version has one.
+fn write_begin(
+    handle: &SessionHandle,
+    port: &mut Port<'_, AgentRouter>,
+    call: Call,
+    request: &PromptRequest,
+) -> Option<MessageId> {
+    let mut id = None;
+    handle.updates().write_with(port, Some(call), None, |session, emit| {
+        id = session.begin_turn(&request.prompt, None, emit);
+    });
+    id
 }
 
 impl Deref for Turn {
@@ -206,10 +252,14 @@ impl PendingOption {
 
     /// Answers with all options as they are now, or with an error.
     pub async fn reply(mut self, options: Result<Vec<ConfigOption>, ErrorObject>) -> Result<(), Error> {
-        match self.change.take() {
-            Some(change) => answer_option_change(&self.handle, change, options).await,
-            None => Ok(()),
-        }
+        let handle = self.handle.clone();
+        // Taken where it is answered: whoever stops waiting for room before that leaves it to be refused.
+        let answer = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            if let Some(change) = self.change.take() {
+                answer_option_change(&handle, port, &change, options);
+            }
+        };
+        handle.link().send(answer).await
     }
 }
 

@@ -15,17 +15,17 @@ use crate::{Closed, Error};
 pub(crate) struct AnswerSender(Option<Arc<dyn Answerable>>);
 
 /// The end that waits: a future.
-pub(crate) struct PendingAnswer<T>(Arc<AnswerCell<T>>);
+pub(crate) struct PendingAnswer<T>(Arc<AnswerCell<T, Read<T>>>);
 
-struct AnswerCell<T> {
+struct AnswerCell<T, R: ?Sized> {
     /// The method that was called, for errors.
     method: &'static str,
-    read: Read<T>,
     state: Mutex<AnswerState<T>>,
+    read: R,
 }
 
 /// Reads an answer; what was let pass is added to the list.
-type Read<T> = fn(&str, Dialect, &mut Vec<DecodeError>) -> Result<T, DecodeError>;
+type Read<T> = dyn Fn(&str, Dialect, &mut Vec<DecodeError>) -> Result<T, DecodeError> + Send + Sync;
 
 enum AnswerState<T> {
     Open(Option<Waker>),
@@ -35,11 +35,19 @@ enum AnswerState<T> {
 
 /// An answer and the call that waits for it.
 pub(crate) fn channel<T: Decode + Send + 'static>(method: &'static str) -> (AnswerSender, PendingAnswer<T>) {
-    with(method, |text, dialect, tolerated| {
+    channel_for(method, |answer| answer)
+}
+
+/// The same for something that is made of the answer, also when nobody waits for it any more. It is dropped then.
+pub(crate) fn channel_for<A: Decode, T: Send + 'static>(
+    method: &'static str,
+    make: impl Fn(A) -> T + Send + Sync + 'static,
+) -> (AnswerSender, PendingAnswer<T>) {
+    with(method, move |text, dialect, tolerated| {
         let mut reader = Reader::new(text, dialect);
         let value = reader.decode()?;
         *tolerated = reader.tolerated();
-        Ok(value)
+        Ok(make(value))
     })
 }
 
@@ -48,8 +56,11 @@ pub(crate) fn raw() -> (AnswerSender, PendingAnswer<RawJson>) {
     with("", |text, _, _| RawJson::new(text))
 }
 
-fn with<T: Send + 'static>(method: &'static str, read: Read<T>) -> (AnswerSender, PendingAnswer<T>) {
-    let cell = Arc::new(AnswerCell { method, read, state: Mutex::new(AnswerState::Open(None)) });
+fn with<T: Send + 'static>(
+    method: &'static str,
+    read: impl Fn(&str, Dialect, &mut Vec<DecodeError>) -> Result<T, DecodeError> + Send + Sync + 'static,
+) -> (AnswerSender, PendingAnswer<T>) {
+    let cell = Arc::new(AnswerCell { method, state: Mutex::new(AnswerState::Open(None)), read });
     (AnswerSender(Some(cell.clone())), PendingAnswer(cell))
 }
 
@@ -86,7 +97,10 @@ trait Answerable: Send + Sync {
     fn fail(&self, error: Error);
 }
 
-impl<T: Send> Answerable for AnswerCell<T> {
+impl<T: Send, R> Answerable for AnswerCell<T, R>
+where
+    R: Fn(&str, Dialect, &mut Vec<DecodeError>) -> Result<T, DecodeError> + Send + Sync,
+{
     fn answer(&self, outcome: Outcome<'_>, dialect: Dialect) -> (&'static str, Vec<DecodeError>) {
         let mut tolerated = Vec::new();
         self.put(match outcome {
@@ -102,7 +116,7 @@ impl<T: Send> Answerable for AnswerCell<T> {
     }
 }
 
-impl<T> AnswerCell<T> {
+impl<T, R: ?Sized> AnswerCell<T, R> {
     fn put(&self, answer: Result<T, Error>) {
         let before = std::mem::replace(&mut *self.lock(), AnswerState::Answered(answer));
         if let AnswerState::Open(Some(waker)) = before {

@@ -57,7 +57,8 @@ impl Client {
     fn launch_command(self, command: Command) -> BoxFuture<'static, Result<Connection, Error>> {
         Box::pin(async move {
             let again = (self.protocol == Protocol::Auto).then(|| self.clone());
-            let deadline = self.launching.timeout.map(|limit| Instant::now() + limit);
+            // A limit past the end of time is none.
+            let deadline = self.launching.timeout.and_then(|limit| Instant::now().checked_add(limit));
             match self.launch_once(command.clone(), deadline).await {
                 // An agent of version 1 that cannot be greeted twice is started once more and greeted in its own version.
                 Err(Greeting::NeedsFreshStart) => match again {
