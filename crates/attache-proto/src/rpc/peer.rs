@@ -37,6 +37,8 @@ pub struct Peer<W> {
     side: Side,
     next_request: i64,
     waiting: IntMap<i64, W>,
+    /// How many requests were abandoned and have not been answered.
+    abandoned: usize,
     next_call: u64,
     max_open_calls: usize,
     accepts_batches: bool,
@@ -51,6 +53,7 @@ impl<W> Peer<W> {
             side,
             next_request: 0,
             waiting: IntMap::default(),
+            abandoned: 0,
             next_call: 0,
             max_open_calls: MAX_OPEN_CALLS,
             accepts_batches: true,
@@ -237,6 +240,7 @@ impl<W> Peer<W> {
     /// Cancels a request and stops waiting for it: an answer that still comes is ignored.
     pub fn abandon(&mut self, request: RequestKey, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&request.0)?;
+        self.abandoned += 1;
         let cancel = CancelRequestNotification::new(RequestId::Number(request.0));
         self.notify("$/cancel_request", |writer| cancel.encode(writer), out);
         Some(waiter)
@@ -365,7 +369,13 @@ impl<W> Peer<W> {
 
     fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
         match id {
-            RequestId::Number(id) => self.waiting.remove(id),
+            RequestId::Number(id) => {
+                let waiter = self.waiting.remove(id);
+                if waiter.is_none() && (0..self.next_request).contains(id) {
+                    self.abandoned = self.abandoned.saturating_sub(1);
+                }
+                waiter
+            }
             // We hand out numbers only. Some peers send them back as text; that is not the same id.
             RequestId::Text(_) | RequestId::Null => None,
         }
@@ -375,11 +385,12 @@ impl<W> Peer<W> {
         matches!(id, RequestId::Number(id) if self.waiting.contains_key(id))
     }
 
-    /// The request that a response answers whose id was not read, because it comes last: clear when only one is open.
+    /// The request that a response answers whose id was not read, because it comes last: clear when only one is open, and
+    /// none that was abandoned may still be answered.
     fn only_waiting(&self, message: &PartialMessage) -> Option<RequestId> {
         let mut ids = self.waiting.keys();
         match (ids.next(), ids.next()) {
-            (Some(id), None) if message.is_response() => Some(RequestId::Number(*id)),
+            (Some(id), None) if message.is_response() && self.abandoned == 0 => Some(RequestId::Number(*id)),
             _ => None,
         }
     }
