@@ -67,6 +67,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the reader has come to the end of the text.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.position >= self.text.len()
+    }
+
     /// Takes the errors in optional parts that were ignored.
     pub fn tolerated(&mut self) -> Vec<DecodeError> {
         std::mem::take(&mut self.tolerated)
@@ -319,11 +324,7 @@ impl<'a> Reader<'a> {
     /// The string value of `tag` in the next object. Mostly it comes first: then the reader is in the object, behind it,
     /// and the second value is true. If not, it stays before the object. `quoted` is the tag as `,"tag":`.
     #[inline(never)]
-    pub(crate) fn read_tag(
-        &mut self,
-        tag: &'static str,
-        quoted: &'static str,
-    ) -> Result<(Option<Cow<'a, str>>, bool)> {
+    pub(crate) fn read_tag(&mut self, tag: &'static str, quoted: &'static str) -> Result<(Option<Cow<'a, str>>, bool)> {
         let start = self.mark();
         self.begin_object()?;
         if self.next_key_is(quoted, &mut true) {
