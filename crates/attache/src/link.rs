@@ -183,6 +183,7 @@ pub(crate) struct Port<'a, R: Router> {
     /// Bytes that are with the writer.
     writing: usize,
     is_closed: bool,
+    is_crowded: &'a mut bool,
 }
 
 impl<R: Router> Port<'_, R> {
@@ -193,6 +194,11 @@ impl<R: Router> Port<'_, R> {
     /// Whether senders have to wait for room in the outbox.
     pub(crate) fn is_full(&self) -> bool {
         !self.is_closed && self.out.len() + self.writing >= self.limits.outbox
+    }
+
+    /// Notes that somebody waits for room: [`Router::room`] is called when there is some.
+    pub(crate) fn wait_for_room(&mut self) {
+        *self.is_crowded = true;
     }
 
     pub(crate) fn violation(&mut self, violation: Violation) {
@@ -268,6 +274,10 @@ pub(crate) struct State<R: Router> {
     out: Vec<u8>,
     /// With the writer, and not yet written.
     writing: usize,
+    /// How much of the outbox waited for room before it was put there.
+    waited: usize,
+    /// How much of what is with the writer did not.
+    unwaited: usize,
     /// Somebody waits for room.
     is_crowded: bool,
     /// The connection's task, when it has nothing to do.
@@ -295,13 +305,21 @@ const PRINTED: usize = 2048;
 
 impl<R: Router> State<R> {
     fn split(&mut self) -> (&mut R, Port<'_, R>) {
-        let State { router, peer, out, reports, limits, writing, closed, .. } = self;
-        (router, Port { peer, out, reports, limits, writing: *writing, is_closed: closed.is_some() })
+        let State { router, peer, out, reports, limits, writing, closed, is_crowded, .. } = self;
+        (router, Port { peer, out, reports, limits, writing: *writing, is_closed: closed.is_some(), is_crowded })
     }
 
     fn wake(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
+        }
+    }
+
+    /// Somebody waits for room. Reading goes on if it has paused: the peer may have to write before it reads.
+    fn wait_for_room(&mut self) {
+        self.is_crowded = true;
+        if self.paused {
+            self.wake();
         }
     }
 
@@ -353,6 +371,8 @@ impl<R: Router> Link<R> {
             peer,
             out: Vec::new(),
             writing: 0,
+            waited: 0,
+            unwaited: 0,
             is_crowded: false,
             driver: None,
             paused: false,
@@ -467,7 +487,9 @@ impl<R: Router> Link<R> {
     fn has_room(&self) -> bool {
         let mut state = self.lock();
         let has_room = state.unwritten() < self.limits().outbox || state.closed.is_some();
-        state.is_crowded |= !has_room;
+        if !has_room {
+            state.wait_for_room();
+        }
         has_room
     }
 
@@ -484,8 +506,12 @@ impl<R: Router> Link<R> {
     /// Somebody has waited for room and goes on: there may be others behind, and room for them.
     fn pass_room_on(&self) {
         let mut state = self.lock();
+        let was_crowded = state.is_crowded;
         state.is_crowded = state.unwritten() >= self.limits().outbox;
         if !state.is_crowded {
+            if was_crowded {
+                state.router.room();
+            }
             drop(state);
             self.0.room.notify_one();
         }
@@ -501,6 +527,7 @@ impl<R: Router> Link<R> {
         let before = state.out.len();
         let (router, mut port) = state.split();
         let result = send(router, &mut port);
+        state.waited += state.out.len() - before;
         self.after_change(state, before);
         Ok(Ok(result))
     }
@@ -516,7 +543,7 @@ impl<R: Router> Link<R> {
             return Err(Error::Closed(closed.clone()));
         }
         if state.unwritten() >= self.limits().outbox {
-            state.is_crowded = true;
+            state.wait_for_room();
             return Ok(None);
         }
         Ok(Some(state))
@@ -669,7 +696,8 @@ impl<R: Router> Link<R> {
         if !state.router.is_over() {
             return false;
         }
-        if !state.peer.any_waiting(|waiter| matches!(waiter, Waiter::Call(_))) && !state.router.is_awaited() {
+        let is_call = |waiter: &Waiter<R::Ticket>| matches!(waiter, Waiter::Call(_));
+        if !state.is_crowded && !state.peer.any_waiting(is_call) && !state.router.is_awaited() {
             return true;
         }
         let (router, mut port) = state.split();

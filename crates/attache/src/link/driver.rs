@@ -244,7 +244,8 @@ impl<R: Router> Link<R> {
                     let (router, mut port) = state.split();
                     router.notification(&mut port, message, text.len());
                 }
-                (Event::Cancel(call), _) => {
+                // Behind other entries of a batch it may mean one of them.
+                (Event::Cancel(call), _) if late.is_none() => {
                     let (router, mut port) = state.split();
                     router.cancel(&mut port, call);
                 }
@@ -263,13 +264,14 @@ impl<R: Router> Link<R> {
         self.after_change(guard, before);
         verdict?;
         for event in late.into_iter().chain(later) {
-            self.handle_late(event, text.len());
+            self.handle_late(event);
         }
         Ok(())
     }
 
     /// Handles what could not be decoded before.
-    fn handle_late(&self, event: Event<'_, Waiter<R::Ticket>>, size: usize) {
+    fn handle_late(&self, event: Event<'_, Waiter<R::Ticket>>) {
+        let size = size_of_event(&event);
         match event {
             Event::Call { call, method, params } => {
                 let message = self.decode(&method, params, true);
@@ -306,7 +308,6 @@ impl<R: Router> Link<R> {
 
     /// Takes note of bytes that are no message.
     fn handle_junk(&self, junk: Junk<'_>) -> Result<(), Closed> {
-        let size = junk.start().len();
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.out.len();
@@ -316,7 +317,7 @@ impl<R: Router> Link<R> {
         self.after_change(guard, before);
         verdict?;
         for event in events {
-            self.handle_late(event, size);
+            self.handle_late(event);
         }
         Ok(())
     }
@@ -328,8 +329,10 @@ impl<R: Router> Link<R> {
         if state.junk > limits.junk && !state.is_met {
             return Err(Closed::Junk);
         }
-        // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
-        if state.unwritten() > limits.outbox.saturating_add(limits.overdraft) {
+        // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own. What did wait
+        // does not count, however long it is: the peer has no part in it.
+        let unwaited = state.out.len() - state.waited + state.unwaited.min(state.writing);
+        if unwaited > limits.outbox.saturating_add(limits.overdraft) {
             return Err(Closed::NotReading);
         }
         Ok(())
@@ -337,6 +340,20 @@ impl<R: Router> Link<R> {
 
     fn decode<'a>(&self, method: &str, params: Option<&'a str>, is_request: bool) -> R::Message<'a> {
         R::decode(&self.0.decoder, self.dialect(), Arriving { method, params, is_request })
+    }
+}
+
+/// How long the part of a message is that may be kept: of a batch, that of one entry.
+fn size_of_event<W>(event: &Event<'_, W>) -> usize {
+    match event {
+        Event::Call { method, params, .. } | Event::Notification { method, params } => {
+            method.len() + params.map_or(0, str::len)
+        }
+        Event::Answer { outcome: Ok(result), .. } => result.len(),
+        Event::Answer { outcome: Err(AnswerError::Refused(error)), .. } => {
+            error.message.len() + error.data.as_ref().map_or(0, |data| data.as_str().len())
+        }
+        Event::Answer { .. } | Event::Cancel(_) | Event::Violation(_) => 0,
     }
 }
 
