@@ -396,7 +396,7 @@ impl<R: Router> Link<R> {
             decoder,
             options,
         }));
-        let mut driver = Driver { link: link.clone(), source, read_done: false };
+        let mut driver = Driver { link: link.clone(), source, read_done: false, write_failed: false };
         let side = if R::SIDE == Side::Agent { "agent" } else { "client" };
         let span = Span::connection(side);
         (link, async move { span.around(poll_fn(move |cx| driver.poll(cx))).await })
@@ -537,7 +537,8 @@ impl<R: Router> Link<R> {
         let mut state = self.lock();
         let closed = match expects {
             Expects::Nothing => &state.closed,
-            Expects::Answer => &state.ended,
+            Expects::Answer if state.closed.is_none() => &state.ended,
+            Expects::Answer => &state.closed,
         };
         if let Some(closed) = closed {
             return Err(Error::Closed(closed.clone()));

@@ -32,6 +32,7 @@ pub(super) struct Driver<R: Router> {
     pub(super) link: Link<R>,
     pub(super) source: Source,
     pub(super) read_done: bool,
+    pub(super) write_failed: bool,
 }
 
 impl<R: Router> Driver<R> {
@@ -44,6 +45,9 @@ impl<R: Router> Driver<R> {
             }
             state.ended.is_none()
         };
+        if self.write_failed {
+            return self.poll_last_words(cx);
+        }
         if is_reading && let Err(reason) = self.poll_read(cx) {
             let reason = self.cause_of(reason);
             // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
@@ -63,12 +67,34 @@ impl<R: Router> Driver<R> {
             }
             Poll::Ready(Err(error)) => {
                 let reason = self.cause_of(Closed::Io(error.kind()));
-                self.end(reason);
-                let closed = self.link.closed().unwrap_or(Closed::ByUs);
-                Poll::Ready(closed)
+                self.end_writing(reason);
+                self.write_failed = true;
+                self.poll_last_words(cx)
             }
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Reads what a peer said before it stopped listening, also if our own code has yet to make room for it. Ends the
+    /// connection when nothing more is there.
+    fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
+        let is_reading = {
+            let state = self.link.lock();
+            state.ended.is_none() && !state.closing
+        };
+        if is_reading && self.poll_read(cx).is_ok() {
+            if self.link.lock().paused {
+                return Poll::Pending;
+            }
+            // The stream may have more to say and be made to wait for the sake of other tasks.
+            if !tokio::task::coop::has_budget_remaining() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        let closed = self.link.closed().unwrap_or(Closed::ByUs);
+        self.end(closed.clone());
+        Poll::Ready(closed)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Closed> {
@@ -157,6 +183,11 @@ impl<R: Router> Driver<R> {
     /// Ends the connection: everybody who waits is told why.
     fn end(&mut self, reason: Closed) {
         self.end_reading(&reason);
+        self.end_writing(reason);
+    }
+
+    /// Nothing more will be written: everybody who waits for room is told why.
+    fn end_writing(&mut self, reason: Closed) {
         let mut state = self.link.lock();
         if state.closed.is_some() {
             return;
