@@ -446,7 +446,11 @@ impl<R: Router> Link<R> {
         self.send_to(Expects::Nothing, send).await
     }
 
-    async fn send_to<T>(&self, expects: Expects, send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T) -> Result<T, Error> {
+    pub(crate) async fn send_to<T>(
+        &self,
+        expects: Expects,
+        send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T,
+    ) -> Result<T, Error> {
         // There nearly always is room, and then nothing has to be set up for waiting.
         let mut send = match self.try_send(expects, send)? {
             Ok(sent) => return Ok(sent),
@@ -582,7 +586,7 @@ impl<R: Router> Link<R> {
         let request =
             |_: &mut R, port: &mut Port<'_, R>| port.peer.request(method, params, Waiter::Call(sender), port.out);
         let key = self.send_to(Expects::Answer, request).await?;
-        let mut guard = Abandon { link: self, key: Some(key) };
+        let mut guard = Abandon { link: self.clone(), key: Some(key) };
         let span = Span::request(method);
         let answer = match self.limits().request_timeout {
             None => span.around(answer).await,
@@ -709,18 +713,18 @@ impl<R: Router> Link<R> {
 
 /// Whether a message is worth sending to a peer that will not say anything more.
 #[derive(Clone, Copy)]
-enum Expects {
+pub(crate) enum Expects {
     Nothing,
     Answer,
 }
 
 /// Tells the peer when the answer to a request is no longer waited for.
-struct Abandon<'a, R: Router> {
-    link: &'a Link<R>,
-    key: Option<RequestKey>,
+pub(crate) struct Abandon<R: Router> {
+    pub(crate) link: Link<R>,
+    pub(crate) key: Option<RequestKey>,
 }
 
-impl<R: Router> Drop for Abandon<'_, R> {
+impl<R: Router> Drop for Abandon<R> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
             self.link.with(|_, port| port.peer.abandon(key, port.out));

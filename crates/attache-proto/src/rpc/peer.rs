@@ -1,6 +1,8 @@
 //! One side of a connection: which requests are open both ways, and what follows from each message.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::event::Collector;
 use super::message_writer::{MessageWriter, Part, once, write_method, write_object};
@@ -39,6 +41,8 @@ pub struct Peer<W> {
     waiting: IntMap<i64, W>,
     /// How many requests were abandoned and have not been answered.
     abandoned: usize,
+    /// The requests of each batch of which none has been answered, the oldest first.
+    batches: VecDeque<Range<i64>>,
     next_call: u64,
     max_open_calls: usize,
     accepts_batches: bool,
@@ -54,6 +58,7 @@ impl<W> Peer<W> {
             next_request: 0,
             waiting: IntMap::default(),
             abandoned: 0,
+            batches: VecDeque::new(),
             next_call: 0,
             max_open_calls: MAX_OPEN_CALLS,
             accepts_batches: true,
@@ -226,9 +231,14 @@ impl<W> Peer<W> {
 
     /// Sends several requests and notifications as one batch. Only the draft of version 2 has batches.
     pub fn batch(&mut self, build: impl FnOnce(&mut BatchWriter<'_, W>), out: &mut Vec<u8>) {
+        let first = self.next_request;
         let mut batch = BatchWriter { peer: self, entries: Vec::new() };
         build(&mut batch);
         let entries = batch.entries;
+        self.batches.retain(|requests| requests.clone().any(|request| self.waiting.contains_key(&request)));
+        if self.next_request > first {
+            self.batches.push_back(first..self.next_request);
+        }
         if !entries.is_empty() {
             let start = out.len();
             out.extend_from_slice(&entries);
@@ -303,7 +313,15 @@ impl<W> Peer<W> {
                 Some(waiter) => {
                     events.push(Event::Answer { waiter, outcome: outcome.map_err(AnswerError::Refused) });
                 }
-                None if id == RequestId::Null => events.push(Event::Violation(Violation::ErrorWithoutId)),
+                None if id == RequestId::Null => {
+                    let refused = if batch.is_none() && outcome.is_err() { self.take_batch() } else { Vec::new() };
+                    if refused.is_empty() {
+                        events.push(Event::Violation(Violation::ErrorWithoutId));
+                    }
+                    for waiter in refused {
+                        events.push(Event::Answer { waiter, outcome: outcome.clone().map_err(AnswerError::Refused) });
+                    }
+                }
                 None => events.push(Event::Violation(Violation::UnknownResponse)),
             },
             Err(InvalidMessage { violation, is_response: true, id }) => {
@@ -371,6 +389,9 @@ impl<W> Peer<W> {
         match id {
             RequestId::Number(id) => {
                 let waiter = self.waiting.remove(id);
+                if !self.batches.is_empty() {
+                    self.batches.retain(|requests| !requests.contains(id));
+                }
                 if waiter.is_none() && (0..self.next_request).contains(id) {
                     self.abandoned = self.abandoned.saturating_sub(1);
                 }
@@ -379,6 +400,18 @@ impl<W> Peer<W> {
             // We hand out numbers only. Some peers send them back as text; that is not the same id.
             RequestId::Text(_) | RequestId::Null => None,
         }
+    }
+
+    /// The waiters of the batch that an error without an id refuses: nothing else of ours has no id of its own. It is the
+    /// oldest of which nothing has been answered.
+    fn take_batch(&mut self) -> Vec<W> {
+        while let Some(requests) = self.batches.pop_front() {
+            let waiters: Vec<_> = requests.filter_map(|request| self.waiting.remove(&request)).collect();
+            if !waiters.is_empty() {
+                return waiters;
+            }
+        }
+        Vec::new()
     }
 
     fn waits_for(&self, id: &RequestId) -> bool {
