@@ -176,7 +176,8 @@ impl Splitter {
             }
         }
         if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
-            if self.start > 0 {
+            // Moved only when less is left than was taken since the last time, so that a byte is moved once on average.
+            if self.start > self.held() {
                 self.buffer.drain(..self.start);
                 self.start = 0;
             }

@@ -184,6 +184,7 @@ pub(crate) struct Port<'a, R: Router> {
     /// Bytes that are with the writer.
     writing: usize,
     is_closed: bool,
+    is_crowded: &'a mut bool,
 }
 
 impl<R: Router> Port<'_, R> {
@@ -194,6 +195,11 @@ impl<R: Router> Port<'_, R> {
     /// Whether senders have to wait for room in the outbox.
     pub(crate) fn is_full(&self) -> bool {
         !self.is_closed && self.out.len() + self.writing >= self.limits.outbox
+    }
+
+    /// Notes that somebody waits for room: [`Router::room`] is called when there is some.
+    pub(crate) fn wait_for_room(&mut self) {
+        *self.is_crowded = true;
     }
 
     pub(crate) fn violation(&mut self, violation: Violation) {
@@ -269,6 +275,10 @@ pub(crate) struct State<R: Router> {
     out: Vec<u8>,
     /// With the writer, and not yet written.
     writing: usize,
+    /// How much of the outbox waited for room before it was put there.
+    waited: usize,
+    /// How much of what is with the writer did not.
+    unwaited: usize,
     /// Somebody waits for room.
     is_crowded: bool,
     /// The connection's task, when it has nothing to do.
@@ -296,13 +306,21 @@ const PRINTED: usize = 2048;
 
 impl<R: Router> State<R> {
     fn split(&mut self) -> (&mut R, Port<'_, R>) {
-        let State { router, peer, out, reports, limits, writing, closed, .. } = self;
-        (router, Port { peer, out, reports, limits, writing: *writing, is_closed: closed.is_some() })
+        let State { router, peer, out, reports, limits, writing, closed, is_crowded, .. } = self;
+        (router, Port { peer, out, reports, limits, writing: *writing, is_closed: closed.is_some(), is_crowded })
     }
 
     fn wake(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
+        }
+    }
+
+    /// Somebody waits for room. Reading goes on if it has paused: the peer may have to write before it reads.
+    fn wait_for_room(&mut self) {
+        self.is_crowded = true;
+        if self.paused {
+            self.wake();
         }
     }
 
@@ -354,6 +372,8 @@ impl<R: Router> Link<R> {
             peer,
             out: Vec::new(),
             writing: 0,
+            waited: 0,
+            unwaited: 0,
             is_crowded: false,
             driver: None,
             paused: false,
@@ -377,7 +397,7 @@ impl<R: Router> Link<R> {
             decoder,
             options,
         }));
-        let mut driver = Driver { link: link.clone(), source, read_done: false };
+        let mut driver = Driver { link: link.clone(), source, read_done: false, write_failed: false };
         let side = if R::SIDE == Side::Agent { "agent" } else { "client" };
         let span = Span::connection(side);
         (link, async move { span.around(poll_fn(move |cx| driver.poll(cx))).await })
@@ -430,7 +450,7 @@ impl<R: Router> Link<R> {
         self.send_to(Expects::Nothing, send).await
     }
 
-    async fn send_to<T: Send>(
+    pub(crate) async fn send_to<T: Send>(
         &self,
         expects: Expects,
         send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T + Send,
@@ -475,7 +495,9 @@ impl<R: Router> Link<R> {
     fn has_room(&self) -> bool {
         let mut state = self.lock();
         let has_room = state.unwritten() < self.limits().outbox || state.closed.is_some();
-        state.is_crowded |= !has_room;
+        if !has_room {
+            state.wait_for_room();
+        }
         has_room
     }
 
@@ -492,8 +514,12 @@ impl<R: Router> Link<R> {
     /// Somebody has waited for room and goes on: there may be others behind, and room for them.
     fn pass_room_on(&self) {
         let mut state = self.lock();
+        let was_crowded = state.is_crowded;
         state.is_crowded = state.unwritten() >= self.limits().outbox;
         if !state.is_crowded {
+            if was_crowded {
+                state.router.room();
+            }
             drop(state);
             self.0.room.notify_one();
         }
@@ -505,6 +531,7 @@ impl<R: Router> Link<R> {
         let before = state.out.len();
         let (router, mut port) = state.split();
         send(router, &mut port);
+        state.waited += state.out.len() - before;
         self.after_change(state, before);
         Ok(true)
     }
@@ -514,13 +541,14 @@ impl<R: Router> Link<R> {
         let mut state = self.lock();
         let closed = match expects {
             Expects::Nothing => &state.closed,
-            Expects::Answer => &state.ended,
+            Expects::Answer if state.closed.is_none() => &state.ended,
+            Expects::Answer => &state.closed,
         };
         if let Some(closed) = closed {
             return Err(Error::Closed(closed.clone()));
         }
         if state.unwritten() >= self.limits().outbox {
-            state.is_crowded = true;
+            state.wait_for_room();
             return Ok(None);
         }
         Ok(Some(state))
@@ -570,7 +598,7 @@ impl<R: Router> Link<R> {
         reads_late: bool,
     ) -> Result<T, Error> {
         let key = self.send_request(method, params, sender).await?;
-        let mut guard = Abandon { link: self, key: Some(key), reads_late };
+        let mut guard = Abandon { link: self.clone(), key: Some(key), reads_late };
         let span = Span::request(method);
         let answer = match self.limits().request_timeout {
             None => span.around(answer).await,
@@ -694,7 +722,8 @@ impl<R: Router> Link<R> {
         if !state.router.is_over() {
             return false;
         }
-        if !state.peer.any_waiting(|waiter| matches!(waiter, Waiter::Call(_))) && !state.router.is_awaited() {
+        let is_call = |waiter: &Waiter<R::Ticket>| matches!(waiter, Waiter::Call(_));
+        if !state.is_crowded && !state.peer.any_waiting(is_call) && !state.router.is_awaited() {
             return true;
         }
         let (router, mut port) = state.split();
@@ -714,20 +743,20 @@ pub(crate) type WriteParams<'a> = dyn FnMut(&mut Writer<'_>) + Send + 'a;
 
 /// Whether a message is worth sending to a peer that will not say anything more.
 #[derive(Clone, Copy)]
-enum Expects {
+pub(crate) enum Expects {
     Nothing,
     Answer,
 }
 
 /// Tells the peer when the answer to a request is no longer waited for.
-struct Abandon<'a, R: Router> {
-    link: &'a Link<R>,
-    key: Option<RequestKey>,
+pub(crate) struct Abandon<R: Router> {
+    pub(crate) link: Link<R>,
+    pub(crate) key: Option<RequestKey>,
     /// Whether an answer that still comes is read, and dropped, instead of ignored.
-    reads_late: bool,
+    pub(crate) reads_late: bool,
 }
 
-impl<R: Router> Drop for Abandon<'_, R> {
+impl<R: Router> Drop for Abandon<R> {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
         if self.reads_late {

@@ -55,7 +55,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Forwards messages between a client and an agent.
 ///
 /// What the hook lets pass is forwarded byte for byte, also what is no message at all. A side is read only when the other
-/// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Only a
+/// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Of a client a
+/// little more is read meanwhile: that is how the relay notices that it leaves an agent that hangs. Only a
 /// message longer than the limit is dropped and counted: a request is refused to its sender, and in place of a response the
 /// other side gets an error.
 ///
@@ -146,7 +147,8 @@ impl Relay {
         self
     }
 
-    /// Sets how long an agent may go on sending when its client is gone; two seconds unless set.
+    /// Sets how long an agent may go on sending when its client is gone, and how long it may take no input; two seconds
+    /// unless set.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self

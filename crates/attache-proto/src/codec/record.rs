@@ -79,6 +79,8 @@ fn read_members(record: &mut dyn Record, mut first: bool, reader: &mut Reader<'_
     let rows = record.rows();
     // A bit for each row whose field is there.
     let mut found: u64 = 0;
+    // A bit for each row whose field comes later under its own name. Searched for once, however often another name comes.
+    let mut later: u64 = 0;
     let mut expected = 0;
     loop {
         // Peers mostly write fields in the order of the rows.
@@ -91,7 +93,8 @@ fn read_members(record: &mut dyn Record, mut first: bool, reader: &mut Reader<'_
                     continue;
                 };
                 let field = rows[index].name(reader.dialect());
-                if name != field && (found & 1 << index != 0 || comes_later(field, reader)?) {
+                if name != field && ((found | later) & 1 << index != 0 || comes_later(field, reader)?) {
+                    later |= 1 << index;
                     // Of two names the dialect's own wins.
                     expected = index + 1;
                     reader.skip()?;

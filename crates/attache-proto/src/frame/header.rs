@@ -73,10 +73,26 @@ pub(super) fn is_cut_off(bytes: &[u8]) -> bool {
 }
 
 /// Whether bytes are one whole JSON value.
+///
+/// Looks at ever more lines and stops at the first mistake. Many headers can announce the same bytes: each costs no more than
+/// what is JSON behind it, and no header is.
 pub(super) fn is_json(bytes: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let mut reader = Reader::new(text, Dialect::V1);
-    reader.skip().and_then(|()| reader.end()).is_ok()
+    let mut end = 0;
+    loop {
+        // Nothing in JSON goes on behind a line end, so a mistake in whole lines is one, whatever follows.
+        let line_end = memchr::memchr(b'\n', &bytes[end..]);
+        end = line_end.map_or(bytes.len(), |at| end + at + 1);
+        let Ok(text) = std::str::from_utf8(&bytes[..end]) else { return false };
+        let mut reader = Reader::new(text, Dialect::V1);
+        let is_whole = reader.skip().and_then(|()| reader.end()).is_ok();
+        if end == bytes.len() {
+            return is_whole;
+        }
+        if !is_whole && !reader.is_at_end() {
+            return false;
+        }
+        end = bytes.len().min(2 * end);
+    }
 }
 
 fn has_prefix(line: &[u8], prefix: &[u8]) -> bool {

@@ -67,6 +67,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the reader has come to the end of the text.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.position >= self.text.len()
+    }
+
     /// Takes the errors in optional parts that were ignored.
     pub fn tolerated(&mut self) -> Vec<DecodeError> {
         std::mem::take(&mut self.tolerated)

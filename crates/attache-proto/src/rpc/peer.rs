@@ -1,6 +1,8 @@
 //! One side of a connection: which requests are open both ways, and what follows from each message.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::event::Collector;
 use super::message_writer::{MessageWriter, Part, once, write_method, write_object};
@@ -37,6 +39,10 @@ pub struct Peer<W> {
     side: Side,
     next_request: i64,
     waiting: IntMap<i64, W>,
+    /// How many requests were abandoned and have not been answered.
+    abandoned: usize,
+    /// The requests of each batch of which none has been answered, the oldest first.
+    batches: VecDeque<Range<i64>>,
     next_call: u64,
     max_open_calls: usize,
     accepts_batches: bool,
@@ -51,6 +57,8 @@ impl<W> Peer<W> {
             side,
             next_request: 0,
             waiting: IntMap::default(),
+            abandoned: 0,
+            batches: VecDeque::new(),
             next_call: 0,
             max_open_calls: MAX_OPEN_CALLS,
             accepts_batches: true,
@@ -223,9 +231,14 @@ impl<W> Peer<W> {
 
     /// Sends several requests and notifications as one batch. Only the draft of version 2 has batches.
     pub fn batch(&mut self, build: impl FnOnce(&mut BatchWriter<'_, W>), out: &mut Vec<u8>) {
+        let first = self.next_request;
         let mut batch = BatchWriter { peer: self, entries: Vec::new() };
         build(&mut batch);
         let entries = batch.entries;
+        self.batches.retain(|requests| requests.clone().any(|request| self.waiting.contains_key(&request)));
+        if self.next_request > first {
+            self.batches.push_back(first..self.next_request);
+        }
         if !entries.is_empty() {
             let start = out.len();
             out.extend_from_slice(&entries);
@@ -237,6 +250,7 @@ impl<W> Peer<W> {
     /// Cancels a request and stops waiting for it: an answer that still comes is ignored.
     pub fn abandon(&mut self, request: RequestKey, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&request.0)?;
+        self.abandoned += 1;
         let cancel = CancelRequestNotification::new(RequestId::Number(request.0));
         self.notify("$/cancel_request", |writer| cancel.encode(writer), out);
         Some(waiter)
@@ -299,7 +313,15 @@ impl<W> Peer<W> {
                 Some(waiter) => {
                     events.push(Event::Answer { waiter, outcome: outcome.map_err(AnswerError::Refused) });
                 }
-                None if id == RequestId::Null => events.push(Event::Violation(Violation::ErrorWithoutId)),
+                None if id == RequestId::Null => {
+                    let refused = if batch.is_none() && outcome.is_err() { self.take_batch() } else { Vec::new() };
+                    if refused.is_empty() {
+                        events.push(Event::Violation(Violation::ErrorWithoutId));
+                    }
+                    for waiter in refused {
+                        events.push(Event::Answer { waiter, outcome: outcome.clone().map_err(AnswerError::Refused) });
+                    }
+                }
                 None => events.push(Event::Violation(Violation::UnknownResponse)),
             },
             Err(InvalidMessage { violation, is_response: true, id }) => {
@@ -365,21 +387,43 @@ impl<W> Peer<W> {
 
     fn take_waiter(&mut self, id: &RequestId) -> Option<W> {
         match id {
-            RequestId::Number(id) => self.waiting.remove(id),
+            RequestId::Number(id) => {
+                let waiter = self.waiting.remove(id);
+                if !self.batches.is_empty() {
+                    self.batches.retain(|requests| !requests.contains(id));
+                }
+                if waiter.is_none() && (0..self.next_request).contains(id) {
+                    self.abandoned = self.abandoned.saturating_sub(1);
+                }
+                waiter
+            }
             // We hand out numbers only. Some peers send them back as text; that is not the same id.
             RequestId::Text(_) | RequestId::Null => None,
         }
+    }
+
+    /// The waiters of the batch that an error without an id refuses: nothing else of ours has no id of its own. It is the
+    /// oldest of which nothing has been answered.
+    fn take_batch(&mut self) -> Vec<W> {
+        while let Some(requests) = self.batches.pop_front() {
+            let waiters: Vec<_> = requests.filter_map(|request| self.waiting.remove(&request)).collect();
+            if !waiters.is_empty() {
+                return waiters;
+            }
+        }
+        Vec::new()
     }
 
     fn waits_for(&self, id: &RequestId) -> bool {
         matches!(id, RequestId::Number(id) if self.waiting.contains_key(id))
     }
 
-    /// The request that a response answers whose id was not read, because it comes last: clear when only one is open.
+    /// The request that a response answers whose id was not read, because it comes last: clear when only one is open, and
+    /// none that was abandoned may still be answered.
     fn only_waiting(&self, message: &PartialMessage) -> Option<RequestId> {
         let mut ids = self.waiting.keys();
         match (ids.next(), ids.next()) {
-            (Some(id), None) if message.is_response() => Some(RequestId::Number(*id)),
+            (Some(id), None) if message.is_response() && self.abandoned == 0 => Some(RequestId::Number(*id)),
             _ => None,
         }
     }

@@ -137,7 +137,14 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>, until: Unti
     let job = poll_fn(|cx| {
         // Tasks that have ended are cleared away as they end.
         while let Poll::Ready(Some(_)) = tasks.poll_join_next(cx) {}
-        let next = link.with(|router, port| router.next_job(until, port.is_full(), &mut waiter, cx.waker()));
+        let next = link.with(|router, port| {
+            let is_full = port.is_full();
+            let next = router.next_job(until, is_full, &mut waiter, cx.waker());
+            if is_full && next.is_none() {
+                port.wait_for_room();
+            }
+            next
+        });
         next.map_or(Poll::Pending, Poll::Ready)
     })
     .await;

@@ -289,7 +289,7 @@ impl ClientRouter {
     /// The next thing in an inbox: of a session, or of the connection. A reader of a turn gets its end, and nobody else.
     pub(crate) fn take(
         &mut self,
-        port: &Port<'_, Self>,
+        port: &mut Port<'_, Self>,
         session: Option<&SessionId>,
         turn: Option<TurnId>,
         waiter: &mut Option<u64>,
@@ -308,6 +308,9 @@ impl ClientRouter {
             taken
         });
         let Some(taken) = taken else { return Some(Err(self.gone())) };
+        if is_full && taken.is_none() {
+            port.wait_for_room();
+        }
         if let Some(Ok(item)) = &taken
             && item.is_answered_with_content()
         {
@@ -593,7 +596,7 @@ impl Router for ClientRouter {
         let is_unread = |item: &Item| item.call() == Some(call);
         let mut is_question = false;
         let mut unread_in = None;
-        for (id, inbox) in &mut self.sessions {
+        for (id, inbox) in self.sessions.iter_mut().chain(&mut self.unclaimed) {
             is_question |= inbox.session.question_answered(call);
             if inbox.items.iter().any(is_unread) {
                 unread_in = Some(Some(id.clone()));

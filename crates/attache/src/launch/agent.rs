@@ -24,6 +24,10 @@ const IDLE_LIMIT: Duration = Duration::from_millis(250);
 /// An agent that has exited, or has closed its stdout, is waited for no longer than this.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
+/// What is read of the pipe after that, in bytes, as long as it is there already: we may have had no room for it before. As
+/// much as a pipe can be made to hold.
+const LEFT_IN_PIPE: usize = 1024 * 1024;
+
 /// How long a failed write is kept back, so that the reader can tell first what became of the agent. Longer than `DRAIN_LIMIT`.
 const WRITE_ERROR_DELAY: Duration = Duration::from_secs(3);
 
@@ -103,6 +107,7 @@ pub(crate) fn pipes<R, W>(stdout: R, stdin: W, mut exit: watch::Receiver<Exit>) 
         is_open: true,
         exited: Some(exited),
         deadline: None,
+        left_in_pipe: LEFT_IN_PIPE,
         timer: None,
         has_ended: has_ended.clone(),
     };
@@ -117,8 +122,10 @@ pub(crate) struct Output<R> {
     is_open: bool,
     /// Ready when the agent has exited; `None` afterwards.
     exited: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// When to stop reading, whatever comes. Set when the agent has exited or the pipe has ended.
+    /// When to wait no longer, whatever comes. Set when the agent has exited or the pipe has ended.
     deadline: Option<Instant>,
+    /// How much may be read after that.
+    left_in_pipe: usize,
     /// Until when something has to come.
     timer: Option<Pin<Box<Sleep>>>,
     has_ended: Arc<AtomicBool>,
@@ -128,10 +135,14 @@ impl<R: AsyncRead + Unpin> Output<R> {
     /// Reads; without bytes once there will be none.
     fn poll_stdout(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<()> {
         let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if self.is_open && !is_late {
+        if self.is_open && !(is_late && self.left_in_pipe == 0) {
             let before = buf.filled().len();
             if let Poll::Ready(result) = Pin::new(&mut self.stdout).poll_read(cx, buf) {
-                if result.is_ok() && buf.filled().len() > before {
+                let count = buf.filled().len() - before;
+                if result.is_ok() && count > 0 {
+                    if is_late {
+                        self.left_in_pipe = self.left_in_pipe.saturating_sub(count);
+                    }
                     self.timer = None;
                     return Poll::Ready(());
                 }

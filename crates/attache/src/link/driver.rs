@@ -32,6 +32,7 @@ pub(super) struct Driver<R: Router> {
     pub(super) link: Link<R>,
     pub(super) source: Source,
     pub(super) read_done: bool,
+    pub(super) write_failed: bool,
 }
 
 impl<R: Router> Driver<R> {
@@ -44,6 +45,9 @@ impl<R: Router> Driver<R> {
             }
             state.ended.is_none()
         };
+        if self.write_failed {
+            return self.poll_last_words(cx);
+        }
         if is_reading && let Err(reason) = self.poll_read(cx) {
             let reason = self.cause_of(reason);
             // An agent whose client has said all it had to say still answers; a client has nobody left to talk to.
@@ -63,12 +67,34 @@ impl<R: Router> Driver<R> {
             }
             Poll::Ready(Err(error)) => {
                 let reason = self.cause_of(Closed::Io(error.kind()));
-                self.end(reason);
-                let closed = self.link.closed().unwrap_or(Closed::ByUs);
-                Poll::Ready(closed)
+                self.end_writing(reason);
+                self.write_failed = true;
+                self.poll_last_words(cx)
             }
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Reads what a peer said before it stopped listening, also if our own code has yet to make room for it. Ends the
+    /// connection when nothing more is there.
+    fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
+        let is_reading = {
+            let state = self.link.lock();
+            state.ended.is_none() && !state.closing
+        };
+        if is_reading && self.poll_read(cx).is_ok() {
+            if self.link.lock().paused {
+                return Poll::Pending;
+            }
+            // The stream may have more to say and be made to wait for the sake of other tasks.
+            if !tokio::task::coop::has_budget_remaining() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        let closed = self.link.closed().unwrap_or(Closed::ByUs);
+        self.end(closed.clone());
+        Poll::Ready(closed)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), Closed> {
@@ -157,6 +183,11 @@ impl<R: Router> Driver<R> {
     /// Ends the connection: everybody who waits is told why.
     fn end(&mut self, reason: Closed) {
         self.end_reading(&reason);
+        self.end_writing(reason);
+    }
+
+    /// Nothing more will be written: everybody who waits for room is told why.
+    fn end_writing(&mut self, reason: Closed) {
         let mut state = self.link.lock();
         if state.closed.is_some() {
             return;
@@ -244,7 +275,8 @@ impl<R: Router> Link<R> {
                     let (router, mut port) = state.split();
                     router.notification(&mut port, message, text.len());
                 }
-                (Event::Cancel(call), _) => {
+                // Behind other entries of a batch it may mean one of them.
+                (Event::Cancel(call), _) if late.is_none() => {
                     let (router, mut port) = state.split();
                     router.cancel(&mut port, call);
                 }
@@ -263,13 +295,14 @@ impl<R: Router> Link<R> {
         self.after_change(guard, before);
         verdict?;
         for event in late.into_iter().chain(later) {
-            self.handle_late(event, text.len());
+            self.handle_late(event);
         }
         Ok(())
     }
 
     /// Handles what could not be decoded before.
-    fn handle_late(&self, event: Event<'_, Waiter<R::Ticket>>, size: usize) {
+    fn handle_late(&self, event: Event<'_, Waiter<R::Ticket>>) {
+        let size = size_of_event(&event);
         match event {
             Event::Call { call, method, params } => {
                 let message = self.decode(&method, params, true);
@@ -306,7 +339,6 @@ impl<R: Router> Link<R> {
 
     /// Takes note of bytes that are no message.
     fn handle_junk(&self, junk: Junk<'_>) -> Result<(), Closed> {
-        let size = junk.start().len();
         let mut guard = self.lock();
         let state = &mut *guard;
         let before = state.out.len();
@@ -316,7 +348,7 @@ impl<R: Router> Link<R> {
         self.after_change(guard, before);
         verdict?;
         for event in events {
-            self.handle_late(event, size);
+            self.handle_late(event);
         }
         Ok(())
     }
@@ -328,8 +360,10 @@ impl<R: Router> Link<R> {
         if state.junk > limits.junk && !state.is_met {
             return Err(Closed::Junk);
         }
-        // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own.
-        if state.unwritten() > limits.outbox.saturating_add(limits.overdraft) {
+        // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own. What did wait
+        // does not count, however long it is: the peer has no part in it.
+        let unwaited = state.out.len() - state.waited + state.unwaited.min(state.writing);
+        if unwaited > limits.outbox.saturating_add(limits.overdraft) {
             return Err(Closed::NotReading);
         }
         Ok(())
@@ -337,6 +371,20 @@ impl<R: Router> Link<R> {
 
     fn decode<'a>(&self, method: &str, params: Option<&'a str>, is_request: bool) -> R::Message<'a> {
         R::decode(&self.0.decoder, self.dialect(), Arriving { method, params, is_request })
+    }
+}
+
+/// How long the part of a message is that may be kept: of a batch, that of one entry.
+fn size_of_event<W>(event: &Event<'_, W>) -> usize {
+    match event {
+        Event::Call { method, params, .. } | Event::Notification { method, params } => {
+            method.len() + params.map_or(0, str::len)
+        }
+        Event::Answer { outcome: Ok(result), .. } => result.len(),
+        Event::Answer { outcome: Err(AnswerError::Refused(error)), .. } => {
+            error.message.len() + error.data.as_ref().map_or(0, |data| data.as_str().len())
+        }
+        Event::Answer { .. } | Event::Cancel(_) | Event::Violation(_) => 0,
     }
 }
 

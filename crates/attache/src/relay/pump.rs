@@ -5,8 +5,10 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, ready};
+use std::time::Duration;
 
 use attache_proto::Dialect;
 use attache_proto::bridge::Bridge;
@@ -16,6 +18,7 @@ use attache_proto::model::error::ErrorObject;
 use attache_proto::model::request::RequestId;
 use attache_proto::rpc::{PartialMessage, Violation};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use crate::trace::Tap;
 
@@ -23,6 +26,10 @@ use super::{Direction, Hook, Relay, RelayMessage, Relayed, Verdict};
 
 /// The bytes that may wait for a writer before it is given them. Small messages that came together go together.
 const TOGETHER: usize = 64 * 1024;
+
+/// The bytes of a client that are read while its agent takes none, to see whether it leaves. Two pipes full: more than
+/// clients send when nothing is answered.
+const AHEAD: usize = 128 * 1024;
 
 /// Reports that are kept. Each is named once, so more than a few dozen means a bug.
 const REPORTS: usize = 256;
@@ -53,6 +60,9 @@ struct Shared {
     state: Mutex<State>,
     client: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
     agent: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    grace: Duration,
+    /// Counts what was written to either side.
+    written: AtomicUsize,
 }
 
 pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
@@ -72,6 +82,8 @@ pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
         state: Mutex::new(state),
         client: tokio::sync::Mutex::new(client.writer),
         agent: tokio::sync::Mutex::new(agent.writer),
+        grace,
+        written: AtomicUsize::new(0),
     };
     let ended;
     {
@@ -80,9 +92,15 @@ pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
         let forth_ended;
         (forth_ended, ended) = first(forth.as_mut(), back.as_mut()).await;
         if forth_ended && ended.is_ok() {
-            // The agent hears that nothing more will come, and may finish what it was saying.
-            let _ = shared.agent.lock().await.shutdown().await;
-            let _ = tokio::time::timeout(grace, back).await;
+            // The agent hears that nothing more will come, and may finish what it was saying. Both at once: the other
+            // direction may be about to answer the agent, and has its writer until then.
+            let mut closing = pin!(shared.shut_down(Direction::ClientToAgent));
+            let mut is_closed = false;
+            let rest = poll_fn(|context| {
+                is_closed = is_closed || closing.as_mut().poll(context).is_ready();
+                back.as_mut().poll(context)
+            });
+            let _ = timeout(grace, rest).await;
         }
     }
     if matches!(ended, Ok(Left::Agent)) {
@@ -93,12 +111,12 @@ pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
             !to_client.is_empty()
         };
         if last_words {
-            let _ = tokio::time::timeout(grace, shared.flush(Direction::AgentToClient)).await;
+            let _ = timeout(grace, shared.flush(Direction::AgentToClient)).await;
         }
     }
     // One direction may have been left in the middle of a write; then its lock is free again, for its owner is gone.
-    let _ = shared.client.lock().await.shutdown().await;
-    let _ = shared.agent.lock().await.shutdown().await;
+    let _ = timeout(grace, shared.shut_down(Direction::AgentToClient)).await;
+    let _ = timeout(grace, shared.shut_down(Direction::ClientToAgent)).await;
     let client_left = ended? == Left::Client;
     let state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Relayed { client_left, too_long: state.too_long, reports: state.reports })
@@ -126,29 +144,60 @@ impl Shared {
     }
 
     /// Reads one side to its end.
-    async fn pump(&self, direction: Direction, mut reader: Reader, limit: usize) -> io::Result<Left> {
-        let mut splitter = Splitter::new(None, limit);
-        loop {
-            let is_open = reader.read_buf(splitter.buffer()).await? > 0;
-            if !is_open {
-                splitter.end();
+    async fn pump(&self, direction: Direction, reader: Reader, limit: usize) -> io::Result<Left> {
+        let splitter = Splitter::new(None, limit);
+        let mut input = Input { reader, splitter, is_open: true, failed: None, is_new: false, ahead: 0 };
+        let left = 'sides: loop {
+            if !input.is_new {
+                input.read().await;
             }
-            while let Some(piece) = splitter.next_piece() {
+            (input.is_new, input.ahead) = (false, 0);
+            while let Some(piece) = input.splitter.next_piece() {
                 let waiting = self.state().handle(direction, piece);
                 if waiting > TOGETHER
-                    && let Some(left) = self.flush_both(direction).await
+                    && let Some(left) = self.flush_watching(direction, &mut input).await
                 {
-                    return Ok(left);
+                    break 'sides left;
                 }
             }
-            if let Some(left) = self.flush_both(direction).await {
-                return Ok(left);
+            if let Some(left) = self.flush_watching(direction, &mut input).await {
+                break left;
             }
-            if !is_open {
-                return Ok(match direction {
+            if !input.is_open && !input.is_new {
+                break match direction {
                     Direction::ClientToAgent => Left::Client,
                     Direction::AgentToClient => Left::Agent,
-                });
+                };
+            }
+        };
+        input.failed.map_or(Ok(left), Err)
+    }
+
+    /// Writes what waits for either side. While an agent takes nothing, its client is watched: once that has left, no write
+    /// may take longer than the grace.
+    async fn flush_watching(&self, direction: Direction, input: &mut Input) -> Option<Left> {
+        let mut flushing = pin!(self.flush_both(direction));
+        if direction == Direction::AgentToClient {
+            return flushing.await;
+        }
+        let flushed = poll_fn(|context| {
+            if let Poll::Ready(left) = flushing.as_mut().poll(context) {
+                return Poll::Ready(Some(left));
+            }
+            while input.is_open && input.ahead < AHEAD {
+                ready!(pin!(input.read()).poll(context));
+            }
+            if input.is_open { Poll::Pending } else { Poll::Ready(None) }
+        });
+        if let Some(left) = flushed.await {
+            return left;
+        }
+        loop {
+            let written = self.written.load(Ordering::Relaxed);
+            match timeout(self.grace, flushing.as_mut()).await {
+                Ok(left) => return left,
+                Err(_) if self.written.load(Ordering::Relaxed) == written => return Some(Left::Client),
+                Err(_) => {}
             }
         }
     }
@@ -169,14 +218,62 @@ impl Shared {
         if self.state().waiting(direction).is_empty() {
             return Ok(());
         }
-        let mut writer = match direction {
-            Direction::ClientToAgent => self.agent.lock().await,
-            Direction::AgentToClient => self.client.lock().await,
-        };
+        let mut writer = self.writer(direction).lock().await;
         // Taken with the lock of the writer held, so that all goes out in the order in which it was put.
         let bytes = std::mem::take(self.state().waiting(direction));
-        writer.write_all(&bytes).await?;
+        let mut left = &bytes[..];
+        while !left.is_empty() {
+            let count = writer.write(left).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            left = &left[count..];
+            self.written.fetch_add(count, Ordering::Relaxed);
+        }
         writer.flush().await
+    }
+
+    async fn shut_down(&self, direction: Direction) -> io::Result<()> {
+        self.writer(direction).lock().await.shutdown().await
+    }
+
+    /// What writes to the side that a direction leads to.
+    fn writer(&self, direction: Direction) -> &tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>> {
+        match direction {
+            Direction::ClientToAgent => &self.agent,
+            Direction::AgentToClient => &self.client,
+        }
+    }
+}
+
+/// What comes from one side.
+struct Input {
+    reader: Reader,
+    splitter: Splitter,
+    is_open: bool,
+    /// Why it could not be read to its end.
+    failed: Option<io::Error>,
+    /// Something was read, or its end, that is not looked at yet.
+    is_new: bool,
+    /// How many bytes of that there are.
+    ahead: usize,
+}
+
+impl Input {
+    async fn read(&mut self) {
+        let read = self.reader.read_buf(self.splitter.buffer()).await;
+        self.is_new = true;
+        match read {
+            Ok(0) => {
+                self.is_open = false;
+                self.splitter.end();
+            }
+            Ok(count) => self.ahead += count,
+            Err(error) => {
+                self.is_open = false;
+                self.failed = Some(error);
+            }
+        }
     }
 }
 

@@ -6,22 +6,23 @@ use attache_proto::json::{DecodeError, Kind, Reader, Writer};
 /// What stands in the place of a secret.
 const LEFT_OUT: &str = "…";
 
-/// The ends of the names of secrets, without case, dashes and underscores. `token` is not `tokens`, which are counted.
+/// The ends of the names of secrets, without case, dashes and underscores.
 const SECRETS: &[&str] = &[
-    "accesskey",
-    "apikey",
     "authorization",
     "bearer",
     "cookie",
     "credential",
     "credentials",
+    "key",
+    "keys",
     "passphrase",
     "passwd",
     "password",
-    "privatekey",
+    "passwords",
     "secret",
-    "secretkey",
+    "secrets",
     "token",
+    "tokens",
 ];
 
 /// What the value that comes next is.
@@ -29,8 +30,14 @@ const SECRETS: &[&str] = &[
 enum Place {
     /// Anything.
     Open,
-    /// Variables or headers: names may be seen, values not.
+    /// Variables or headers: an object with the names as its keys, or an array of pairs. Values may not be seen.
     Pairs,
+    /// One of an array of pairs: an object with a name, which may be seen, and a value.
+    Pair,
+    /// The name in a pair.
+    PairName,
+    /// Secrets, or how many there are.
+    SecretOrCount,
     /// A secret: not even its shape is kept.
     Secret,
 }
@@ -49,7 +56,14 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
         writer.null();
         return Ok(());
     }
-    if place == Place::Secret || (place == Place::Pairs && !matches!(kind, Kind::Array | Kind::Object)) {
+    let may_be_seen = match place {
+        Place::Open => true,
+        Place::Pairs | Place::Pair => matches!(kind, Kind::Array | Kind::Object),
+        Place::PairName => kind == Kind::String,
+        Place::SecretOrCount => kind == Kind::Number,
+        Place::Secret => false,
+    };
+    if !may_be_seen {
         reader.skip()?;
         writer.string(LEFT_OUT);
         return Ok(());
@@ -59,6 +73,7 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
             writer.begin_array();
             reader.begin_array()?;
             let mut first = true;
+            let place = if place == Place::Pairs { Place::Pair } else { place };
             while reader.next_item(&mut first)? {
                 writer.item();
                 copy(reader, writer, place)?;
@@ -81,14 +96,15 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
 }
 
 fn place_of(key: &str, around: Place) -> Place {
-    if around == Place::Pairs {
-        // Pairs are objects with a name and a value, or one object with the names as its keys.
-        return if key == "name" { Place::Open } else { Place::Secret };
+    match (around, key) {
+        (Place::Pair, "name") => Place::PairName,
+        (Place::Pair | Place::Pairs, _) => Place::Secret,
+        (_, "env" | "headers") => Place::Pairs,
+        _ if !is_secret(key) => Place::Open,
+        // Tokens of a model are counted.
+        _ if key.to_ascii_lowercase().ends_with("tokens") => Place::SecretOrCount,
+        _ => Place::Secret,
     }
-    if matches!(key, "env" | "headers") {
-        return Place::Pairs;
-    }
-    if is_secret(key) { Place::Secret } else { Place::Open }
 }
 
 fn is_secret(key: &str) -> bool {

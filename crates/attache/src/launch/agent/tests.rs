@@ -71,6 +71,21 @@ async fn stdout_that_somebody_keeps_writing_to_ends_in_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_in_the_pipe_waits_for_a_reader_that_has_no_room() {
+    let (mut agent, mut output, _input) = agent();
+    tell(&agent.exit);
+    // The exit is noticed before all that was written is there.
+    let is_pending = poll_fn(|cx| {
+        let mut byte = [0];
+        Poll::Ready(Pin::new(&mut output).poll_read(cx, &mut ReadBuf::new(&mut byte)).is_pending())
+    });
+    assert!(is_pending.await);
+    agent.stdout.write_all(b"last words").await.unwrap();
+    sleep(2 * DRAIN_LIMIT).await;
+    assert_eq!(read_to_end(output).await, (Duration::ZERO, "last words".into()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn stdout_that_ends_first_waits_for_the_exit_in_bounded_time() {
     let (agent, output, _input) = agent();
     drop(agent.stdout);
