@@ -456,16 +456,16 @@ impl<R: Router> Link<R> {
         send: impl FnOnce(&mut R, &mut Port<'_, R>) -> T + Send,
     ) -> Result<T, Error> {
         let (mut send, mut sent) = (Some(send), None);
-        self.send_once(expects, &mut |router, port| sent = send.take().map(|send| send(router, port))).await?;
+        let mut once = |router: &mut R, port: &mut Port<'_, R>| sent = send.take().map(|send| send(router, port));
+        // There nearly always is room, and then nothing has to be set up for waiting.
+        if !self.try_send(expects, &mut once)? {
+            self.send_later(expects, &mut once).await?;
+        }
         sent.ok_or(Error::Closed(Closed::ByUs))
     }
 
-    /// The same for all kinds of messages, so that it is compiled once. What it does, it does once.
-    async fn send_once(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<(), Error> {
-        // There nearly always is room, and then nothing has to be set up for waiting.
-        if self.try_send(expects, send)? {
-            return Ok(());
-        }
+    /// Sends when there is room. Compiled once for all kinds of messages.
+    pub(crate) async fn send_later(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<(), Error> {
         loop {
             let room = self.0.room.notified();
             // Room may have come before we listened for it.
@@ -526,7 +526,7 @@ impl<R: Router> Link<R> {
     }
 
     /// Sends if there is room, and says whether there was.
-    fn try_send(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<bool, Error> {
+    pub(crate) fn try_send(&self, expects: Expects, send: SendOnce<'_, R>) -> Result<bool, Error> {
         let Some(mut state) = self.lock_for_sending(expects)? else { return Ok(false) };
         let before = state.out.len();
         let (router, mut port) = state.split();
@@ -736,7 +736,7 @@ impl<R: Router> Link<R> {
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What sends something with the state locked, once.
-type SendOnce<'a, R> = &'a mut (dyn FnMut(&mut R, &mut Port<'_, R>) + Send);
+pub(crate) type SendOnce<'a, R> = &'a mut (dyn FnMut(&mut R, &mut Port<'_, R>) + Send);
 
 /// What writes the params of a request, once.
 pub(crate) type WriteParams<'a> = dyn FnMut(&mut Writer<'_>) + Send + 'a;

@@ -30,7 +30,7 @@ use super::router::AgentRouter;
 use super::updates::Updates;
 use super::{Compaction, ShownTerminal, Terminal, ToolCallBuilder};
 use crate::Error;
-use crate::link::{Link, Port};
+use crate::link::{Expects, Link, Port};
 
 /// What a client said of itself.
 #[derive(Debug)]
@@ -99,11 +99,14 @@ impl SessionHandle {
         // Taken out where it is written: every future on the way would have room for a copy of its own.
         let mut content = Some(content);
         async move {
-            let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            let mut write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
                 let Some(content) = content.take() else { return };
                 self.updates().write_piece(port, kind, content);
             };
-            self.0.link.send(write).await
+            match self.0.link.try_send(Expects::Nothing, &mut write)? {
+                true => Ok(()),
+                false => self.0.link.send_later(Expects::Nothing, &mut write).await,
+            }
         }
     }
 
