@@ -313,15 +313,21 @@ impl UpdateTranslator {
         shown.any(|terminal| self.dialect == Dialect::V2Draft || self.terminals.knows(terminal))
     }
 
-    /// The content of a tool call, with the text of terminals in their place. It counts as sent.
+    /// The content of a tool call, with the text of each terminal where it is shown first. It counts as sent.
     fn content_to_send(&mut self, id: &ToolCallId) -> Vec<ToolCallContent> {
         let Some(tool) = self.tools.calls.get_mut(id) else { return Vec::new() };
-        let replaced = |piece: &ToolCallContent| match shown_terminal(piece) {
-            Some(terminal) if self.terminals.knows(terminal) => ToolCallContent::text(self.terminals.text(terminal)),
-            Some(_) if self.dialect == Dialect::V2Draft => ToolCallContent::text(""),
-            _ => piece.clone(),
+        let mut shown = Vec::new();
+        let replaced = |piece| match shown_terminal(piece) {
+            // Its text may be long, and is there already.
+            Some(terminal) if shown.contains(&terminal) => None,
+            Some(terminal) if self.terminals.knows(terminal) => {
+                shown.push(terminal);
+                Some(ToolCallContent::text(self.terminals.text(terminal)))
+            }
+            Some(_) if self.dialect == Dialect::V2Draft => Some(ToolCallContent::text("")),
+            _ => Some(piece.clone()),
         };
-        let content: Vec<_> = tool.content.iter().map(replaced).collect();
+        let content: Vec<_> = tool.content.iter().filter_map(replaced).collect();
         tool.sent_bytes += content.iter().map(bytes_of).sum::<usize>();
         tool.is_held_back = false;
         content
