@@ -29,6 +29,9 @@ const UNCLAIMED: usize = 64;
 /// Sessions that we have let go of and still know, at most: an agent has little more to say about older ones.
 const RELEASED: usize = 64;
 
+/// The longest id of such a session, in bytes.
+const LONGEST_ID: usize = 4096;
+
 /// What comes back when a prompt is answered.
 pub(crate) struct PromptTicket {
     pub(crate) session: SessionId,
@@ -115,7 +118,8 @@ pub(crate) struct Decoder {
 
 /// What an agent sent, decoded.
 pub(crate) enum Received<'a> {
-    Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>),
+    /// With the bytes of its lists, which take more than they did on the wire.
+    Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>, usize),
     Request(Method, Box<AgentRequest>, Vec<DecodeError>),
     Notification(Method, Box<AgentNotification>, Vec<DecodeError>),
     Extension(Box<str>, Option<SessionId>, Option<RawJson>),
@@ -209,10 +213,12 @@ impl ClientRouter {
         if inbox.claims > 0 {
             return Vec::new();
         }
-        if self.released.len() == RELEASED {
-            self.released.pop_front();
+        if session.as_str().len() <= LONGEST_ID {
+            if self.released.len() == RELEASED {
+                self.released.pop_front();
+            }
+            self.released.push_back(session.clone());
         }
-        self.released.push_back(session.clone());
         self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.drop_inbox(inbox))
     }
 
@@ -391,6 +397,11 @@ impl ClientRouter {
         }
         self.change(Some(session_id), |inbox| {
             let ends = inbox.session.handle_update(&mut update);
+            let size = match &update {
+                // All of them are told, however short the message was.
+                SessionUpdate::ConfigOptions(options) => size.max(RawJson::from_model(options).as_str().len()),
+                _ => size,
+            };
             if !inbox.is_muted {
                 inbox.push(Item::Update(update, meta.map(Box::new)), size);
             }
@@ -497,7 +508,9 @@ impl Router for ClientRouter {
             // The hot path: no detour through the table of methods.
             let mut reader = Reader::new(params.unwrap_or("{}"), dialect);
             return match SessionNotification::decode_parts(&mut reader) {
-                Ok((session, update, meta)) => Received::Update(session, update, meta, reader.tolerated()),
+                Ok((session, update, meta)) => {
+                    Received::Update(session, update, meta, reader.tolerated(), reader.list_bytes())
+                }
                 Err(error) => Received::Invalid(Method::SessionUpdate, error),
             };
         }
@@ -587,9 +600,9 @@ impl Router for ClientRouter {
 
     fn notification(&mut self, port: &mut Port<'_, Self>, message: Received<'_>, size: usize) {
         match message {
-            Received::Update(session, update, meta, tolerated) => {
+            Received::Update(session, update, meta, tolerated, list_bytes) => {
                 port.tolerated(Method::SessionUpdate, tolerated);
-                self.update(port, &session, update, meta, size);
+                self.update(port, &session, update, meta, size + list_bytes);
             }
             Received::Notification(method, notification, tolerated) => {
                 port.tolerated(method, tolerated);
