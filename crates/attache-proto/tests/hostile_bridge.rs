@@ -105,6 +105,28 @@ fn a_terminal_that_is_shown_often_is_sent_once() {
     assert!(played.to_client.len() < 2 * came, "{came} bytes became {}", played.to_client.len());
 }
 
+/// A terminal that ends again and again does not bring its output along each time.
+#[test]
+fn a_terminal_that_ends_often_is_not_sent_each_time() {
+    let mut played = Played::with_session();
+    let output = "YWFh".repeat(20_000);
+    let mut came =
+        played.update(&format!("{{'sessionUpdate':'terminal_output_chunk','terminalId':'t','data':'{output}'}}"));
+    came += played.update(
+        "{'sessionUpdate':'tool_call_update','toolCallId':'c','title':'T','content':[{'type':'terminal','terminalId':'t'}]}",
+    );
+    for _ in 0..100 {
+        for exit in ["null", "{'exitCode':0}"] {
+            came +=
+                played.update(&format!("{{'sessionUpdate':'terminal_update','terminalId':'t','exitStatus':{exit}}}"));
+        }
+    }
+    let sent = played.to_client.len();
+    assert!(sent < 5 * came, "{came} bytes became {sent}");
+    played.update("{'sessionUpdate':'tool_call_update','toolCallId':'c','status':'completed'}");
+    assert!(played.to_client.len() > sent + 60_000, "the end of the call brings all of it");
+}
+
 /// What is too long to be kept of a session is passed on, and not kept.
 #[test]
 fn a_title_or_a_directory_that_is_too_long_is_not_kept() {

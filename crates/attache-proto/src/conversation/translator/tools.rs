@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::terminals::REMEMBERED_OUTPUT;
 use super::{Emit, UpdateTranslator, is_memorable};
 use crate::Dialect;
 use crate::json::RawJson;
@@ -281,7 +282,13 @@ impl UpdateTranslator {
     pub(super) fn send_showing(&mut self, terminal: &TerminalId, emit: Emit<'_>) {
         let shows = |tool: &Tool| tool.content.iter().any(|piece| shown_terminal(piece) == Some(terminal));
         for id in self.tools.select(&shows) {
-            self.send_content(&id, emit);
+            let Some(tool) = self.tools.calls.get_mut(&id) else { continue };
+            // An agent can let a terminal end again and again.
+            let shown_bytes = tool.content_bytes + REMEMBERED_OUTPUT;
+            tool.is_held_back = !tool.has_ended && tool.sent_bytes > RESEND_ALLOWANCE + RESEND_FACTOR * shown_bytes;
+            if !tool.is_held_back {
+                self.send_content(&id, emit);
+            }
             if self.tools.calls.get(&id).is_some_and(|tool| tool.has_ended) {
                 self.end_tool_call(&id);
             }
