@@ -16,7 +16,7 @@ use crate::rpc::Call;
 /// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
 const CANCELLABLE: usize = 4096;
 
-/// The longest id of one that can be cancelled, in bytes. Those of agents have less than a hundred.
+/// The longest id of one that can be cancelled, in bytes: with all of them, 8 MiB a session.
 const LONGEST_ID: usize = 1024;
 
 /// A session as its client has to remember it: open turns, open questions, options, and what can be cancelled.
