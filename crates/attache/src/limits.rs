@@ -6,8 +6,10 @@ macro_rules! limits {
     ($( $(#[$doc:meta])* $name:ident: $type:ty = $default:expr, )*) => {
         /// The bounds of one connection. Nothing grows past them; what would is made to wait, or refused by name.
         ///
-        /// With the defaults, a peer can make us hold 64 MiB at most, beside the one message that is being read:
-        /// [`unread`](Self#structfield.unread) and [`open_requests`](Self#structfield.open_requests) together.
+        /// With the defaults, a peer can make us hold 64 MiB at most, beside the one message that is being read and what it
+        /// opened each session with: [`unread`](Self#structfield.unread) and
+        /// [`open_requests`](Self#structfield.open_requests) together. A message counts by its length and, if it is an
+        /// update, by the lists that are made of it; one that consists of very small parts may take a few times that.
         ///
         /// ```
         /// use attache::Limits;

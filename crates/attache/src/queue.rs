@@ -48,16 +48,6 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Drops the items that are not to be kept.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
-        let bytes = &mut self.bytes;
-        self.items.retain(|(size, item)| {
-            let keeps = keep(item);
-            *bytes -= if keeps { 0 } else { *size };
-            keeps
-        });
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().map(|(_, item)| item)
     }
@@ -132,8 +122,7 @@ mod tests {
         assert_eq!(queue.take(|item| *item == 'c'), Some('c'));
         assert_eq!(queue.pop(), Some('a'));
         assert_eq!(queue.bytes(), 10 + 2 * place);
-        queue.retain(|item| *item != 'd');
-        assert_eq!((queue.bytes(), queue.pop(), queue.bytes()), (2 + place, Some('b'), 0));
+        assert_eq!((queue.drain().count(), queue.bytes()), (2, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::recode::answer_recoded;
 use super::{Asked, Asking, Bridge, OptionChange, Out, Then, raw};
-use crate::conversation::Question;
+use crate::conversation::{Question, is_memorable};
 use crate::json::Writer;
 use crate::method::{AgentNotification, AgentRequest, Method, decode_result};
 use crate::model::Patch;
@@ -277,7 +277,7 @@ impl Bridge {
         };
         match &update {
             SessionUpdate::SessionInfo(SessionInfoUpdate { title: Patch::Set(title), .. }) => {
-                session.title = Some(title.clone());
+                session.title = is_memorable(title).then(|| title.clone());
             }
             SessionUpdate::Subagent(subagent) => self.add_subagent(&id, &subagent.session_id),
             _ => {}

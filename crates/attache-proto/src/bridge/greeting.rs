@@ -25,6 +25,10 @@ impl Bridge {
             let error = ErrorObject::invalid_request("`initialize` came after a session was opened");
             return self.refuse(call, &error, out);
         }
+        if self.agent.any_waiting(|asked| matches!(asked.then, Then::Greet(_))) {
+            let error = ErrorObject::invalid_request("another `initialize` is not answered yet");
+            return self.refuse(call, &error, out);
+        }
         let request = requested_dialect(params)
             .and_then(|dialect| Ok((dialect, decode_params::<InitializeRequest>(params, dialect, &mut Vec::new())?)));
         let (dialect, mut request) = match request {

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use super::{Bridge, Out, Then};
-use crate::conversation::{AgentSession, ClientSession, Emitted, OpenKind, OpenedSession, Opening, TurnEnd, TurnId};
+use crate::conversation::{
+    AgentSession, ClientSession, Emitted, OpenKind, OpenedSession, Opening, TurnEnd, TurnId, is_memorable,
+};
 use crate::json::Writer;
 use crate::method::Method;
 use crate::model::Meta;
@@ -35,6 +37,7 @@ pub(super) struct Session {
     is_open: bool,
     /// The session that this one works for, if its agent says so.
     parent: Option<SessionId>,
+    /// Empty if it is too long to be kept; then the session is not listed.
     cwd: String,
     pub(super) title: Option<String>,
     /// The client's calls that open it again without its history, which this agent tells all the same.
@@ -99,7 +102,7 @@ impl Bridge {
     /// The agent says that a session works for another.
     #[inline]
     pub(super) fn add_subagent(&mut self, parent: &SessionId, id: &SessionId) {
-        if self.sessions.len() < SESSIONS && !self.sessions.contains_key(id) {
+        if self.sessions.len() < SESSIONS && is_memorable(id.as_str()) && !self.sessions.contains_key(id) {
             let root = self.sessions.get(parent).and_then(|session| session.parent.clone());
             let session = self.add_session(id);
             session.is_open = true;
@@ -157,7 +160,7 @@ impl Bridge {
             OpenKind::Restore { session, .. } => Some(session.clone()),
             OpenKind::New | OpenKind::Fork { .. } => None,
         };
-        let cwd = opening.cwd.clone();
+        let cwd = if is_memorable(&opening.cwd) { opening.cwd.clone() } else { String::new() };
         let (request, is_muted) = match opening.into_request(self.agent_dialect(), &offered) {
             Ok(request) => request,
             Err(_) if asked == Method::ResumeSession && offered.resume.is_some() => {
@@ -216,7 +219,10 @@ impl Bridge {
     #[inline]
     pub(super) fn list(&mut self, call: Call, request: &ListSessionsRequest, out: &mut Out<'_>) {
         let is_listed = |session: &Session| {
-            session.is_open && session.parent.is_none() && request.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd)
+            session.is_open
+                && session.parent.is_none()
+                && !session.cwd.is_empty()
+                && request.cwd.as_ref().is_none_or(|cwd| *cwd == session.cwd)
         };
         let listed = self.sessions.iter().filter(|(_, session)| is_listed(session));
         let mut sessions: Vec<SessionInfo> = listed
@@ -245,18 +251,26 @@ impl Bridge {
         self.client.answer(call, |writer| writer.value(&CloseSessionResponse::new()), out.client);
     }
 
-    /// A session is no more. What was open in it is cancelled; its turns end like this.
+    /// A session is no more, nor are those that work for it. What was open in it is cancelled; its turns end like this.
     #[inline]
     pub(super) fn end_session(&mut self, id: &SessionId, result: &Result<StopReason, ErrorObject>, out: &mut Out<'_>) {
+        let children = self.sessions.iter().filter(|(_, session)| session.parent.as_ref() == Some(id));
+        let mut children: Vec<SessionId> = children.map(|(child, _)| child.clone()).collect();
+        children.sort_unstable();
+        for child in &children {
+            self.end_session(child, result, out);
+        }
         self.cancel_queued(id, None, out);
         self.cancel_questions(id, None, out);
         let Some(session) = self.sessions.get_mut(id) else { return };
         for turn in session.as_client.close() {
             self.end_turn(id, TurnEnd { turn, result: result.clone(), usage: None, meta: None }, out);
         }
-        self.sessions.retain(|one, session| one != id && session.parent.as_ref() != Some(id));
-        self.closed_sessions.truncate(CLOSED_SESSIONS - 1);
-        self.closed_sessions.push_front(id.clone());
+        self.sessions.remove(id);
+        if is_memorable(id.as_str()) {
+            self.closed_sessions.truncate(CLOSED_SESSIONS - 1);
+            self.closed_sessions.push_front(id.clone());
+        }
     }
 
     /// A prompt of the client: it goes to the agent, or waits for its turn at an agent that takes one at a time.

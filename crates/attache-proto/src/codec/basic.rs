@@ -21,6 +21,7 @@ fn read_items<T: Decode>(reader: &mut Reader<'_>, drops_wrong: bool) -> Result<V
         items.push(T::decode(reader)?);
         Ok(())
     })?;
+    reader.count_list(&items);
     Ok(items)
 }
 
@@ -73,6 +74,7 @@ impl<T: Decode> Decode for Vec<(String, T)> {
         while let Some(key) = reader.next_key(&mut first)? {
             entries.push((key.into_owned(), T::decode(reader).map_err(|error| error.in_item(entries.len()))?));
         }
+        reader.count_list(&entries);
         Ok(entries)
     }
 }

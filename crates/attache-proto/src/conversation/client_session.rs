@@ -1,5 +1,6 @@
 //! A session as its client has to remember it.
 
+use std::borrow::Borrow;
 use std::collections::HashSet;
 
 use super::options::SessionOptions;
@@ -14,6 +15,9 @@ use crate::rpc::Call;
 
 /// Tool calls and terminals of a session that can be cancelled at a time, at most. More are simply not cancellable.
 const CANCELLABLE: usize = 4096;
+
+/// The longest id of one that can be cancelled, in bytes: with all of them, 8 MiB a session.
+const LONGEST_ID: usize = 1024;
 
 /// A session as its client has to remember it: open turns, open questions, options, and what can be cancelled.
 #[derive(Debug, Default)]
@@ -118,15 +122,15 @@ impl ClientSession {
 }
 
 /// Takes note of whether something can be cancelled.
-fn note<T: Clone + Eq + std::hash::Hash>(cancellable: &mut HashSet<T>, id: &T, change: &Patch<bool>) {
+fn note<T: Clone + Eq + std::hash::Hash + Borrow<str>>(cancellable: &mut HashSet<T>, id: &T, change: &Patch<bool>) {
     match change {
         Patch::Keep => {}
-        Patch::Set(true) if cancellable.len() < CANCELLABLE => {
+        Patch::Set(true) if cancellable.len() < CANCELLABLE && id.borrow().len() <= LONGEST_ID => {
             cancellable.insert(id.clone());
         }
         Patch::Set(true) => {}
         Patch::Set(false) | Patch::Clear => {
-            cancellable.remove(id);
+            cancellable.remove(id.borrow());
         }
     }
 }

@@ -48,4 +48,6 @@ pub use offer::{ClientOffer, Offer};
 pub use opening::{OpenKind, OpenedSession, Opening};
 pub use options::{SessionOptions, SetRequest};
 pub use translator::UpdateTranslator;
+#[cfg(feature = "bridge")]
+pub(crate) use translator::is_memorable;
 pub use turns::{TurnEnd, TurnId};

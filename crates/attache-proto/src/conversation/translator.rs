@@ -398,7 +398,7 @@ impl UpdateTranslator {
 }
 
 /// Whether an id is short enough to be remembered.
-fn is_memorable(id: &str) -> bool {
+pub(crate) fn is_memorable(id: &str) -> bool {
     id.len() <= LONGEST_ID
 }
 

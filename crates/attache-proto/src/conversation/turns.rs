@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::translator::is_memorable;
+use crate::json::RawJson;
 use crate::model::Meta;
 use crate::model::content::MessageId;
 use crate::model::error::ErrorObject;
@@ -11,6 +13,9 @@ use crate::model::unstable::Usage;
 
 /// Echoes of prompts that are remembered until the agent says which prompt they are, at most. Each open prompt needs one.
 const REMEMBERED_ECHOES: usize = 64;
+
+/// The longest end of work that is remembered whole, in bytes of JSON.
+const LONGEST_END: usize = 16 * 1024;
 
 /// The number of a turn within its session, counted by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,7 +132,8 @@ impl Turns {
 
     /// The agent repeats a message of the user, which is one of the prompts that it has not answered yet.
     pub(super) fn echoed(&mut self, message: &MessageId) {
-        if self.open.iter().all(|prompt| prompt.accepted) || self.echoes.iter().any(|echo| echo.message == *message) {
+        let is_awaited = self.open.iter().any(|prompt| !prompt.accepted) && is_memorable(message.as_str());
+        if !is_awaited || self.echoes.iter().any(|echo| echo.message == *message) {
             return;
         }
         if self.echoes.len() == REMEMBERED_ECHOES {
@@ -140,7 +146,8 @@ impl Turns {
     pub(super) fn state_changed(&mut self, state: &StateUpdate) -> Vec<TurnEnd> {
         let idle = match state {
             StateUpdate::Idle(idle) => idle,
-            StateUpdate::Running(_) | StateUpdate::RequiresAction(_) => {
+            // An unknown state is busy, not idle.
+            _ => {
                 self.is_working = true;
                 // A prompt behind another may be waiting for its turn: it has not worked until it is accepted.
                 let first = self.open.first().map(|prompt| prompt.turn);
@@ -149,25 +156,22 @@ impl Turns {
                 }
                 return Vec::new();
             }
-            // An unknown state is busy, not idle.
-            _ => return Vec::new(),
         };
         self.is_working = false;
         let mut ended = Vec::new();
         self.open.retain_mut(|prompt| {
-            let end = || end_of(prompt.turn, idle);
             if prompt.accepted && (prompt.worked || idle.stop_reason.is_some()) {
-                ended.push(end());
+                ended.push(end_of(prompt.turn, idle));
                 return false;
             }
             // An idle from before the agent took the prompt in says nothing about it.
             if prompt.worked && prompt.ended.is_none() {
-                prompt.ended = Some(end());
+                prompt.ended = Some(remembered_end(idle));
             }
             true
         });
         for echo in self.echoes.iter_mut().filter(|echo| echo.end.is_none()) {
-            echo.end = Some(end_of(TurnId(0), idle));
+            echo.end = Some(remembered_end(idle));
         }
         self.forget_echoes();
         ended
@@ -188,4 +192,18 @@ fn end_of(turn: TurnId, idle: &IdleState) -> TurnEnd {
         (stop, _) => Ok(stop),
     };
     TurnEnd { turn, result, usage: idle.usage.clone(), meta: idle.meta.clone() }
+}
+
+/// What is remembered of an end until its prompt is answered: all of it, unless it is long. There may be many.
+fn remembered_end(idle: &IdleState) -> TurnEnd {
+    let end = end_of(TurnId(0), idle);
+    if RawJson::from_model(idle).as_str().len() <= LONGEST_END {
+        return end;
+    }
+    let result = match end.result {
+        Ok(StopReason::Other(_)) => Ok(StopReason::EndTurn),
+        Ok(stop) => Ok(stop),
+        Err(error) => Err(ErrorObject::new(error.code, "the agent failed")),
+    };
+    TurnEnd { result, usage: end.usage.map(|usage| Usage { meta: None, ..usage }), meta: None, ..end }
 }

@@ -32,6 +32,7 @@ pub struct Reader<'a> {
     depth: u16,
     dialect: Dialect,
     tolerated: Vec<DecodeError>,
+    list_bytes: usize,
 }
 
 /// A place in the text that the reader can go back to.
@@ -44,7 +45,7 @@ pub(crate) struct Mark {
 impl<'a> Reader<'a> {
     /// A reader at the start of `text`.
     pub fn new(text: &'a str, dialect: Dialect) -> Self {
-        Reader { text, position: 0, depth: 0, dialect, tolerated: Vec::new() }
+        Reader { text, position: 0, depth: 0, dialect, tolerated: Vec::new(), list_bytes: 0 }
     }
 
     /// The dialect that values are read in.
@@ -75,6 +76,17 @@ impl<'a> Reader<'a> {
     /// Takes the errors in optional parts that were ignored.
     pub fn tolerated(&mut self) -> Vec<DecodeError> {
         std::mem::take(&mut self.tolerated)
+    }
+
+    /// The bytes that the lists read so far take in memory, without what their items own. A list of small items takes many
+    /// times its length on the wire.
+    pub fn list_bytes(&self) -> usize {
+        self.list_bytes
+    }
+
+    /// Counts a list that was read.
+    pub(crate) fn count_list<T>(&mut self, list: &Vec<T>) {
+        self.list_bytes += list.capacity() * size_of::<T>();
     }
 
     /// Notes an error that is ignored.

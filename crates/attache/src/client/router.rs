@@ -16,17 +16,21 @@ use attache_proto::model::permission::{PermissionOutcome, PermissionResponse};
 use attache_proto::model::prompt::{CancelNotification, PromptResponse};
 use attache_proto::model::session::SessionId;
 use attache_proto::model::update::{SessionNotification, SessionUpdate};
-use attache_proto::rpc::{Call, IntHasher, Side, Violation};
+use attache_proto::rpc::{Call, IntHasher, IntMap, Side, Violation};
 
 use crate::link::{Arriving, Port, Router, method_name};
 use crate::queue::Queue;
 use crate::{CancelToken, Closed, Error};
 
-/// Sessions whose updates are kept before anybody has claimed them, at most. Only kept while a session is being opened.
+/// Sessions whose updates are kept before anybody has claimed them, at most, beside those that are being opened. Only kept
+/// while one is.
 const UNCLAIMED: usize = 64;
 
 /// Sessions that we have let go of and still know, at most: an agent has little more to say about older ones.
 const RELEASED: usize = 64;
+
+/// The longest id of such a session, in bytes.
+const LONGEST_ID: usize = 4096;
 
 /// What comes back when a prompt is answered.
 pub(crate) struct PromptTicket {
@@ -97,6 +101,15 @@ impl Inbox {
     }
 }
 
+/// A call that is not answered.
+struct OpenCall {
+    /// The session whose inbox it came to, or the connection's.
+    session: Option<SessionId>,
+    is_unread: bool,
+    /// What tells whoever has it in hand that it is cancelled.
+    token: Option<CancelToken>,
+}
+
 /// What a client's messages are decoded by.
 pub(crate) struct Decoder {
     pub(crate) offer: ClientOffer,
@@ -105,7 +118,8 @@ pub(crate) struct Decoder {
 
 /// What an agent sent, decoded.
 pub(crate) enum Received<'a> {
-    Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>),
+    /// With the bytes of its lists, which take more than they did on the wire.
+    Update(Cow<'a, str>, SessionUpdate, Option<Meta>, Vec<DecodeError>, usize),
     Request(Method, Box<AgentRequest>, Vec<DecodeError>),
     Notification(Method, Box<AgentNotification>, Vec<DecodeError>),
     Extension(Box<str>, Option<SessionId>, Option<RawJson>),
@@ -134,8 +148,8 @@ pub(crate) struct ClientRouter {
     over: usize,
     /// Calls that are answered with content and in somebody's hands.
     in_hand: HashSet<Call>,
-    /// What tells whoever has a call in hand that it is cancelled.
-    tokens: HashMap<Call, CancelToken>,
+    /// Calls that are unread or in somebody's hands.
+    calls: IntMap<Call, OpenCall>,
     closed: Option<Closed>,
     limits: Arc<crate::Limits>,
 }
@@ -151,7 +165,7 @@ impl ClientRouter {
             unread: 0,
             over: 0,
             in_hand: HashSet::new(),
-            tokens: HashMap::new(),
+            calls: IntMap::default(),
             closed: None,
             limits: Arc::new(limits),
         }
@@ -199,17 +213,28 @@ impl ClientRouter {
         if inbox.claims > 0 {
             return Vec::new();
         }
-        if self.released.len() == RELEASED {
-            self.released.pop_front();
+        if session.as_str().len() <= LONGEST_ID {
+            if self.released.len() == RELEASED {
+                self.released.pop_front();
+            }
+            self.released.push_back(session.clone());
         }
-        self.released.push_back(session.clone());
         self.sessions.remove(session).map_or_else(Vec::new, |inbox| self.drop_inbox(inbox))
     }
 
     fn drop_inbox(&mut self, mut inbox: Inbox) -> Vec<Call> {
         self.unread -= inbox.items.bytes();
         self.over -= usize::from(inbox.items.bytes() > self.limits.session);
-        inbox.discard()
+        let calls = inbox.discard();
+        self.forget(&calls);
+        calls
+    }
+
+    /// Forgets calls that are answered now, and tells whoever has one in hand.
+    fn forget(&mut self, calls: &[Call]) {
+        for token in calls.iter().filter_map(|call| self.calls.remove(call)?.token) {
+            token.cancel();
+        }
     }
 
     /// Changes an inbox, and keeps count of its bytes.
@@ -248,15 +273,11 @@ impl ClientRouter {
 
     /// Marks the turns up to `turn`, or all there are, as cancelled; returns the permission requests that this answers.
     pub(crate) fn cancel_turns(&mut self, session: &SessionId, turn: Option<TurnId>) -> Vec<Call> {
-        let cancelled = self.change(Some(session.as_str()), |inbox| {
-            let calls = inbox.session.cancel(turn);
-            inbox.items.retain(|item| !item.call().is_some_and(|call| calls.contains(&call)));
-            calls
-        });
-        let cancelled = cancelled.unwrap_or_default();
-        for token in cancelled.iter().filter_map(|call| self.tokens.remove(call)) {
-            token.cancel();
-        }
+        let Some(inbox) = self.sessions.get_mut(session) else { return Vec::new() };
+        let cancelled = inbox.session.cancel(turn);
+        // One that is unread is passed over when its reader comes to it.
+        inbox.items.waiters.wake();
+        self.forget(&cancelled);
         cancelled
     }
 
@@ -270,7 +291,7 @@ impl ClientRouter {
         if let Some(inbox) = session.and_then(|session| self.sessions.get_mut(session)) {
             inbox.session.question_answered(call);
         }
-        self.tokens.remove(&call);
+        self.calls.remove(&call);
         if self.in_hand.remove(&call) {
             self.room();
         }
@@ -278,8 +299,8 @@ impl ClientRouter {
 
     /// What tells whoever has a call in hand that it is cancelled. One that is answered already is.
     pub(crate) fn cancel_token(&mut self, call: Call, is_owed: bool) -> CancelToken {
-        if is_owed {
-            return self.tokens.entry(call).or_default().clone();
+        if let Some(open) = self.calls.get_mut(&call).filter(|_| is_owed) {
+            return open.token.get_or_insert_default().clone();
         }
         let token = CancelToken::default();
         token.cancel();
@@ -295,12 +316,20 @@ impl ClientRouter {
         waiter: &mut Option<u64>,
         waker: &Waker,
     ) -> Option<Result<Item, Error>> {
-        let is_full = port.is_full();
-        let is_busy = is_full || self.in_hand.len() >= self.limits.in_hand;
         let closed = self.closed.clone();
+        let is_full = closed.is_none() && port.is_full();
+        let is_busy = is_full || closed.is_none() && self.in_hand.len() >= self.limits.in_hand;
+        let is_owed = |call| port.peer.is_open(call);
         let taken = self.change(session.map(SessionId::as_str), |inbox| {
-            let taken = inbox.take(session, turn, is_full, is_busy);
-            let taken = taken.or_else(|| closed.map(|closed| Err(Error::Closed(closed))));
+            let taken = inbox.take(session, turn, is_full, is_busy, is_owed);
+            let taken = taken.or_else(|| {
+                let closed = Error::Closed(closed?);
+                // A turn ends with its connection, behind what has arrived.
+                Some(match turn {
+                    Some(turn) => Ok(Item::End(turn, Err(closed))),
+                    None => Err(closed),
+                })
+            });
             match &taken {
                 Some(_) => inbox.items.waiters.leave(waiter),
                 None => inbox.items.waiters.join(waiter, waker),
@@ -312,9 +341,14 @@ impl ClientRouter {
             port.wait_for_room();
         }
         if let Some(Ok(item)) = &taken
-            && item.is_answered_with_content()
+            && let Some(call) = item.call()
         {
-            self.in_hand.extend(item.call());
+            if let Some(open) = self.calls.get_mut(&call) {
+                open.is_unread = false;
+            }
+            if item.is_answered_with_content() {
+                self.in_hand.insert(call);
+            }
         }
         taken
     }
@@ -342,7 +376,7 @@ impl ClientRouter {
         if self.unclaimed.contains_key(session) {
             return true;
         }
-        let is_kept = self.opening > 0 && self.unclaimed.len() < UNCLAIMED;
+        let is_kept = self.opening > 0 && self.unclaimed.len() < self.opening + UNCLAIMED;
         if is_kept {
             self.unclaimed.insert(session.into(), Inbox::default());
         }
@@ -366,10 +400,14 @@ impl ClientRouter {
         }
         self.change(Some(session_id), |inbox| {
             let ends = inbox.session.handle_update(&mut update);
-            if inbox.is_muted {
-                return;
+            let size = match &update {
+                // All of them are told, however short the message was.
+                SessionUpdate::ConfigOptions(options) => size.max(RawJson::from_model(options).as_str().len()),
+                _ => size,
+            };
+            if !inbox.is_muted {
+                inbox.push(Item::Update(update, meta.map(Box::new)), size);
             }
-            inbox.push(Item::Update(update, meta.map(Box::new)), size);
             for end in ends {
                 inbox.push(Item::End(end.turn, Ok(end)), 0);
             }
@@ -389,7 +427,9 @@ impl ClientRouter {
             let cancel = CancelNotification::new(session.clone());
             port.peer.notify("session/cancel", |writer| writer.value(&cancel), port.out);
         }
-        for call in calls.into_iter().flatten() {
+        let calls = calls.unwrap_or_default();
+        self.forget(&calls);
+        for call in calls {
             port.refuse(call, &ErrorObject::internal("nobody reads this session"));
         }
     }
@@ -411,6 +451,7 @@ impl Inbox {
         turn: Option<TurnId>,
         is_full: bool,
         is_busy: bool,
+        is_owed: impl Fn(Call) -> bool,
     ) -> Option<Result<Item, Error>> {
         if let Some(turn) = turn
             && let Some(index) = self.ends.iter().position(|(ended, _)| *ended == turn)
@@ -429,9 +470,16 @@ impl Inbox {
         }
         loop {
             let front = self.items.front()?;
-            // A call is handed out when there is room for its answer: what our own code answers with is in memory too.
-            if front.call().is_some() && (is_full || is_busy && front.is_answered_with_content()) {
-                return None;
+            if let Some(call) = front.call() {
+                // It was cancelled before anybody read it.
+                if !is_owed(call) {
+                    self.items.pop();
+                    continue;
+                }
+                // It is handed out when there is room for its answer: what our own code answers with is in memory too.
+                if is_full || is_busy && front.is_answered_with_content() {
+                    return None;
+                }
             }
             match self.items.pop()? {
                 Item::End(ended, end) if Some(ended) == turn => {
@@ -463,7 +511,9 @@ impl Router for ClientRouter {
             // The hot path: no detour through the table of methods.
             let mut reader = Reader::new(params.unwrap_or("{}"), dialect);
             return match SessionNotification::decode_parts(&mut reader) {
-                Ok((session, update, meta)) => Received::Update(session, update, meta, reader.tolerated()),
+                Ok((session, update, meta)) => {
+                    Received::Update(session, update, meta, reader.tolerated(), reader.list_bytes())
+                }
                 Err(error) => Received::Invalid(Method::SessionUpdate, error),
             };
         }
@@ -513,7 +563,7 @@ impl Router for ClientRouter {
                 let session = request.session_id().cloned();
                 if let (Method::RequestPermission, Some(session)) = (method, &session)
                     && let Some(inbox) = self.sessions.get_mut(session)
-                    && inbox.session.handle_question(call) == Question::Cancelled
+                    && (inbox.overflow.is_some() || inbox.session.handle_question(call) == Question::Cancelled)
                 {
                     return port.answer(call, &cancelled_permission());
                 }
@@ -533,8 +583,11 @@ impl Router for ClientRouter {
                 return port.refuse(call, &ErrorObject::method_not_found(None));
             }
         };
-        let overflow = session.as_ref().and_then(|session| self.sessions.get(session)?.overflow);
-        if overflow.is_some() {
+        let inbox = match &session {
+            None => Some(&self.connection),
+            Some(session) => self.sessions.get(session).or_else(|| self.unclaimed.get(session)),
+        };
+        if inbox.is_some_and(|inbox| inbox.overflow.is_some()) {
             return port.refuse(call, &ErrorObject::internal("nobody reads this session"));
         }
         if !self.push(session.as_ref().map(SessionId::as_str), item, size) {
@@ -543,15 +596,16 @@ impl Router for ClientRouter {
                 Some(session) => ErrorObject::session_not_found(&session),
                 None => ErrorObject::invalid_request("there is no session"),
             };
-            port.refuse(call, &error);
+            return port.refuse(call, &error);
         }
+        self.calls.insert(call, OpenCall { session, is_unread: true, token: None });
     }
 
     fn notification(&mut self, port: &mut Port<'_, Self>, message: Received<'_>, size: usize) {
         match message {
-            Received::Update(session, update, meta, tolerated) => {
+            Received::Update(session, update, meta, tolerated, list_bytes) => {
                 port.tolerated(Method::SessionUpdate, tolerated);
-                self.update(port, &session, update, meta, size);
+                self.update(port, &session, update, meta, size + list_bytes);
             }
             Received::Notification(method, notification, tolerated) => {
                 port.tolerated(method, tolerated);
@@ -592,43 +646,33 @@ impl Router for ClientRouter {
     }
 
     fn cancel(&mut self, port: &mut Port<'_, Self>, call: Call) {
+        let Some(mut open) = self.calls.remove(&call) else { return };
+        let mut inbox = match &open.session {
+            None => Some(&mut self.connection),
+            Some(session) => self.sessions.get_mut(session).or_else(|| self.unclaimed.get_mut(session)),
+        };
         // The agent no longer needs the answer. A permission is settled at once; whoever has it in hand finds it answered.
-        let is_unread = |item: &Item| item.call() == Some(call);
-        let mut is_question = false;
-        let mut unread_in = None;
-        for (id, inbox) in self.sessions.iter_mut().chain(&mut self.unclaimed) {
-            is_question |= inbox.session.question_answered(call);
-            if inbox.items.iter().any(is_unread) {
-                unread_in = Some(Some(id.clone()));
-            }
-        }
-        if self.connection.items.iter().any(is_unread) {
-            unread_in = Some(None);
-        }
+        let is_question = inbox.as_mut().is_some_and(|inbox| inbox.session.question_answered(call));
         if is_question {
             port.answer(call, &cancelled_permission());
         }
-        match unread_in {
-            Some(session) => {
-                port.refuse(call, &ErrorObject::cancelled());
-                let session = session.as_ref().map(SessionId::as_str);
-                self.change(session, |inbox| inbox.items.retain(|item| !is_unread(item)));
-            }
-            // Whoever has it in hand, such as a form on the screen, hears of it there.
-            None if is_question || port.peer.is_open(call) => self.tokens.entry(call).or_default().cancel(),
-            None => {}
+        if open.is_unread {
+            port.refuse(call, &ErrorObject::cancelled());
+            // Its reader passes it over, and may wait for what is behind it.
+            return inbox.into_iter().for_each(|inbox| inbox.items.waiters.wake());
+        }
+        // Whoever has it in hand, such as a form on the screen, hears of it there.
+        open.token.get_or_insert_default().cancel();
+        if !is_question {
+            self.calls.insert(call, open);
         }
     }
 
     fn closed(&mut self, reason: &Closed) {
         self.closed = Some(reason.clone());
         for inbox in self.sessions.values_mut().chain([&mut self.connection]) {
-            for turn in inbox.session.close() {
-                if inbox.readers.contains(&turn) {
-                    // Without a size: it is ours, and the connection is at its end.
-                    inbox.ends.push((turn, Err(Error::Closed(reason.clone()))));
-                }
-            }
+            // Those who read its turns are told the end behind what has arrived.
+            inbox.session.close();
             inbox.items.waiters.wake();
         }
     }

@@ -186,6 +186,8 @@ impl Drop for EarlyClaim {
         self.shared.link.with(|router, port| {
             let mut calls = router.end_opening();
             if let Some(id) = &self.session {
+                // An older handle may have been muted along with it.
+                router.mute(id, false);
                 calls.extend(router.release(id));
             }
             for call in calls {

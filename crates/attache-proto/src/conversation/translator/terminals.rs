@@ -8,7 +8,7 @@ use crate::model::Patch;
 use crate::model::terminal::{ExitStatus, TerminalId, TerminalOutputChunk, TerminalUpdate};
 
 /// The output that is remembered of one terminal: its end.
-const REMEMBERED_OUTPUT: usize = 64 * 1024;
+pub(super) const REMEMBERED_OUTPUT: usize = 64 * 1024;
 
 /// The terminals that are remembered; then those that have ended go first.
 const REMEMBERED_TERMINALS: usize = 64;

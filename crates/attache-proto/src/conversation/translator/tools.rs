@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::terminals::REMEMBERED_OUTPUT;
 use super::{Emit, UpdateTranslator, is_memorable};
 use crate::Dialect;
 use crate::json::RawJson;
@@ -281,7 +282,13 @@ impl UpdateTranslator {
     pub(super) fn send_showing(&mut self, terminal: &TerminalId, emit: Emit<'_>) {
         let shows = |tool: &Tool| tool.content.iter().any(|piece| shown_terminal(piece) == Some(terminal));
         for id in self.tools.select(&shows) {
-            self.send_content(&id, emit);
+            let Some(tool) = self.tools.calls.get_mut(&id) else { continue };
+            // An agent can let a terminal end again and again.
+            let shown_bytes = tool.content_bytes + REMEMBERED_OUTPUT;
+            tool.is_held_back = !tool.has_ended && tool.sent_bytes > RESEND_ALLOWANCE + RESEND_FACTOR * shown_bytes;
+            if !tool.is_held_back {
+                self.send_content(&id, emit);
+            }
             if self.tools.calls.get(&id).is_some_and(|tool| tool.has_ended) {
                 self.end_tool_call(&id);
             }
@@ -313,15 +320,21 @@ impl UpdateTranslator {
         shown.any(|terminal| self.dialect == Dialect::V2Draft || self.terminals.knows(terminal))
     }
 
-    /// The content of a tool call, with the text of terminals in their place. It counts as sent.
+    /// The content of a tool call, with the text of each terminal where it is shown first. It counts as sent.
     fn content_to_send(&mut self, id: &ToolCallId) -> Vec<ToolCallContent> {
         let Some(tool) = self.tools.calls.get_mut(id) else { return Vec::new() };
-        let replaced = |piece: &ToolCallContent| match shown_terminal(piece) {
-            Some(terminal) if self.terminals.knows(terminal) => ToolCallContent::text(self.terminals.text(terminal)),
-            Some(_) if self.dialect == Dialect::V2Draft => ToolCallContent::text(""),
-            _ => piece.clone(),
+        let mut shown = Vec::new();
+        let replaced = |piece| match shown_terminal(piece) {
+            // Its text may be long, and is there already.
+            Some(terminal) if shown.contains(&terminal) => None,
+            Some(terminal) if self.terminals.knows(terminal) => {
+                shown.push(terminal);
+                Some(ToolCallContent::text(self.terminals.text(terminal)))
+            }
+            Some(_) if self.dialect == Dialect::V2Draft => Some(ToolCallContent::text("")),
+            _ => Some(piece.clone()),
         };
-        let content: Vec<_> = tool.content.iter().map(replaced).collect();
+        let content: Vec<_> = tool.content.iter().filter_map(replaced).collect();
         tool.sent_bytes += content.iter().map(bytes_of).sum::<usize>();
         tool.is_held_back = false;
         content
