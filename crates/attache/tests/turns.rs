@@ -443,3 +443,56 @@ async fn a_request_that_takes_too_long_fails_by_name() {
     assert!(matches!(failed, Error::TimedOut(_)), "{failed:?}");
     assert_eq!(failed.to_string(), "timed out after 0.02 s");
 }
+
+#[tokio::test]
+async fn what_is_left_of_a_dropped_turn_is_not_the_next_ones() {
+    for protocol in PROTOCOLS {
+        let agent = attache::agent_fn("slow", "1", async |turn: Turn, prompt: Prompt| {
+            turn.text(prompt.text()).await?;
+            if prompt.text() == "first" {
+                turn.text(", more").await?;
+                turn.cancelled().await;
+                turn.text(", late").await?;
+                return Ok(Stop::Cancelled);
+            }
+            Ok(Stop::EndTurn)
+        });
+        let agent = meet(protocol, agent).await;
+        let session = agent.session("/").open().await.unwrap();
+        let mut turn = session.prompt("first").await.unwrap();
+        while !matches!(in_time(turn.next()).await.unwrap(), Some(Event::Update(SessionUpdate::AgentMessageChunk(_)))) {
+        }
+        drop(turn);
+        for prompt in ["second", "third"] {
+            let text = in_time(session.prompt(prompt).await.unwrap().text()).await.unwrap();
+            assert_eq!(text, prompt, "{protocol:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_dropped_turn_asks_is_refused() {
+    let (_agent, session, mut peer) = raw_agent(
+        Client::new("t", "1").protocol(Protocol::V1).read_files(),
+        "{'protocolVersion':1}",
+        "{'sessionId':'s'}",
+    )
+    .await;
+    let turn = session.prompt("go").await.unwrap();
+    peer.play(
+        "<-- {'id':'$p','method':'session/prompt'}
+         --> {'id':7,'method':'fs/read_text_file','params':{'sessionId':'s','path':'/a'}}",
+    )
+    .await;
+    // It arrives, and stays unread.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(turn);
+    peer.play(
+        "<-- {'method':'session/cancel'}
+         <-- {'id':7,'error':{'code':-32603}}
+         --> {'id':8,'method':'fs/read_text_file','params':{'sessionId':'s','path':'/b'}}
+         <-- {'id':8,'error':{'code':-32603}}
+         --> {'id':'$p','result':{'stopReason':'cancelled'}}",
+    )
+    .await;
+}

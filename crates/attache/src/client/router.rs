@@ -77,6 +77,8 @@ struct Inbox {
     claims: usize,
     /// Turns that somebody holds and that have not been told their end.
     readers: Vec<TurnId>,
+    /// A turn that was dropped before its end, with no other to read. What comes until then is discarded.
+    dropped: Option<TurnId>,
     /// Ends of turns that a reader of something else has come across.
     ends: Vec<(TurnId, Result<TurnEnd, Error>)>,
     /// Whether the history that is told was not asked for.
@@ -86,6 +88,19 @@ struct Inbox {
 }
 
 impl Inbox {
+    /// Discards what is there of a turn, and has the rest of it discarded as it comes.
+    fn discard_turn(&mut self, turn: TurnId) -> Vec<Call> {
+        let mut calls = Vec::new();
+        while let Some(item) = self.items.pop() {
+            calls.extend(item.call());
+            if matches!(item, Item::End(ended, _) if ended == turn) {
+                return calls;
+            }
+        }
+        self.dropped = Some(turn).filter(|turn| self.session.is_open(*turn));
+        calls
+    }
+
     /// Discards what is there; returns the calls that nobody will answer. Ends of turns are kept: somebody waits for them.
     fn discard(&mut self) -> Vec<Call> {
         let mut calls = Vec::new();
@@ -263,12 +278,19 @@ impl ClientRouter {
         Ok(turn)
     }
 
-    /// Nobody will read a turn any more.
-    pub(crate) fn drop_turn(&mut self, session: &SessionId, turn: TurnId) {
-        if let Some(inbox) = self.sessions.get_mut(session) {
+    /// Nobody will read a turn any more: what is there of it is discarded, so that the next turn begins with its own.
+    /// Returns the calls that nobody will answer.
+    pub(crate) fn drop_turn(&mut self, session: &SessionId, turn: TurnId) -> Vec<Call> {
+        let calls = self.change(Some(session.as_str()), |inbox| {
+            let is_told = !inbox.readers.contains(&turn);
             inbox.readers.retain(|reader| *reader != turn);
             inbox.ends.retain(|(ended, _)| *ended != turn);
-        }
+            // Of two turns at once nobody can tell whose an update is.
+            if is_told || !inbox.readers.is_empty() { Vec::new() } else { inbox.discard_turn(turn) }
+        });
+        let calls = calls.unwrap_or_default();
+        self.forget(&calls);
+        calls
     }
 
     /// Marks the turns up to `turn`, or all there are, as cancelled; returns the permission requests that this answers.
@@ -438,6 +460,8 @@ impl ClientRouter {
 impl Inbox {
     fn push(&mut self, item: Item, size: usize) {
         match (&mut self.overflow, item) {
+            (_, Item::End(turn, _)) if self.dropped == Some(turn) => self.dropped = None,
+            (_, item) if self.dropped.is_some() && !matches!(item, Item::End(..)) => {}
             // Somebody waits for the end all the same.
             (_, Item::End(turn, end)) => self.items.push(Item::End(turn, end), size),
             (Some(discarded), _) => *discarded += 1,
@@ -587,7 +611,7 @@ impl Router for ClientRouter {
             None => Some(&self.connection),
             Some(session) => self.sessions.get(session).or_else(|| self.unclaimed.get(session)),
         };
-        if inbox.is_some_and(|inbox| inbox.overflow.is_some()) {
+        if inbox.is_some_and(|inbox| inbox.overflow.is_some() || inbox.dropped.is_some()) {
             return port.refuse(call, &ErrorObject::internal("nobody reads this session"));
         }
         if !self.push(session.as_ref().map(SessionId::as_str), item, size) {
@@ -640,6 +664,8 @@ impl Router for ClientRouter {
             Err(Error::Refused(error)) => (Err(error), None),
             Err(error) => (Err(ErrorObject::internal("not understood")), Some(error)),
         };
+        // Since version 2 this says that the prompt was taken up: what follows is about it.
+        inbox.dropped = inbox.dropped.filter(|dropped| *dropped == ticket.turn);
         let Some(end) = inbox.session.prompt_answered(ticket.turn, answer) else { return };
         let end = failed.map_or(Ok(end), Err);
         self.push(Some(ticket.session.as_str()), Item::End(ticket.turn, end), size);

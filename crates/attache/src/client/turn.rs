@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use attache_proto::conversation::{TurnEnd, TurnId};
 use attache_proto::model::Meta;
 use attache_proto::model::content::{ContentBlock, MessageId};
+use attache_proto::model::error::ErrorObject;
 use attache_proto::model::prompt::{CancelNotification, StopReason};
 use attache_proto::model::unstable::Usage;
 use attache_proto::model::update::SessionUpdate;
@@ -21,8 +22,8 @@ use crate::spans::Span;
 
 /// A turn of the agent: what happens between a prompt and its end.
 ///
-/// Read it to the end. Dropped before that, it cancels. Several turns of one session may be read at the same time: each
-/// event goes to one of them, and each gets its own end.
+/// Read it to the end. Dropped before that, it cancels, and what the agent still sends of it is discarded. Several turns of
+/// one session may be read at the same time: each event goes to one of them, and each gets its own end.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
@@ -160,10 +161,13 @@ impl Drop for Turn {
         link.with(|router, port| {
             #[cfg(feature = "stream")]
             router.leave(Some(self.session.id()), &mut self.waiter);
-            router.drop_turn(self.session.id(), self.id);
+            let calls = router.drop_turn(self.session.id(), self.id);
             if self.end.is_none() && router.is_open(self.session.id(), self.id) {
                 let cancel = CancelNotification::new(self.session.id().clone());
                 self.session.send_cancel(router, port, Some(self.id), &cancel);
+            }
+            for call in calls {
+                port.refuse(call, &ErrorObject::internal("nobody reads this turn"));
             }
         });
     }
