@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use attache::agent::{Agent, Ask, HandlerError, OpenRequest, Opened, Session, SessionHandle};
 use attache::model::Meta;
+use attache::model::command::{AvailableCommand, Command};
 use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
 use attache::model::content::ContentBlock;
 use attache::model::initialize::Implementation;
@@ -495,4 +496,64 @@ async fn what_a_dropped_turn_asks_is_refused() {
          --> {'id':'$p','result':{'stopReason':'cancelled'}}",
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_turn_that_ends_with_an_error_has_failed_in_every_version() {
+    for protocol in PROTOCOLS {
+        let agent = meet(protocol, attache::agent_fn("bad", "1", async |_: Turn, _: Prompt| Ok(Stop::Error))).await;
+        let session = agent.session("/").open().await.unwrap();
+        let ended = in_time(session.prompt("go").await.unwrap().text()).await;
+        assert!(matches!(&ended, Err(Error::Refused(_))), "{protocol:?}: {ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_commands_of_a_session_are_those_of_the_last_update() {
+    for protocol in PROTOCOLS {
+        let agent = attache::agent_fn("commands", "1", async |turn: Turn, prompt: Prompt| {
+            turn.commands(vec![Command::new(prompt.text(), "Does it").into()]).await?;
+            Ok(Stop::EndTurn)
+        });
+        let agent = meet(protocol, agent).await;
+        let session = agent.session("/").open().await.unwrap();
+        for name in ["one", "two"] {
+            in_time(session.prompt(name).await.unwrap().text()).await.unwrap();
+            let commands = session.commands();
+            assert!(
+                matches!(&commands[..], [AvailableCommand::Command(command)] if command.name == name),
+                "{commands:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_says_what_it_is_about() {
+    let client = Client::new("t", "1").protocol(Protocol::V1);
+    let (_agent, session, mut peer) = raw_agent(client, "{'protocolVersion':1}", "{'sessionId':'s'}").await;
+    let mut turn = session.prompt("go").await.unwrap();
+    peer.play(
+        "<-- {'id':'$p','method':'session/prompt'}
+         --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call','toolCallId':'c','title':'Delete a.txt'}}}
+         --> {'id':7,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'c'},'options':[]}}",
+    )
+    .await;
+    in_time(turn.next()).await.unwrap();
+    let Some(Event::Permission(question)) = in_time(turn.next()).await.unwrap() else { panic!("no question") };
+    assert_eq!(question.title.as_deref(), Some("Delete a.txt"));
+    assert_eq!(question.tool_call().unwrap().title.set().map(String::as_str), Some("Delete a.txt"));
+}
+
+#[tokio::test]
+async fn a_closed_session_takes_no_prompt() {
+    let client = Client::new("t", "1").protocol(Protocol::V1);
+    let initialized = "{'protocolVersion':1,'agentCapabilities':{'sessionCapabilities':{'close':{}}}}";
+    let (_agent, session, mut peer) = raw_agent(client, initialized, "{'sessionId':'s'}").await;
+    let closing = session.clone();
+    let closing = tokio::spawn(async move { closing.close().await });
+    peer.play("<-- {'id':'$c','method':'session/close'}\n--> {'id':'$c','result':{}}").await;
+    in_time(closing).await.unwrap().unwrap();
+    let refused = session.prompt("go").await.unwrap_err();
+    assert_eq!(refused.to_string(), "the session is closed");
 }

@@ -37,7 +37,7 @@ async fn every_built_in_command_is_offered_and_answers() {
     for protocol in DIALECTS {
         let world = scripted().await;
         let mut chat = world.open(Person { says: Says::AllowAlways, ..Person::at(protocol) }).await;
-        let offered = match chat.session().commands() {
+        let offered = match &chat.session().commands()[..] {
             [] => told(&chat).await,
             commands => names(commands),
         };
@@ -98,7 +98,7 @@ async fn own_commands_are_offered_and_followed_when_they_change() {
         let world = scripted().await;
         world.put_at("config/commands/review.md", "# Review a file\n\nsay Reviewing $ARGUMENTS now.\n");
         let mut chat = world.open(Person::at(protocol)).await;
-        let offered = match chat.session().commands() {
+        let offered = match &chat.session().commands()[..] {
             [] => told(&chat).await,
             commands => names(commands),
         };

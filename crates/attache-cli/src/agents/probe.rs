@@ -73,7 +73,7 @@ async fn try_session(connection: &Connection, cwd: &Path) -> Tried {
             return Tried::Failed(Failure::new(Code::Timeout, what));
         }
     };
-    let mut commands = session.commands().to_vec();
+    let mut commands = session.commands();
     if commands.is_empty() && !connection.dialect().opens_with_commands() {
         let told = tokio::time::timeout(SHORT_PATIENCE, told_commands(&session)).await;
         commands = told.ok().flatten().unwrap_or_default();

@@ -189,6 +189,10 @@ impl AgentSession {
         self.turns = self.turns.saturating_sub(1);
         if self.dialect.answers_at_end() {
             return match result {
+                // Before version 2 there is no such reason: the prompt fails.
+                Ok(StopReason::Error) => {
+                    emit(Emitted::Refusal(ErrorObject::internal("the agent failed")));
+                }
                 Ok(stop) => {
                     let stop = self.known_stop(stop);
                     emit(Emitted::Answer(PromptResponse { usage, meta, ..PromptResponse::ended(stop) }));
@@ -212,7 +216,7 @@ impl AgentSession {
     /// A reason that the dialect has a word for.
     fn known_stop(&mut self, stop: StopReason) -> StopReason {
         match stop {
-            StopReason::Other(_) | StopReason::Error if self.dialect == Dialect::V1 => {
+            StopReason::Other(_) if self.dialect == Dialect::V1 => {
                 self.lost.push("stopReason");
                 StopReason::EndTurn
             }

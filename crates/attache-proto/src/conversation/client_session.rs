@@ -1,15 +1,17 @@
 //! A session as its client has to remember it.
 
 use std::borrow::Borrow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::options::SessionOptions;
 use super::turns::{TurnEnd, TurnId, Turns};
 use crate::model::Patch;
+use crate::model::command::AvailableCommand;
 use crate::model::error::ErrorObject;
+use crate::model::permission::{PermissionRequest, PermissionSubject};
 use crate::model::prompt::PromptResponse;
 use crate::model::terminal::TerminalId;
-use crate::model::tool::ToolCallId;
+use crate::model::tool::{ToolCallId, ToolCallStatus, ToolCallUpdate};
 use crate::model::update::SessionUpdate;
 use crate::rpc::Call;
 
@@ -19,6 +21,10 @@ const CANCELLABLE: usize = 4096;
 /// The longest id of one that can be cancelled, in bytes: with all of them, 8 MiB a session.
 const LONGEST_ID: usize = 1024;
 
+/// Tool calls whose titles are remembered, at most, and the longest title. More are not filled in.
+const TITLES: usize = 256;
+const LONGEST_TITLE: usize = 1024;
+
 /// A session as its client has to remember it: open turns, open questions, options, and what can be cancelled.
 #[derive(Debug, Default)]
 pub struct ClientSession {
@@ -27,8 +33,14 @@ pub struct ClientSession {
     questions: Vec<Call>,
     tool_calls: HashSet<ToolCallId>,
     terminals: HashSet<TerminalId>,
+    /// The titles of tool calls that have not ended.
+    titles: HashMap<ToolCallId, String>,
     /// The options of the session, once it is open.
     pub options: SessionOptions,
+    /// The slash commands of the session.
+    pub commands: Vec<AvailableCommand>,
+    /// Whether we have closed it.
+    pub is_closed: bool,
 }
 
 /// What a client does with a permission request.
@@ -70,15 +82,42 @@ impl ClientSession {
             SessionUpdate::ToolCallUpdate(call) => {
                 let change = call.capabilities.map(|capabilities| capabilities.cancel.is_some());
                 note(&mut self.tool_calls, &call.tool_call_id, &change);
+                self.note_title(call);
             }
+            SessionUpdate::ToolCall(call) => self.note_title(call),
             SessionUpdate::TerminalUpdate(terminal) => {
                 let change = terminal.capabilities.map(|capabilities| capabilities.cancel.is_some());
                 note(&mut self.terminals, &terminal.terminal_id, &change);
             }
+            SessionUpdate::AvailableCommands(update) => self.commands.clone_from(&update.available_commands),
             SessionUpdate::CurrentMode(_) | SessionUpdate::ConfigOptions(_) => self.options.handle_update(update),
             _ => {}
         }
         Vec::new()
+    }
+
+    fn note_title(&mut self, call: &ToolCallUpdate) {
+        if call.status.set().is_some_and(ToolCallStatus::is_final) {
+            self.titles.remove(&call.tool_call_id);
+        } else if let Some(title) = call.title.set()
+            && title.len() <= LONGEST_TITLE
+            && call.tool_call_id.as_str().len() <= LONGEST_ID
+            && (self.titles.len() < TITLES || self.titles.contains_key(&call.tool_call_id))
+        {
+            self.titles.insert(call.tool_call_id.clone(), title.clone());
+        }
+    }
+
+    /// Fills in the title of the tool call that a permission request is about. Agents of version 1 may name the call only,
+    /// and nobody should have to say yes to a number.
+    pub fn fill_in(&self, request: &mut PermissionRequest) {
+        if let Some(PermissionSubject::ToolCall(subject)) = &mut request.subject
+            && subject.tool_call.title.is_keep()
+            && let Some(title) = self.titles.get(&subject.tool_call.tool_call_id)
+        {
+            subject.tool_call.title = Patch::Set(title.clone());
+            request.title.get_or_insert_with(|| title.clone());
+        }
     }
 
     /// The agent asks for permission.

@@ -211,6 +211,18 @@ impl From<ConfigValueId> for ConfigSetting {
     }
 }
 
+impl From<&str> for ConfigSetting {
+    fn from(id: &str) -> Self {
+        ConfigSetting::Id(id.into())
+    }
+}
+
+impl From<String> for ConfigSetting {
+    fn from(id: String) -> Self {
+        ConfigSetting::Id(id.into())
+    }
+}
+
 impl From<bool> for ConfigSetting {
     fn from(on: bool) -> Self {
         ConfigSetting::Boolean(on)

@@ -356,7 +356,8 @@ impl Reservation {
         }
         let (link, id) = (handle.link().clone(), handle.id().clone());
         if id.as_str().len() > LONGEST_ID {
-            return Err(wrong("sessionId: too long"));
+            // No session has such an id.
+            return Err(ErrorObject::session_not_found(&id).into());
         }
         link.with(|router, _| router.reserve(&id, &request.cwd, handle.shared_updates()))?;
         Ok(Reservation { link, id, is_open: false })

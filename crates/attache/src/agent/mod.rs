@@ -63,6 +63,9 @@ pub trait Session: Send + 'static {
 
     /// Sets a configuration option and returns all options as they are now. Called between turns; a running turn may
     /// take the change earlier with [`Turn::option_change`].
+    ///
+    /// Neither the option nor the value is checked before: refuse what does not exist with
+    /// [`ErrorObject::wrong_params`](crate::model::error::ErrorObject::wrong_params).
     fn set_option(
         &mut self,
         option: ConfigId,

@@ -118,6 +118,14 @@ impl Client {
         self
     }
 
+    /// Offers to show options that are on or off. Since version 2 every client has to; agents of version 1 leave them out
+    /// for one that does not offer it.
+    pub fn switches(mut self) -> Self {
+        let session = &mut self.capabilities.session;
+        session.config_options.get_or_insert_default().boolean = Some(Capability::new());
+        self
+    }
+
     fn elicitation(&mut self) -> &mut ElicitationCapabilities {
         self.capabilities.elicitation.get_or_insert_with(ElicitationCapabilities::new)
     }

@@ -273,6 +273,9 @@ impl ClientRouter {
         if let Some(discarded) = inbox.overflow {
             return Err(Error::SessionOverflow { session: Some(session.clone()), discarded });
         }
+        if inbox.session.is_closed {
+            return Err(Error::Invalid("the session is closed".into()));
+        }
         let turn = inbox.session.begin_turn();
         inbox.readers.push(turn);
         Ok(turn)
@@ -582,9 +585,14 @@ impl Router for ClientRouter {
 
     fn call(&mut self, port: &mut Port<'_, Self>, call: Call, message: Received<'_>, size: usize) {
         let (item, session) = match message {
-            Received::Request(method, request, tolerated) => {
+            Received::Request(method, mut request, tolerated) => {
                 port.tolerated(method, tolerated);
                 let session = request.session_id().cloned();
+                if let AgentRequest::RequestPermission(request) = &mut *request
+                    && let Some(inbox) = self.sessions.get(&request.session_id)
+                {
+                    inbox.session.fill_in(request);
+                }
                 if let (Method::RequestPermission, Some(session)) = (method, &session)
                     && let Some(inbox) = self.sessions.get_mut(session)
                     && (inbox.overflow.is_some() || inbox.session.handle_question(call) == Question::Cancelled)

@@ -173,11 +173,14 @@ impl EarlyClaim {
             }
             router.mute(&id, false);
             if let Some(session) = router.session(&id) {
+                session.is_closed = false;
                 session.options = opened.options();
+                if let Some(commands) = opened.available_commands.take() {
+                    session.commands = commands;
+                }
             }
         });
-        let commands = opened.available_commands.unwrap_or_default();
-        Session(Arc::new(Inner { shared: self.shared.clone(), id, commands, meta: opened.meta }))
+        Session(Arc::new(Inner { shared: self.shared.clone(), id, meta: opened.meta }))
     }
 }
 
@@ -204,7 +207,6 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     id: SessionId,
-    commands: Vec<AvailableCommand>,
     meta: Option<Meta>,
 }
 
@@ -236,9 +238,10 @@ impl Session {
         options.unwrap_or_default()
     }
 
-    /// The commands that the agent listed when the session was opened. Version 1 sends them as an update instead.
-    pub fn commands(&self) -> &[AvailableCommand] {
-        &self.0.commands
+    /// The slash commands as they are now. Agents of version 1 list them in an update behind the opening.
+    pub fn commands(&self) -> Vec<AvailableCommand> {
+        let commands = self.link().with(|router, _| Some(router.session(self.id())?.commands.clone()));
+        commands.unwrap_or_default()
     }
 
     /// The `_meta` that the agent opened the session with.
@@ -377,9 +380,15 @@ impl Session {
         }
         match self.link().call(&CloseSessionRequest::new(self.id().clone())).await {
             // A session that the agent does not know is closed already.
-            Err(Error::Refused(error)) if error.code == ErrorObject::NOT_FOUND => Ok(()),
-            other => other.map(|_| ()),
+            Err(Error::Refused(error)) if error.code == ErrorObject::NOT_FOUND => {}
+            other => other.map(|_| ())?,
         }
+        self.link().with(|router, _| {
+            if let Some(session) = router.session(self.id()) {
+                session.is_closed = true;
+            }
+        });
+        Ok(())
     }
 
     fn check_prompt(&self, prompt: &Prompt) -> Result<(), Error> {
