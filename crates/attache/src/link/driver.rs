@@ -362,7 +362,7 @@ impl<R: Router> Link<R> {
         }
         // Answers that need no thought go out without waiting for room, so their sum needs a bound of its own. What did wait
         // does not count, however long it is: the peer has no part in it.
-        let unwaited = state.out.len() - state.waited + state.unwaited.min(state.writing);
+        let unwaited = state.out.len().saturating_sub(state.waited) + state.unwaited.min(state.writing);
         if unwaited > limits.outbox.saturating_add(limits.overdraft) {
             return Err(Closed::NotReading);
         }

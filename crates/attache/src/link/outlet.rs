@@ -81,7 +81,7 @@ impl Outlet {
                 let mut state = link.lock();
                 std::mem::swap(&mut self.bytes, &mut state.out);
                 state.writing = self.bytes.len();
-                state.unwaited = self.bytes.len() - std::mem::take(&mut state.waited);
+                state.unwaited = self.bytes.len().saturating_sub(std::mem::take(&mut state.waited));
                 if state.out.capacity() > link.limits().outbox.saturating_mul(4) {
                     // A large message is through: its space is given back.
                     state.out = Vec::new();
