@@ -183,7 +183,7 @@ impl<S> Opened<S> {
         self
     }
 
-    /// Adds free data for the client.
+    /// Adds custom metadata (`_meta`) for the client.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
