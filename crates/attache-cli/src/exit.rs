@@ -81,7 +81,7 @@ impl From<attache::Error> for Failure {
                     _ => Code::Agent,
                 };
                 let details = details(refusal).map(|details| format!(": {details}")).unwrap_or_default();
-                Failure::new(code, format!("the agent answered: {refusal}{details}"))
+                Failure::new(code, format!("the agent answered with an error: {refusal}{details}"))
             }
             _ => Failure::new(Code::Agent, error.to_string()),
         }
@@ -108,15 +108,16 @@ mod tests {
     #[test]
     fn the_details_of_an_error_are_told_on_one_line() {
         let rows = [
-            ("null", "the agent answered: Internal error (-32603)"),
-            (r#"{"details":"no\nhint: such file"}"#, "the agent answered: Internal error (-32603): no hint: such file"),
-            (r#""no key""#, "the agent answered: Internal error (-32603): no key"),
-            (r#"{"details":7}"#, "the agent answered: Internal error (-32603)"),
+            ("null", "Internal error (code -32603)"),
+            (r#"{"details":"no\nhint: such file"}"#, "Internal error (code -32603): no hint: such file"),
+            (r#""no key""#, "Internal error (code -32603): no key"),
+            (r#"{"details":7}"#, "Internal error (code -32603)"),
         ];
         for (data, expected) in rows {
             let data = Some(RawJson::new(data).unwrap());
             let refusal = ErrorObject::internal("Internal error").with(|object| object.data = data);
-            assert_eq!(Failure::from(attache::Error::Refused(refusal)).message, expected);
+            let message = Failure::from(attache::Error::Refused(refusal)).message;
+            assert_eq!(message, format!("the agent answered with an error: {expected}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Test an agent or a client of the Agent Client Protocol, message by message.
 //!
 //! [`RawPeer`] plays a transcript against the other end: what it sends, what has to come back. It knows nothing of the
-//! protocol and says what it is told to, so it can also say what is wrong:
+//! protocol and sends what the script says, so it can also send what is wrong:
 //!
 //! ```
 //! use attache_testkit::RawPeer;
@@ -41,6 +41,7 @@ mod tally;
 mod transcript;
 
 pub use alloc::CountingAllocator;
+#[doc(hidden)]
 pub use conversation::conversation;
 pub use dice::Dice;
 pub use fault::{Cut, Dribble};

@@ -1,13 +1,4 @@
 //! Transcripts: what is sent and what has to come back, line by line.
-//!
-//! ```text
-//! --> {'id':1,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
-//! <-- {'id':1,'result':{'sessionId':'$session'}}
-//! --> {'method':'session/cancel','params':{'sessionId':'$session'}}
-//! ```
-//!
-//! Single quotes stand for double ones, and `"jsonrpc":"2.0"` is added to what is sent. What is expected may leave members
-//! out; `'*'` stands for anything, `'$name'` for anything the first time and for the same thing from then on.
 
 use std::collections::HashMap;
 
@@ -17,7 +8,21 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 /// How long an expected message may take: far longer than any should, so that only a hang fails.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// A peer that plays a transcript on two streams.
+/// A peer that plays a transcript: what it sends, and what has to come back, line by line.
+///
+/// ```text
+/// # A comment.
+/// --> {'id':1,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
+/// <-- {'id':1,'result':{'sessionId':'$session'}}
+/// --> {'method':'session/cancel','params':{'sessionId':'$session'}}
+/// ```
+///
+/// - `-->` sends a message, `<--` waits for the next one and compares it.
+/// - Single quotes stand for double quotes.
+/// - `"jsonrpc":"2.0"` is added to what is sent.
+/// - An expected object may leave members out. The items of an array, and all other values, have to be the same.
+/// - `'*'` matches anything.
+/// - `'$name'` matches anything the first time, and the same value from then on. In what is sent it is replaced by that value.
 pub struct RawPeer {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,
@@ -31,7 +36,11 @@ impl RawPeer {
         RawPeer { reader: BufReader::new(Box::new(reader)), writer: Box::new(writer), names: HashMap::new() }
     }
 
-    /// Plays a transcript.
+    /// Plays a transcript; blank lines are skipped.
+    ///
+    /// # Panics
+    ///
+    /// When a message is not as expected, does not come, or a line is not one of a transcript.
     pub async fn play(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if let Some(message) = line.strip_prefix("--> ") {

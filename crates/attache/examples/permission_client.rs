@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Write};
 
-use attache::client::PermissionAsk;
+use attache::client::{PermissionAsk, Session};
 use attache::model::update::SessionUpdate;
 use attache::{Client, Error, Event};
 
@@ -19,21 +19,33 @@ async fn main() -> Result<(), Error> {
     let agent = Client::new("permission-client", "1.0").launch(command).await?;
     let session = agent.session(std::env::current_dir().unwrap_or_else(|_| "/".into())).open().await?;
     while let Some(prompt) = type_in("> ") {
-        let mut turn = session.prompt(prompt).await?;
-        while let Some(event) = turn.next().await? {
-            match event {
-                Event::Update(update) => show(&update),
-                Event::Permission(question) => decide(question).await?,
-                // Files, commands and forms are not offered, so nothing else should come. Whatever does is declined.
-                other => other.decline().await?,
-            }
-        }
-        println!();
-        if let Some(stop) = turn.stop() {
-            println!("[{stop}]");
+        match take_turn(&session, prompt).await {
+            // Nothing more can be sent.
+            Err(error @ Error::Closed(_)) => return Err(error),
+            // One turn has failed; the session goes on.
+            Err(error) => println!("\nerror: {}", harmless(&error.to_string())),
+            Ok(()) => {}
         }
     }
     agent.shutdown().await;
+    Ok(())
+}
+
+/// Sends a prompt and shows what the agent does until its turn has ended.
+async fn take_turn(session: &Session, prompt: String) -> Result<(), Error> {
+    let mut turn = session.prompt(prompt).await?;
+    while let Some(event) = turn.next().await? {
+        match event {
+            Event::Update(update) => show(&update),
+            Event::Permission(question) => decide(question).await?,
+            // Files, commands and forms are not offered, so nothing else should come. Whatever does is declined.
+            other => other.decline().await?,
+        }
+    }
+    println!();
+    if let Some(stop) = turn.stop() {
+        println!("[{stop}]");
+    }
     Ok(())
 }
 

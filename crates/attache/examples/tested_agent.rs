@@ -39,7 +39,7 @@ mod tests {
         }
     }
 
-    /// Message by message, in version 1: what goes over the wire. `$s` is the same wherever it stands.
+    /// Message by message, in version 1: what goes over the wire. `$s` is the same in every line.
     #[tokio::test]
     async fn it_refuses_to_shout_nothing() {
         let (near, far) = tokio::io::duplex(64 * 1024);

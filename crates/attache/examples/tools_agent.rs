@@ -44,6 +44,6 @@ async fn count(turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
     std::fs::write(&note, format!("{words}\n"))?;
     writing.complete().await?;
     turn.plan(plan(PlanStatus::Completed, PlanStatus::Completed)).await?;
-    turn.text(format!("{path} has {words} words, which now stands in {note}.")).await?;
+    turn.text(format!("{path} has {words} words, which is now written in {note}.")).await?;
     Ok(Stop::EndTurn)
 }

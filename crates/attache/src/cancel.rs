@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Tells whether something was cancelled. Clones tell the same.
+/// Says whether something was cancelled. Clones share one state.
 ///
 /// ```
 /// # async fn example(token: attache::CancelToken) {

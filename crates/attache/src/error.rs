@@ -34,7 +34,7 @@ impl fmt::Display for Closed {
             Closed::ByPeer => f.write_str("the peer closed the connection"),
             Closed::ByUs => f.write_str("the connection was closed"),
             Closed::Io(kind) => write!(f, "the connection broke: {kind}"),
-            Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are no messages"),
+            Closed::Junk => f.write_str("the peer does not speak the protocol: too many lines that are not messages"),
             Closed::NotReading => f.write_str("the peer sends requests but does not read the answers"),
             #[cfg(feature = "process")]
             Closed::AgentExited(exit) => exit.fmt(f),
@@ -101,7 +101,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Closed(closed) => closed.fmt(f),
-            Error::Refused(error) => write!(f, "the peer answered: {error}"),
+            Error::Refused(error) => write!(f, "answered with an error: {error}"),
             Error::NotOffered(what) => write!(f, "the peer does not offer {what}"),
             Error::BadAnswer { method, error } => write!(f, "the answer to `{method}` was not understood: {error}"),
             Error::UnreadableAnswer(violation) => write!(f, "the answer could not be read: {violation}"),

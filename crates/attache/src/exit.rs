@@ -4,6 +4,9 @@ use std::fmt;
 
 /// How a process ended: with a code, or by a signal.
 ///
+/// Not to be confused with [`model::terminal::ExitStatus`](crate::model::terminal::ExitStatus), which the protocol has for
+/// terminals.
+///
 /// ```
 /// use attache::ExitStatus;
 ///

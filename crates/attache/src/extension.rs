@@ -30,7 +30,7 @@ pub(crate) async fn notify<R: Router>(
 
 fn checked(method: &str, params: &(impl Serialize + ?Sized)) -> Result<RawJson, Error> {
     if !method.starts_with('_') {
-        return Err(Error::Invalid(format!("`{method}` is no extension method: their names begin with `_`")));
+        return Err(Error::Invalid(format!("`{method}` is not an extension method: the name must begin with `_`")));
     }
     let params = RawJson::from_value(params).map_err(|error| Error::Invalid(error.to_string()))?;
     // JSON-RPC knows no other params; a peer could not even say to which request its refusal belongs.

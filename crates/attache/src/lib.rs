@@ -4,6 +4,16 @@
 //! crate speaks protocol version 1, version 2 as published, and version 2 as its draft of June 2026 had it. Which of
 //! them is settled for each connection when the two greet each other.
 //!
+//! # In Cargo.toml
+//!
+//! ```toml
+//! [dependencies]
+//! attache = { path = "…/crates/attache" }  # where you have the repository
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//! ```
+//!
+//! It needs Rust 1.88 or newer, and works in editions 2021 and 2024.
+//!
 //! # The smallest agent
 //!
 //! It serves on stdin and stdout, the way editors start agents:
@@ -59,18 +69,23 @@
 //! - Only a clear yes is a yes. Whatever is unknown is kept, and is never taken for approval.
 //! - Bad input never ends a conversation, and is never repeated in an error or a log.
 //!
+//! ARCHITECTURE.md in the repository has these and the rest as eleven laws. Each has tests that carry its number.
+//!
 //! # Features
 //!
-//! All are on by default.
+//! On by default:
 //!
 //! - `agent` and `client` are the two sides: the modules of these names.
 //! - `process` launches agents and other programs: [`Client::launch`](Client), the module `process`.
 //! - `bridge` lets a client and an agent of different versions talk: `proto::bridge`.
-//! - `relay` passes messages between a client and an agent: the module `relay`. It brings `bridge` along.
-//! - `serde` brings extension methods with types of your own, and serde's traits for the types of [`model`].
+//! - `relay` passes messages between a client and an agent: the module `relay`. It includes `bridge`.
+//! - `serde` adds extension methods with types of your own, and serde's traits for the types of [`model`].
 //! - `view` folds the updates of a session into what there is to show: `SessionView`, `proto::view`.
 //!
-//! ARCHITECTURE.md in the repository has all ten of these laws, and the tests that hold them.
+//! Off by default:
+//!
+//! - `stream` adds `futures::Stream` for the events of turns, sessions and connections.
+//! - `tracing` adds spans of `tracing` for connections, sessions, turns and requests. They hold nothing that was said.
 
 #![cfg_attr(
     not(all(feature = "agent", feature = "client")),
@@ -112,7 +127,43 @@ pub use attache_proto::conversation::Protocol;
 pub use attache_proto::frame::Framing;
 pub use attache_proto::model;
 pub use attache_proto::model::prompt::StopReason as Stop;
+/// A session as a client shows it:
+///
+/// ```no_run
+/// use attache::{Client, Event, Prompt, SessionView};
+///
+/// # async fn example() -> Result<(), attache::Error> {
+/// let agent = Client::new("my-editor", "1.0").launch(["some-agent", "--acp"]).await?;
+/// let session = agent.session("/home/me/project").open().await?;
+/// let mut view = SessionView::new();
+/// view.apply_options(session.options());
+/// view.apply_commands(session.commands().to_vec());
+///
+/// let prompt = Prompt::from("fix the failing test");
+/// view.user_prompt(&prompt.blocks);
+/// view.begin_turn();
+/// let mut turn = session.prompt(prompt).await?;
+/// while let Some(event) = turn.next().await? {
+///     match event {
+///         Event::Update(update) => {
+///             view.apply(&update);
+///         }
+///         Event::Permission(ask) => {
+///             view.apply_permission(&ask);
+///             ask.allow_once().await?;
+///         }
+///         other => other.decline().await?,
+///     }
+/// }
+/// if let Some(stop) = turn.stop() {
+///     view.end_turn(stop);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 #[cfg(feature = "view")]
+#[doc(inline)]
 pub use attache_proto::view::SessionView;
 pub use cancel::CancelToken;
 #[cfg(feature = "client")]
@@ -125,3 +176,12 @@ pub use limits::Limits;
 pub use prompt::Prompt;
 pub use report::Report;
 pub use transport::pair;
+
+/// The programs in the documents of the repository have to compile.
+#[cfg(all(doctest, feature = "agent", feature = "process", feature = "serde", feature = "view"))]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/migration.md")]
+    struct Migration;
+}

@@ -55,7 +55,7 @@ macro_rules! connection_settings {
             self
         }
 
-        #[doc = concat!("Reports every deviation of the ", $peer, ", also those that are let pass without harm.")]
+        #[doc = concat!("Reports every deviation of the ", $peer, ", also those that are ignored without harm.")]
         pub fn strict(mut self) -> Self {
             self.options.strict = true;
             self
@@ -67,7 +67,7 @@ macro_rules! connection_settings {
             self
         }
 
-        #[doc = concat!("Is told what the ", $peer, " did wrong, and what could not be said in the agreed version.")]
+        #[doc = concat!("Is called with what the ", $peer, " did wrong, and with what the agreed version could not express.")]
         /// Must not block.
         pub fn on_report(mut self, report: impl Fn(crate::Report) + Send + Sync + 'static) -> Self {
             self.options.report = Some(std::sync::Arc::new(report));
@@ -103,7 +103,7 @@ macro_rules! untyped_methods {
             batch.send(&self.0.link).await
         }
 
-        /// Calls an extension method, whose name begins with `_`.
+        /// Calls an extension method, whose name begins with `_`. Needs the feature `serde`.
         #[cfg(feature = "serde")]
         pub async fn call_extension<T: serde::de::DeserializeOwned>(
             &self,
@@ -113,7 +113,7 @@ macro_rules! untyped_methods {
             crate::extension::call(&self.0.link, method, params).await
         }
 
-        /// Sends a notification of an extension method, whose name begins with `_`.
+        /// Sends a notification of an extension method, whose name begins with `_`. Needs the feature `serde`.
         #[cfg(feature = "serde")]
         pub async fn notify_extension(
             &self,
@@ -218,7 +218,7 @@ impl<R: Router> Port<'_, R> {
         self.peer.refuse(call, error, self.out);
     }
 
-    /// Reports what decoding let pass.
+    /// Reports what decoding ignored.
     pub(crate) fn tolerated(&mut self, method: Method, errors: Vec<DecodeError>) {
         let method = method_name(method, self.dialect());
         for error in errors {

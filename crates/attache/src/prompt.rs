@@ -16,7 +16,7 @@ use attache_proto::model::content::ContentBlock;
 pub struct Prompt {
     /// The parts, in order.
     pub blocks: Vec<ContentBlock>,
-    /// Free data, such as a W3C trace context (`traceparent`).
+    /// Custom metadata (`_meta`), such as a W3C trace context (`traceparent`).
     pub meta: Option<Meta>,
 }
 
@@ -27,7 +27,7 @@ impl Prompt {
         parts.join("\n")
     }
 
-    /// Adds free data.
+    /// Adds custom metadata (`_meta`).
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);

@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Forwards messages between a client and an agent.
 ///
-/// What the hook lets pass is forwarded byte for byte, also what is no message at all. A side is read only when the other
+/// What the hook passes is forwarded byte for byte, also what is not a message at all. A side is read only when the other
 /// has taken what came before, so a slow side slows the other, and the memory is that of one message each way. Of a client a
 /// little more is read meanwhile: that is how the relay notices that it leaves an agent that hangs. Only a
 /// message longer than the limit is dropped and counted: a request is refused to its sender, and in place of a response the

@@ -8,9 +8,9 @@ use attache_proto::rpc::Violation;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
-    /// The peer broke a rule.
+    /// The peer violated the protocol.
     Violation(Violation),
-    /// The agreed version has no words for this; it was left out of what we sent.
+    /// The agreed protocol version does not have this, so it was left out of what we sent.
     Lost(&'static str),
 }
 
@@ -24,8 +24,8 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Report::Violation(violation) => write!(f, "the peer broke a rule: {violation}"),
-            Report::Lost(what) => write!(f, "left out, the agreed version has no word for it: `{what}`"),
+            Report::Violation(violation) => write!(f, "protocol violation: {violation}"),
+            Report::Lost(what) => write!(f, "`{what}` was not sent: the agreed protocol version does not have it"),
         }
     }
 }

@@ -27,8 +27,8 @@ use attache_proto::frame::{Frame, Splitter};
 /// Writes down what goes over a connection. Clones write to the same place.
 ///
 /// Left out, as `"…"`, are the values of environment variables and headers and whatever a key calls a token, key,
-/// password, secret or cookie, wherever it stands. Text that people or models write is kept: a secret that somebody types
-/// into a prompt is in the trace. What is no JSON is counted, not repeated.
+/// password, secret or cookie, wherever it is. Text that people or models write is kept: a secret that somebody types
+/// into a prompt is in the trace. What is not JSON is counted, not repeated.
 ///
 /// A trace that cannot be written never disturbs the conversation.
 ///
@@ -62,7 +62,7 @@ impl Tap {
         Tap::with(writer, false, None)
     }
 
-    /// Writes the messages alone, one a line, without their time and direction; what is no JSON is left out.
+    /// Writes the messages alone, one a line, without their time and direction; what is not JSON is left out.
     pub fn messages(writer: impl Write + Send + 'static) -> Self {
         Tap::with(writer, true, None)
     }

@@ -32,7 +32,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The reading half of a transport that carries whole messages.
 pub trait MessageReader: Send {
-    /// Reads the next message; `None` when the peer has closed its end. A message that is no JSON is handed on as it is.
+    /// Reads the next message; `None` when the peer has closed its end. A message that is not JSON is handed on as it is.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<String>>>;
 }
 

@@ -181,7 +181,11 @@ async fn what_is_not_offered_never_reaches_the_wire() {
     let agent = connect(client(Protocol::V1), agent, 64 * 1024).await.unwrap();
     assert!(matches!(agent.session("/tmp").load("old").await, Err(Error::NotOffered(_))));
     assert!(matches!(agent.delete_session("old").await, Err(Error::NotOffered(_))));
-    assert!(matches!(agent.session("relative").open().await, Err(Error::Invalid(_))));
+    // A path that is wrong is named, also where the directory would not be offered anyway.
+    let relative = agent.session("tmp").open().await.unwrap_err().to_string();
+    assert_eq!(relative, "the session's directory `tmp` must be an absolute path");
+    let relative = agent.session("/tmp").directory("more").open().await.unwrap_err().to_string();
+    assert_eq!(relative, "the additional directory `more` must be an absolute path");
     let session = agent.session("/tmp").open().await.unwrap();
     let image = ContentBlock::from(attache::model::content::ImageContent::new("", "image/png"));
     assert!(matches!(session.prompt(image).await, Err(Error::NotOffered(_))));

@@ -3,8 +3,8 @@
 use crate::json::RawJson;
 use crate::model::{Secret, Unknown};
 
-/// What a field of type `T` can be given as: all that becomes it by [`Into`]. Of numbers only those of its own type do,
-/// so that a plain `3` is one.
+/// What a field of type `T` can be given as: all that becomes it by [`Into`]. Numbers must have
+/// exactly the field's type, so that literals need no suffix.
 ///
 /// ```
 /// use attache_proto::model::tool::Location;

@@ -32,21 +32,24 @@ macro_rules! model_type {
 /// null clear it), one marked `bare`, which is part of another object, has none. `new` takes the required and flat rows,
 /// and there is a setter for each optional one. A record that requires nothing has a default and may be written as null.
 macro_rules! record {
+    (@new) => { "All fields absent." };
+    (@new $($field:ident)+) => { "The required fields; all others are absent." };
+
     (@meta [] $($rest:tt)*) => {
         crate::codec::record! { @body {
-            /// Free data of the implementations, kept as it came.
+            /// Custom metadata (`_meta`), kept as it came.
             meta: Option<crate::model::Meta> = "_meta",
         } $($rest)* }
     };
     (@meta [upsert] $($rest:tt)*) => {
         crate::codec::record! { @body {
-            /// Free data of the implementations, merged key by key.
+            /// Custom metadata (`_meta`), merged key by key.
             meta: Patch<crate::model::Meta> = "_meta" null,
         } $($rest)* }
     };
     (@meta [v2_upsert] $($rest:tt)*) => {
         crate::codec::record! { @body {
-            /// Free data of the implementations, merged key by key.
+            /// Custom metadata (`_meta`), merged key by key.
             meta: Patch<crate::model::Meta> = "_meta",
         } $($rest)* }
     };
@@ -99,7 +102,7 @@ macro_rules! record {
                 }, )*
             ];
 
-            /// The required parts; everything else is absent.
+            #[doc = crate::codec::record!(@new $($required)* $($flat)*)]
             #[allow(clippy::new_without_default, clippy::too_many_arguments)]
             $visibility fn new(
                 $($required: impl crate::codec::IntoField<$required_type>,)*

@@ -15,7 +15,7 @@ use crate::model::unstable::Usage;
 use crate::model::update::{CommandsUpdate, MessageChunk, MessageUpdate, SessionUpdate};
 use crate::model::{Meta, Patch};
 
-/// What a client is told, in the order it is to be sent.
+/// What is to be sent to the client, in this order.
 #[derive(Debug)]
 pub enum Emitted<'a> {
     /// A `session/update`.
@@ -50,7 +50,7 @@ impl MessageKind {
 }
 
 /// A session as its agent has to remember it: the turns that run, the questions that are open, its options, the ids in
-/// use, and what the dialect needs to have been told before.
+/// use, and what was sent before as far as the dialect builds on it.
 #[derive(Debug)]
 pub struct AgentSession {
     dialect: Dialect,
@@ -131,7 +131,7 @@ impl AgentSession {
         (opened, later)
     }
 
-    /// The session's options and commands as they were last told.
+    /// The session's options and commands as they were last sent.
     pub fn opened_with(&self) -> (&[ConfigOption], &[AvailableCommand]) {
         (&self.options, &self.commands)
     }
@@ -149,7 +149,7 @@ impl AgentSession {
         option_of(&self.options, category).map(|option| &option.id)
     }
 
-    /// A prompt is taken up. Where the dialect has it, the client is told that, the prompt's id and the session's state.
+    /// A prompt is taken up. Where the dialect has it, the client is sent that, the prompt's id and the session's state.
     pub fn begin_turn(&mut self, prompt: &[ContentBlock], meta: Option<Meta>, emit: Emit<'_>) -> Option<MessageId> {
         self.message = None;
         self.turns += 1;

@@ -37,7 +37,7 @@ fn version(message: &RawJson) -> Result<u16, DecodeError> {
     Reader::new(version.as_str(), Dialect::V1).decode().map_err(field)
 }
 
-/// A client's side of the first exchange. It says in which dialect to ask, is told the answers, and says what to do next.
+/// A client's side of the first exchange. It says in which dialect to ask, takes the answers, and says what to do next.
 #[derive(Debug)]
 pub struct Greeting {
     /// The dialect that was asked for last.
@@ -93,13 +93,13 @@ impl Greeting {
         Greeting { asked: dialect, is_fixed: false, can_restart: false, needs_v1_words: false, first: None }
     }
 
-    /// Says what the client offers: an agent of version 1 that has heard of it in version 2's words only is greeted again.
+    /// Says what the client offers: an agent of version 1 that got it only in the form of version 2 is greeted again.
     pub fn offering(mut self, offered: &ClientCapabilities) -> Self {
         self.needs_v1_words = *offered != ClientCapabilities::default();
         self
     }
 
-    /// Says that the agent can be started anew if it will not hear a second `initialize`.
+    /// Says that the agent can be started anew if it does not accept a second `initialize`.
     pub fn can_restart(mut self) -> Self {
         self.can_restart = true;
         self

@@ -48,7 +48,7 @@ impl From<&InitializeResponse> for Offer {
 
 impl Offer {
     /// Takes in a client's `initialize`: the dialect, what the client said with what goes without saying in its dialect,
-    /// the answer, and what was let pass.
+    /// the answer, and what was ignored.
     pub fn handle_initialize(
         &self,
         params: Option<&str>,

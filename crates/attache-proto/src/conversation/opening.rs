@@ -25,7 +25,7 @@ pub enum OpenKind {
     Restore {
         /// Which.
         session: SessionId,
-        /// Whether its history is told again.
+        /// Whether its history is sent again.
         replay: bool,
     },
     /// A new one with the history of another (unstable).
@@ -46,9 +46,9 @@ pub struct Opening {
     pub additional_directories: Vec<String>,
     /// MCP servers to connect to.
     pub mcp_servers: Vec<McpServer>,
-    /// What to tell the model besides or instead of the agent's own words (unstable).
+    /// What to add to the agent's system prompt, or to use instead of it (unstable).
     pub system_prompt: Option<SystemPrompt>,
-    /// Free data of the client.
+    /// Custom metadata (`_meta`) of the client.
     pub meta: Option<Meta>,
 }
 
@@ -159,7 +159,7 @@ pub struct OpenedSession {
     pub config_options: Option<Vec<ConfigOption>>,
     /// Its slash commands.
     pub available_commands: Option<Vec<AvailableCommand>>,
-    /// Free data of the agent.
+    /// Custom metadata (`_meta`) of the agent.
     pub meta: Option<Meta>,
 }
 

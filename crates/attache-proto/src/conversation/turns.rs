@@ -28,9 +28,9 @@ pub struct TurnEnd {
     pub turn: TurnId,
     /// Why the agent stopped, or what went wrong.
     pub result: Result<StopReason, ErrorObject>,
-    /// The tokens that it took, where the agent tells.
+    /// The tokens that it took, if the agent reported them.
     pub usage: Option<Usage>,
-    /// Free data of the agent: of the prompt's answer, or of the last state.
+    /// Custom metadata (`_meta`) of the agent: of the prompt's answer, or of the last state.
     pub meta: Option<Meta>,
 }
 

@@ -27,7 +27,15 @@ impl RawJson {
         Ok(value)
     }
 
-    /// The JSON form of anything that serde can serialise.
+    /// The JSON form of anything that serde can serialise. Needs the feature `serde`.
+    ///
+    /// ```
+    /// use attache_proto::json::RawJson;
+    ///
+    /// let input = RawJson::from_value(&serde_json::json!({ "path": "/tmp/a" }))?;
+    /// assert_eq!(input.as_str(), r#"{"path":"/tmp/a"}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[cfg(feature = "serde")]
     pub fn from_value<T: serde::Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         // Serde's JSON may hold line ends, and may be nested more deeply than ours.
@@ -39,7 +47,7 @@ impl RawJson {
         RawJson::encode_in(value, Dialect::V2)
     }
 
-    /// The JSON form of a model type in a dialect. What the dialect has no word for is left out.
+    /// The JSON form of a model type in a dialect. What the dialect does not have is left out.
     pub fn encode_in<T: Encode + ?Sized>(value: &T, dialect: Dialect) -> Self {
         let mut buffer = Vec::new();
         value.encode(&mut Writer::new(&mut buffer, dialect));
@@ -74,7 +82,7 @@ impl RawJson {
         &self.0
     }
 
-    /// Reads the value into a type of your own.
+    /// Reads the value into a type of your own. Needs the feature `serde`.
     ///
     /// ```
     /// use attache_proto::json::RawJson;

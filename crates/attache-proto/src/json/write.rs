@@ -6,7 +6,7 @@ use crate::codec::Encode;
 
 /// Appends compact JSON to a buffer. It never writes a raw line end, so what it wrote is one line.
 ///
-/// The dialect decides how the types of [`model`](crate::model) are written. What the dialect has no word for is left out
+/// The dialect decides how the types of [`model`](crate::model) are written. What the dialect does not have is left out
 /// and noted, see [`lost`](Writer::lost).
 #[derive(Debug)]
 pub struct Writer<'b> {
@@ -26,7 +26,7 @@ impl<'b> Writer<'b> {
         self.dialect
     }
 
-    /// Takes the names of the fields that were left out because the dialect has no word for them.
+    /// Takes the names of the fields that were left out because the dialect does not have them.
     pub fn lost(&mut self) -> Vec<&'static str> {
         std::mem::take(&mut self.lost)
     }

@@ -83,7 +83,7 @@ record! {
         optional {
             /// It can log out. Since v2 this follows from having ways to log in.
             logout: Option<Capability> = ["logout", "logout", "-"],
-            /// It tells who is logged in (unstable).
+            /// It reports who is logged in (unstable).
             status: Option<Capability> = ["status", "", "status"],
         }
     }
@@ -111,7 +111,7 @@ record! {
             fork: Option<Capability> = ["fork", "", "fork"],
             /// Sessions can be archived (unstable).
             archive: Option<Capability> = ["archive", "", "archive"],
-            /// Sessions tell whether they are open (unstable).
+            /// It reports whether a session is open (unstable).
             status: Option<Capability> = ["status", "", "status"],
             /// Sessions can be given a title (unstable).
             title: Option<Capability> = ["title", "", "title"],
@@ -167,9 +167,9 @@ record! {
     }
 }
 
-/// What a tool call can be told: see [`CancelCapabilities`].
+/// What the client can ask of a tool call: see [`CancelCapabilities`].
 pub type ToolCallCapabilities = CancelCapabilities;
-/// What a terminal can be told: see [`CancelCapabilities`].
+/// What the client can ask of a terminal: see [`CancelCapabilities`].
 pub type TerminalCapabilities = CancelCapabilities;
 /// What an agent can do.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -181,7 +181,7 @@ pub struct AgentCapabilities {
     pub auth: AgentAuthCapabilities,
     /// Its providers of language models can be set (unstable).
     pub providers: Option<Capability>,
-    /// Free data of the implementations, kept as it came.
+    /// Custom metadata (`_meta`), kept as it came.
     pub meta: Option<Meta>,
 }
 
@@ -194,7 +194,7 @@ impl AgentCapabilities {
     record! { @setter [pub] [#[doc = "What its sessions can do."]] session Option<SessionCapabilities> }
     record! { @setter [pub] [#[doc = "How it logs in and out."]] auth AgentAuthCapabilities }
     record! { @setter [pub] [#[doc = "Its providers of language models can be set (unstable)."]] providers Option<Capability> }
-    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @setter [pub] [#[doc = "Custom metadata (`_meta`)."]] meta Option<Meta> }
     record! { @with [pub] }
 }
 

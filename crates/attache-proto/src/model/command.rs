@@ -9,7 +9,7 @@ union! {
         Command(Command) = "command",
     }
 
-    /// What a command wants to be told.
+    /// The input that a command takes.
     pub enum CommandInput tag "type" else Text in [V1, V2Draft] {
         /// The text after the name.
         Text(TextInput) = "text",
@@ -17,7 +17,7 @@ union! {
 }
 
 record! {
-    /// A command of the agent.
+    /// A command of the agent. Not to be confused with `attache::process::Command`, a program to launch.
     pub struct Command {
         required {
             /// Its name, without a slash.
@@ -26,7 +26,7 @@ record! {
             description: String = "description",
         }
         optional {
-            /// What it wants to be told; absent means nothing.
+            /// The input that it takes; absent means none.
             input: Option<CommandInput> = "input",
         }
     }

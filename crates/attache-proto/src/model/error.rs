@@ -1,4 +1,4 @@
-//! Errors as they stand on the wire: a code, a short message, and data for programs.
+//! Errors as they are on the wire: a code, a short message, and data for programs.
 
 use super::auth::AuthMethod;
 use super::session::SessionId;
@@ -27,7 +27,7 @@ record! {
 impl ErrorObject {
     /// The text was not JSON.
     pub const PARSE_ERROR: i32 = -32700;
-    /// The JSON was no message, or not one for this moment.
+    /// The JSON was not a message, or not one for this moment.
     pub const INVALID_REQUEST: i32 = -32600;
     /// There is no such method, or it was not offered.
     pub const METHOD_NOT_FOUND: i32 = -32601;
@@ -53,7 +53,7 @@ impl ErrorObject {
         ErrorObject::new(Self::PARSE_ERROR, "Parse error")
     }
 
-    /// The JSON was no message, or not one for this moment; says why.
+    /// The JSON was not a message, or not one for this moment; says why.
     pub fn invalid_request(why: &'static str) -> Self {
         ErrorObject::new(Self::INVALID_REQUEST, why)
     }
@@ -194,7 +194,7 @@ fn field(writer: &mut Writer<'_>, key: &str, value: &str) {
 
 impl fmt::Display for ErrorObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        write!(f, "{} (code {})", self.message, self.code)
     }
 }
 

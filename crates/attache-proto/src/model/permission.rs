@@ -27,7 +27,7 @@ pub struct PermissionRequest {
     pub subject: Option<PermissionSubject>,
     /// The answers to choose from.
     pub options: Vec<PermissionOption>,
-    /// Free data of the implementations, kept as it came.
+    /// Custom metadata (`_meta`), kept as it came.
     pub meta: Option<Meta>,
 }
 
@@ -47,7 +47,7 @@ impl PermissionRequest {
     record! { @setter [pub] [#[doc = "The question."]] title Option<String> }
     record! { @setter [pub] [#[doc = "More about it."]] description Option<String> }
     record! { @setter [pub] [#[doc = "What is to be done."]] subject Option<PermissionSubject> }
-    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @setter [pub] [#[doc = "Custom metadata (`_meta`)."]] meta Option<Meta> }
     record! { @with [pub] }
 
     /// The tool call that the question is about.

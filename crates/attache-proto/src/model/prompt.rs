@@ -46,7 +46,7 @@ pub struct PromptResponse {
     pub message_id: Option<MessageId>,
     /// The tokens that the turn took (unstable). Written in v1; v2 has it in the state update.
     pub usage: Option<Usage>,
-    /// Free data of the implementations, kept as it came.
+    /// Custom metadata (`_meta`), kept as it came.
     pub meta: Option<Meta>,
 }
 
@@ -54,7 +54,7 @@ impl PromptResponse {
     record! { @setter [pub] [#[doc = "Why the turn ended."]] stop_reason Option<StopReason> }
     record! { @setter [pub] [#[doc = "The id of the user's message."]] message_id Option<MessageId> }
     record! { @setter [pub] [#[doc = "The tokens that the turn took (unstable)."]] usage Option<Usage> }
-    record! { @setter [pub] [#[doc = "Free data of the implementations."]] meta Option<Meta> }
+    record! { @setter [pub] [#[doc = "Custom metadata (`_meta`)."]] meta Option<Meta> }
     record! { @with [pub] }
 
     /// The turn ended.
@@ -102,7 +102,7 @@ string_enum! {
         EndTurn = "end_turn",
         /// The model had no tokens left.
         MaxTokens = "max_tokens",
-        /// The model was asked as often as a turn may.
+        /// The limit of model requests per turn was reached.
         MaxTurnRequests = "max_turn_requests",
         /// The agent declined.
         Refusal = "refusal",

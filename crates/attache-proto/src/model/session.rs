@@ -25,7 +25,7 @@ record! {
             additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
             mcp_servers: Vec<McpServer> = "mcpServers" strict shown_before_v2,
-            /// What to tell the model besides or instead of the agent's own words (unstable).
+            /// What to add to the agent's system prompt, or to use instead of it (unstable).
             system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
@@ -48,7 +48,7 @@ record! {
         }
     }
 
-    /// Takes up a session and tells its history. v2 resumes instead, with a place to replay from.
+    /// Takes up a session and sends its history again. v2 resumes instead, with a place to replay from.
     pub struct LoadSessionRequest {
         required {
             /// The session.
@@ -61,12 +61,12 @@ record! {
             additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
             mcp_servers: Vec<McpServer> = "mcpServers" strict shown_before_v2,
-            /// What to tell the model besides or instead of the agent's own words (unstable).
+            /// What to add to the agent's system prompt, or to use instead of it (unstable).
             system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
 
-    /// The session is loaded, its history told.
+    /// The session is loaded, and its history has been sent.
     pub struct LoadSessionResponse {
         optional {
             /// Its modes.
@@ -91,9 +91,9 @@ record! {
             additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
             mcp_servers: Vec<McpServer> = "mcpServers" strict,
-            /// From where to tell its history; absent means not at all.
+            /// From where to replay its history; absent means not at all.
             replay_from: Option<ReplayFrom> = ["", "", "replayFrom"] strict,
-            /// What to tell the model besides or instead of the agent's own words (unstable).
+            /// What to add to the agent's system prompt, or to use instead of it (unstable).
             system_prompt: Option<SystemPrompt> = ["systemPrompt", "", "systemPrompt"] strict,
         }
     }
@@ -257,7 +257,7 @@ record! {
 }
 
 union! {
-    /// From where to tell the history of a session.
+    /// From where to replay the history of a session.
     pub enum ReplayFrom tag "type" {
         /// From its start.
         Start(ReplayFromStart) = "start",

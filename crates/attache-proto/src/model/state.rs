@@ -73,7 +73,7 @@ record! {
     /// The session works.
     pub struct RunningState {
         optional {
-            /// What goes on beside it; absent means not told.
+            /// What goes on beside it; absent means not reported.
             background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
@@ -81,13 +81,13 @@ record! {
     /// The session waits for the user's next message.
     pub struct IdleState {
         optional {
-            /// Why the last work ended; absent means not told.
+            /// Why the last work ended; absent means not reported.
             stop_reason: Option<StopReason> = "stopReason",
             /// What went wrong, when that is the reason.
             error: Option<ErrorObject> = "error",
             /// The tokens that the work took (unstable).
             usage: Option<Usage> = "usage",
-            /// What goes on beside it; absent means not told.
+            /// What goes on beside it; absent means not reported.
             background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }
@@ -95,7 +95,7 @@ record! {
     /// The session waits for the user to decide something.
     pub struct RequiresActionState {
         optional {
-            /// What goes on beside it; absent means not told.
+            /// What goes on beside it; absent means not reported.
             background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }

@@ -74,7 +74,7 @@ record! {
         }
     }
 
-    /// How a command ended.
+    /// How a command ended. Not to be confused with `attache::ExitStatus`, how a process ended that was launched here.
     pub struct ExitStatus {
         optional {
             /// Its exit code, unless a signal ended it.
@@ -94,7 +94,7 @@ record! {
         }
     }
 
-    /// The command is told to end.
+    /// The command is being ended.
     pub struct KillTerminalResponse {}
 
     /// Ends a command and gives up its terminal.
@@ -127,7 +127,7 @@ record! {
             exit_status: Patch<ExitStatus> = "exitStatus",
             /// The size that the output was made for.
             size: Patch<TerminalSize> = "size",
-            /// What it can be told.
+            /// What the client can ask of it.
             capabilities: Patch<TerminalCapabilities> = "capabilities",
         }
     }

@@ -386,7 +386,7 @@ fn errors_carry_what_programs_need() {
         write(V2, &ErrorObject::unsupported_version(3, &[1, 2])).0,
         "{'code':-32022,'message':'Unsupported protocol version','data':{'requested':3,'supported':[1,2]}}"
     );
-    assert_eq!(ErrorObject::method_not_found(None).to_string(), "Method not found (-32601)");
+    assert_eq!(ErrorObject::method_not_found(None).to_string(), "Method not found (code -32601)");
 }
 
 #[test]

@@ -32,7 +32,7 @@ record! {
             kind: Patch<ToolKind> = "kind",
             /// How far it is.
             status: Patch<ToolCallStatus> = "status",
-            /// What it brought forth.
+            /// What it produced.
             content: Patch<Vec<ToolCallContent>> = "content" list,
             /// The files that it works on.
             locations: Patch<Vec<Location>> = "locations" list,
@@ -40,12 +40,12 @@ record! {
             raw_input: Patch<RawJson> = "rawInput",
             /// What the tool gave back.
             raw_output: Patch<RawJson> = "rawOutput",
-            /// What it can be told.
+            /// What the client can ask of it.
             capabilities: Patch<ToolCallCapabilities> = ["", "", "capabilities"],
         }
     }
 
-    /// One more piece of what a tool call brought forth.
+    /// One more piece of what a tool call produced.
     pub struct ToolCallContentChunk {
         required {
             /// The tool call.
@@ -98,7 +98,7 @@ record! {
 }
 
 union! {
-    /// Something that a tool call brought forth.
+    /// Something that a tool call produced.
     pub enum ToolCallContent tag "type" without [Encode] {
         /// Content like that of a message.
         Content(ToolCallBlock) = "content",

@@ -1,4 +1,4 @@
-//! News of a session, from the agent to the client.
+//! Updates of a session, from the agent to the client.
 
 use super::command::AvailableCommand;
 use super::config::ConfigOption;
@@ -18,7 +18,7 @@ use crate::codec::{Decode, Encode, record, union};
 use crate::json::{DecodeError, PathSegment, Reader, Reason, Writer};
 
 record! {
-    /// News of a session.
+    /// An update of a session.
     pub struct SessionNotification {
         required {
             /// The session.
@@ -155,7 +155,7 @@ impl SessionNotification {
 }
 
 union! {
-    /// News of a session.
+    /// An update of a session.
     pub enum SessionUpdate tag "sessionUpdate" without [From, Decode, Encode] {
         /// A piece of what the user said.
         UserMessageChunk(MessageChunk) = "user_message_chunk",
@@ -169,13 +169,13 @@ union! {
         AgentMessage(MessageUpdate) = "agent_message" in [V2Draft, V2],
         /// What the agent thinks.
         AgentThought(MessageUpdate) = "agent_thought" in [V2Draft, V2],
-        /// A new tool call, with a title. v2 has only the update and is told so.
+        /// A new tool call, with a title. In v2 it is sent as [`ToolCallUpdate`](Self::ToolCallUpdate).
         ToolCall(ToolCallUpdate) boxed = "tool_call" in [V1],
         /// A tool call as it is now.
         ToolCallUpdate(ToolCallUpdate) boxed = "tool_call_update",
-        /// A piece of what a tool call brought forth.
+        /// A piece of what a tool call produced.
         ToolCallContentChunk(ToolCallContentChunk) = "tool_call_content_chunk" in [V2Draft, V2],
-        /// The plan. v2 has only plans with an id and is told so.
+        /// The plan. In v2 it is sent as [`PlanUpdate`](Self::PlanUpdate), with the id `plan`.
         Plan(PlanEntries) = "plan" in [V1],
         /// A plan as it is now; unstable in v1.
         PlanUpdate(PlanUpdate) = "plan_update",

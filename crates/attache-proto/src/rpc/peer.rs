@@ -87,7 +87,7 @@ impl<W> Peer<W> {
         self.strict = strict;
     }
 
-    /// Takes the names of the fields that were left out of what we wrote, because the dialect has no word for them.
+    /// Takes the names of the fields that were left out of what we wrote, because the dialect does not have them.
     pub fn take_lost(&mut self) -> Vec<&'static str> {
         self.writer.take_lost()
     }

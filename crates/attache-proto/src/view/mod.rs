@@ -48,6 +48,14 @@ pub const PLAN_LIMIT: usize = 64;
 /// conversation is in [`timeline`](SessionView::timeline), the rest beside it. The view decides nothing and answers
 /// nothing.
 ///
+/// For a client that is, whatever the dialect:
+///
+/// 1. When the session is open: [`apply_options`](Self::apply_options) and [`apply_commands`](Self::apply_commands).
+/// 2. For each prompt: [`user_prompt`](Self::user_prompt) and [`begin_turn`](Self::begin_turn), then
+///    [`apply`](Self::apply) for each update and [`apply_permission`](Self::apply_permission) for each permission request,
+///    then [`end_turn`](Self::end_turn).
+/// 3. Between turns: `apply` for each update.
+///
 /// A view holds at most [`DEFAULT_LIMIT`] bytes, or what [`with_limit`](SessionView::with_limit) says, counted as JSON. When
 /// it is full it forgets: the oldest entries with the terminals that they show, then what is beside the conversation. What
 /// was forgotten is counted in `omitted`.
@@ -308,14 +316,15 @@ impl SessionView {
         place
     }
 
-    /// Marks the beginning of a turn in v1 and the draft of v2. In v2 a `state_update` does that.
+    /// Marks the beginning of a turn in v1 and the draft of v2. In v2 a `state_update` does that, and this is harmless.
     #[inline]
     pub fn begin_turn(&mut self) {
         self.state = SessionState::Running;
         self.timeline.end_message();
     }
 
-    /// Marks the end of a turn in v1 and the draft of v2. In v2 a `state_update` does that.
+    /// Marks the end of a turn in v1 and the draft of v2. In v2 a `state_update` does that, and this is harmless after a turn
+    /// that did not fail.
     #[inline]
     pub fn end_turn(&mut self, stop_reason: &StopReason) {
         self.state = SessionState::Idle;

@@ -104,7 +104,7 @@ impl Answer {
         self
     }
 
-    /// Signs its thought, as Anthropic and Gemini do: for Anthropic the signature stands in the thinking block (an empty
+    /// Signs its thought, as Anthropic and Gemini do: for Anthropic the signature is in the thinking block (an empty
     /// one if there is no [`thought`](Answer::thought)), for Gemini at the first call, or at the end of the text if
     /// nothing is called. OpenAI's API has no such thing.
     pub fn signature(mut self, signature: impl Into<String>) -> Self {

@@ -122,7 +122,7 @@ impl ModelServer {
     /// stop length         stop for this reason, and without "done"
     /// stop refusal
     /// slowly              at the end, talk for half a minute instead of saying "done"
-    /// recall              at the end, say which words stand after `remember` in the conversation
+    /// recall              at the end, say which words come after `remember` in the conversation
     /// ```
     ///
     /// After the last line the model says "done". How far it is, it sees from the tool results after the prompt, so it

@@ -64,7 +64,11 @@ impl Ask {
         self
     }
 
-    /// Says which tool call it is about. A client of version 1 needs that: it shows the title of the tool call.
+    /// Says which tool call it is about.
+    ///
+    /// A question has no title of its own in version 1: there the person sees the title of the tool call in place of the
+    /// title that was given to [`new`](Self::new), and no [`description`](Self::description). So the title of the call should
+    /// say what is to be done. Without a tool call, version 1 shows the title of the question.
     pub fn about(self, tool: &ToolCall) -> Self {
         self.tool_call(tool.described())
     }

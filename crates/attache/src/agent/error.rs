@@ -7,7 +7,8 @@ use attache_proto::model::error::ErrorObject;
 
 use crate::Error;
 
-/// Why a handler failed. Made by `?` from any error.
+/// Why a handler failed. Made by `?` from any [`std::error::Error`]; of anything else, such as text or an `anyhow::Error`, by
+/// `.map_err(HandlerError::new)`.
 ///
 /// A client is told "Internal error" and nothing of the text, unless that is asked for with
 /// [`shown`](Self::shown). An [`ErrorObject`] is meant for the client and reaches it as it is; so does the cancelling of a
@@ -22,6 +23,11 @@ use crate::Error;
 /// let error = read("/no/such/file").unwrap_err();
 /// assert_eq!(error.to_peer().message, "Internal error");
 /// assert!(error.shown().to_peer().message.contains("No such file"));
+///
+/// fn find(name: Option<&str>) -> Result<&str, HandlerError> {
+///     name.ok_or("no file is open").map_err(HandlerError::new)
+/// }
+/// assert_eq!(find(None).unwrap_err().to_string(), "no file is open");
 /// ```
 pub struct HandlerError {
     source: Box<dyn StdError + Send + Sync>,
@@ -29,7 +35,7 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// A failure with a text of its own.
+    /// A failure with any error or text as its cause.
     pub fn new(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         HandlerError { source: source.into(), is_shown: false }
     }

@@ -42,7 +42,7 @@ pub struct ClientInfo {
     pub info: Option<Implementation>,
     /// What the client offers, with what goes without saying in its version.
     pub capabilities: ClientCapabilities,
-    /// Free data of the client.
+    /// Custom metadata (`_meta`) of the client.
     pub meta: Option<Meta>,
 }
 
@@ -126,7 +126,7 @@ impl SessionHandle {
         self.update(SessionUpdate::Usage(usage)).await
     }
 
-    /// Tells the person something that is no part of the conversation. A client that takes no notices is not told.
+    /// Shows the person something that is not part of the conversation. Not sent to a client that takes no notices.
     pub async fn notice(&self, severity: NoticeSeverity, title: impl Into<String>) -> Result<(), Error> {
         self.update(SessionUpdate::Notice(Notice::new(severity, title))).await
     }
@@ -142,8 +142,8 @@ impl SessionHandle {
         self.update(SessionUpdate::ConfigOptions(ConfigOptionsUpdate::new(options))).await
     }
 
-    /// Says which work goes on beside the conversation, from now on with every state (version 2). What is not announced
-    /// yet has to be told first: its tool call, its terminal.
+    /// Says which work goes on beside the conversation, from now on with every state (version 2). The tool call or
+    /// terminal that it belongs to has to be shown first.
     pub async fn background(&self, work: Vec<BackgroundWork>) -> Result<(), Error> {
         let mut work = Some(work);
         let write = |_: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
@@ -168,7 +168,7 @@ impl SessionHandle {
         ShownTerminal::show(self.clone(), command.into(), cwd.into()).await
     }
 
-    /// Shows that the conversation is being summed up.
+    /// Shows that the conversation is being summarised.
     pub async fn compact(&self) -> Result<Compaction, Error> {
         Compaction::start(self.clone()).await
     }

@@ -54,6 +54,8 @@ pub trait Agent: Send + Sync + 'static {
 }
 
 /// One conversation.
+///
+/// Not to be confused with `client::Session`, the handle that a client has.
 pub trait Session: Send + 'static {
     /// Answers a prompt. What is to be seen meanwhile is said through the turn.
     ///
@@ -86,7 +88,7 @@ pub trait Session: Send + 'static {
 
 /// An agent that can open its sessions again. Registered with [`Server::restores`].
 pub trait Restore: Agent {
-    /// Opens an old session. With `replay`, the whole history has to be told through the handle before this returns.
+    /// Opens an old session. With `replay`, the whole history has to be sent through the handle before this returns.
     fn restore(
         &self,
         session: SessionId,
@@ -148,10 +150,10 @@ pub struct OpenRequest {
     pub directories: Vec<String>,
     /// MCP servers to connect to.
     pub mcp_servers: Vec<McpServer>,
-    /// What the client wants the model to be told besides or instead of the agent's own words (unstable). Only offered by
-    /// agents that say so: [`SessionCapabilities::system_prompt`](crate::model::capability::SessionCapabilities).
+    /// What the client wants to add to the agent's system prompt, or to use instead of it (unstable). Only agents that
+    /// offer this get it: [`SessionCapabilities::system_prompt`](crate::model::capability::SessionCapabilities).
     pub system_prompt: Option<SystemPrompt>,
-    /// Data of the client's own.
+    /// Custom metadata (`_meta`) of the client.
     pub meta: Option<Meta>,
 }
 
@@ -165,7 +167,7 @@ pub struct Opened<S> {
     pub options: Vec<ConfigOption>,
     /// Its slash commands.
     pub commands: Vec<AvailableCommand>,
-    /// Free data for the client.
+    /// Custom metadata (`_meta`) for the client.
     pub meta: Option<Meta>,
 }
 
@@ -184,7 +186,7 @@ impl<S> Opened<S> {
         self
     }
 
-    /// Adds free data for the client.
+    /// Adds custom metadata (`_meta`) for the client.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);

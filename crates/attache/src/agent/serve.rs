@@ -79,6 +79,22 @@ pub fn serve<A: Agent>(agent: A) -> Server<A> {
 }
 
 /// An agent made of one function that answers prompts.
+///
+/// An async closure cannot hold state here. A closure that makes a future can:
+///
+/// ```
+/// use attache::{Prompt, Stop, Turn};
+///
+/// let greeting = String::from("Hello");
+/// let agent = attache::agent_fn("greeter", "1.0", move |turn: Turn, prompt: Prompt| {
+///     let greeting = greeting.clone();
+///     async move {
+///         turn.text(format!("{greeting}, {}", prompt.text())).await?;
+///         Ok(Stop::EndTurn)
+///     }
+/// });
+/// # let _ = attache::serve(agent);
+/// ```
 pub fn agent_fn<F, W>(name: &str, version: &str, prompt: F) -> impl Agent
 where
     F: Fn(Turn, Prompt) -> W + Clone + Send + Sync + 'static,
@@ -145,6 +161,9 @@ pub(super) struct Serving {
 
 impl<A: Agent> Server<A> {
     /// Offers to open old sessions, with and without their history.
+    ///
+    /// Version 2 requires the method, so there an agent that does not register this answers with "Session not found", unless
+    /// the session is still open and its history is not wanted.
     pub fn restores(mut self) -> Self
     where
         A: Restore,
@@ -175,6 +194,8 @@ impl<A: Agent> Server<A> {
     }
 
     /// Offers to list sessions.
+    ///
+    /// Version 2 requires the method, so there an agent that does not register this answers with the sessions that are open.
     pub fn lists(self) -> Self
     where
         A: List,
@@ -208,8 +229,8 @@ impl<A: Agent> Server<A> {
         .handles(async |agent: Arc<A>, _: LogoutRequest, _| agent.logout().await.map(|()| LogoutResponse::new()))
     }
 
-    /// Serves a request of the protocol that opens no session and has no word of its own here, such as the unstable
-    /// ones. What is offered to clients follows.
+    /// Serves a request of the protocol that opens no session and has no method of its own on `Server`, such as the
+    /// unstable ones. What is offered to clients follows.
     ///
     /// ```no_run
     /// use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
@@ -241,7 +262,7 @@ impl<A: Agent> Server<A> {
         self
     }
 
-    /// Serves a notification of the protocol that has no word of its own here: messages of an MCP server of the client's
+    /// Serves a notification of the protocol that has no method of its own on `Server`: messages of an MCP server of the client's
     /// (unstable), and of a proxy's neighbours. One is served after the other, in the order they come.
     pub fn handles_notification<N, W>(mut self, serve: impl Fn(Arc<A>, N, Context) -> W + Send + Sync + 'static) -> Self
     where
@@ -273,7 +294,7 @@ impl<A: Agent> Server<A> {
         self
     }
 
-    /// Serves an extension method, whose name begins with `_`, with types of your own.
+    /// Serves an extension method, whose name begins with `_`, with types of your own. Needs the feature `serde`.
     ///
     /// ```no_run
     /// # fn example<A: attache::agent::Agent>(server: attache::agent::Server<A>) -> attache::agent::Server<A> {

@@ -54,8 +54,8 @@ impl ShownTerminal {
         self.handle.update(SessionUpdate::TerminalOutputChunk(TerminalOutputChunk::new(self.id.clone(), data))).await
     }
 
-    /// Says that the person may cancel this command alone; the token that comes back tells when they do. Only version 2
-    /// has that: elsewhere it never tells.
+    /// Says that the person may cancel this command alone; the returned token is cancelled when they do. Only version 2
+    /// has that: elsewhere it is never cancelled.
     pub async fn cancellable(&self) -> Result<CancelToken, Error> {
         let token = CancelToken::default();
         self.handle.link().with(|router, _| {

@@ -18,14 +18,17 @@ use crate::{CancelToken, Error};
 /// A tool call that is about to be shown: all that is known of it is sent at once. Awaiting it starts it.
 ///
 /// ```
-/// # use attache::{Turn, agent::HandlerError, model::{RawJson, tool::{Location, ToolKind}}};
+/// # use attache::{Turn, agent::HandlerError, model::tool::{Location, ToolKind}};
+/// use attache::model::RawJson;
+/// use serde_json::json;
+///
 /// # async fn example(turn: Turn) -> Result<(), HandlerError> {
 /// let call = turn
 ///     .tool("Read src/main.rs")
 ///     .name("read_file")
 ///     .kind(ToolKind::Read)
 ///     .location(Location::new("/project/src/main.rs"))
-///     .input(RawJson::new(r#"{"path":"src/main.rs"}"#)?)
+///     .input(RawJson::from_value(&json!({ "path": "src/main.rs" }))?)
 ///     .await?;
 /// call.push_text("fn main() {}").await?;
 /// call.complete().await?;
@@ -93,19 +96,19 @@ impl ToolCallBuilder {
         self
     }
 
-    /// Says what the tool was called with.
+    /// Says what the tool was called with. [`RawJson::from_value`] makes it of any value that serde knows.
     pub fn input(mut self, input: RawJson) -> Self {
         self.update.raw_input = Patch::Set(input);
         self
     }
 
-    /// Says what the tool has returned.
+    /// Says what the tool has returned. [`RawJson::from_value`] makes it of any value that serde knows.
     pub fn output(mut self, output: RawJson) -> Self {
         self.update.raw_output = Patch::Set(output);
         self
     }
 
-    /// Adds data of your own.
+    /// Adds custom metadata (`_meta`).
     pub fn meta(mut self, meta: Meta) -> Self {
         self.update.meta = Patch::Set(meta);
         self
@@ -172,12 +175,12 @@ impl ToolCall {
         self.update(self.blank().locations(locations)).await
     }
 
-    /// Says what the tool was called with.
+    /// Says what the tool was called with. [`RawJson::from_value`] makes it of any value that serde knows.
     pub async fn input(&self, input: RawJson) -> Result<(), Error> {
         self.update(self.blank().raw_input(input)).await
     }
 
-    /// Says what the tool has returned.
+    /// Says what the tool has returned. [`RawJson::from_value`] makes it of any value that serde knows.
     pub async fn output(&self, output: RawJson) -> Result<(), Error> {
         self.update(self.blank().raw_output(output)).await
     }
@@ -193,8 +196,8 @@ impl ToolCall {
         self.push(ToolCallContent::from(ContentBlock::text(text))).await
     }
 
-    /// Says that the person may cancel this call alone; the token that comes back tells when they do. Only version 2 has
-    /// that: elsewhere it never tells.
+    /// Says that the person may cancel this call alone; the returned token is cancelled when they do. Only version 2 has
+    /// that: elsewhere it is never cancelled.
     pub async fn cancellable(&self) -> Result<CancelToken, Error> {
         let token = CancelToken::default();
         self.handle.link().with(|router, _| {

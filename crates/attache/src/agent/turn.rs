@@ -21,6 +21,9 @@ use crate::link::Port;
 use crate::{CancelToken, Error, Prompt};
 
 /// One turn: everything a [`SessionHandle`] can do, and what depends on the prompt. Cheap to clone.
+///
+/// This is the agent's end of a turn, and not to be confused with `client::Turn`: what `client::Session::prompt` returns to a
+/// client, which reads events from it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     handle: SessionHandle,
@@ -49,7 +52,7 @@ impl Turn {
         self.state.cancelled.cancelled().await;
     }
 
-    /// What tells that the turn is cancelled, to hand on.
+    /// A token that is cancelled with the turn, to pass on.
     pub fn cancel_token(&self) -> CancelToken {
         self.state.cancelled.clone()
     }
@@ -77,12 +80,12 @@ impl Turn {
         decision?
     }
 
-    /// Says how many tokens the turn took; the client is told at its end (unstable).
+    /// Says how many tokens the turn took; reported to the client at its end (unstable).
     pub fn end_usage(&self, usage: Usage) {
         self.state.lock().usage = Some(usage);
     }
 
-    /// Adds free data to the end of the turn.
+    /// Adds custom metadata (`_meta`) to the end of the turn.
     pub fn end_meta(&self, meta: Meta) {
         self.state.lock().meta = Some(meta);
     }
@@ -97,7 +100,7 @@ impl Turn {
     /// # async fn example(turn: Turn) -> Result<Stop, HandlerError> {
     /// tokio::select! {
     ///     () = tokio::time::sleep(std::time::Duration::from_secs(1)) => turn.text("done").await?,
-    ///     prompt = turn.next_prompt() => turn.text(format!("I was told: {}", prompt?.text())).await?,
+    ///     prompt = turn.next_prompt() => turn.text(format!("You added: {}", prompt?.text())).await?,
     /// }
     /// # Ok(Stop::EndTurn)
     /// # }

@@ -150,7 +150,7 @@ impl Client {
         self
     }
 
-    /// Changes what is offered in ways that have no shorter word here.
+    /// Changes what is offered in ways that have no method of their own here.
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.capabilities);
         self
@@ -369,7 +369,7 @@ impl Connection {
 
     /// Tells who is logged in (unstable).
     pub async fn auth_status(&self) -> Result<AuthStatusResponse, Error> {
-        self.offered("telling who is logged in", self.capabilities().auth.status.as_ref())?;
+        self.offered("reporting who is logged in", self.capabilities().auth.status.as_ref())?;
         self.call(&AuthStatusRequest::new()).await
     }
 
@@ -391,7 +391,8 @@ impl Connection {
         self.call(request).await.map(|_| ())
     }
 
-    /// One page of the sessions that the agent keeps.
+    /// One page of the sessions that the agent keeps. Fails where the agent does not offer that; version 2 requires it of
+    /// every agent.
     pub async fn list_sessions(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         self.offered("listing sessions", self.0.session_capabilities().list.as_ref())?;
         self.call(request).await
@@ -456,7 +457,7 @@ impl Connection {
         capability.map(|_| ()).ok_or(Error::NotOffered(what))
     }
 
-    /// The next event that belongs to no session. Waits until there is one.
+    /// The next event that belongs to no session. Waits until there is one. Cancel safe.
     pub async fn next(&self) -> Result<Event, Error> {
         loop {
             if let Next::Event(event, _) = next(&self.0, None, None).await? {

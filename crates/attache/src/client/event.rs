@@ -24,7 +24,10 @@ use super::router::{ClientRouter, cancelled_permission};
 use crate::link::{BoxFuture, Link};
 use crate::{CancelToken, Error};
 
-/// What an agent sends. What it asks is answered through the value itself; dropping that answers "no".
+/// What an agent sends. What it asks is answered through the value itself.
+///
+/// An event that is dropped is answered, too: a permission request with `cancelled`, which is not a yes, and any other
+/// request with an error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -61,7 +64,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Says no to what is asked; anything else is let pass.
+    /// Says no to a request; anything else is ignored.
     pub async fn decline(self) -> Result<(), Error> {
         self.into_refusal().await
     }
@@ -142,7 +145,8 @@ impl Drop for Responder {
     }
 }
 
-/// A request of the agent that waits for your answer. It reads like the request itself.
+/// A request of the agent that waits for your answer. It reads like the request itself. Dropped, it is answered with an
+/// error.
 pub struct Pending<Q: Request> {
     request: Q,
     responder: Responder,
@@ -169,7 +173,7 @@ impl<Q: Request> Pending<Q> {
     }
 
     /// Tells when the agent needs the answer no longer, so that a form can be taken off the screen or a read be stopped.
-    /// It is owed one all the same.
+    /// You still have to answer.
     pub fn cancel_token(&self) -> CancelToken {
         self.responder.token()
     }
@@ -201,12 +205,13 @@ impl PermissionAsk {
         PermissionAsk { request, link, call: Some(call) }
     }
 
-    /// Allows this once. An error when the agent offers no such choice; then the answer is `cancelled`.
+    /// Allows this once. Fails when the agent offers no such choice; then the answer is `cancelled`.
     pub async fn allow_once(self) -> Result<(), Error> {
         self.choose(&[PermissionOptionKind::AllowOnce]).await
     }
 
-    /// Allows this and all that the agent takes to be like it.
+    /// Allows this and all that the agent takes to be like it. Fails when the agent offers no such choice; then the answer
+    /// is `cancelled`.
     pub async fn allow_always(self) -> Result<(), Error> {
         self.choose(&[PermissionOptionKind::AllowAlways]).await
     }
@@ -219,7 +224,8 @@ impl PermissionAsk {
         }
     }
 
-    /// Takes one of the choices that the agent offers.
+    /// Takes one of the choices that the agent offers. Fails when it does not offer this one; then the answer is
+    /// `cancelled`.
     pub async fn select(self, option: PermissionOptionId) -> Result<(), Error> {
         if !self.request.options.iter().any(|offered| offered.option_id == option) {
             return Err(Error::NotOffered("this permission option"));
@@ -243,7 +249,7 @@ impl PermissionAsk {
     async fn choose(self, kinds: &[PermissionOptionKind]) -> Result<(), Error> {
         match self.choice(kinds) {
             Some(option) => self.select(option).await,
-            None => Err(Error::NotOffered("a choice of this kind")),
+            None => Err(Error::NotOffered("such a choice")),
         }
     }
 
@@ -303,7 +309,7 @@ impl Drop for PermissionAsk {
     }
 }
 
-/// A request of an extension method that waits for your answer.
+/// A request of an extension method that waits for your answer. Dropped, it is answered with an error.
 pub struct ExtensionCall {
     method: Box<str>,
     params: Option<RawJson>,
@@ -325,13 +331,13 @@ impl ExtensionCall {
         self.params.as_ref()
     }
 
-    /// Reads the params into a type of your own.
+    /// Reads the params into a type of your own. Needs the feature `serde`.
     #[cfg(feature = "serde")]
     pub fn params<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         parse_extension(self.params.as_ref())
     }
 
-    /// Answers with a value of your own.
+    /// Answers with a value of your own. Needs the feature `serde`.
     #[cfg(feature = "serde")]
     pub async fn reply<T: serde::Serialize + ?Sized>(self, result: &T) -> Result<(), Error> {
         let result = RawJson::from_value(result).map_err(|error| Error::Invalid(error.to_string()))?;
@@ -368,7 +374,7 @@ impl ExtensionNotice {
         self.params.as_ref()
     }
 
-    /// Reads the params into a type of your own.
+    /// Reads the params into a type of your own. Needs the feature `serde`.
     #[cfg(feature = "serde")]
     pub fn params<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         parse_extension(self.params.as_ref())

@@ -44,7 +44,7 @@ impl SessionBuilder {
         SessionBuilder { shared, cwd: cwd.into(), directories, servers, system_prompt: None, meta: None }
     }
 
-    /// Lets the agent work in one more directory. The agent must offer that.
+    /// Lets the agent work in one more directory, an absolute path. The agent must offer that.
     pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
         self.directories.push(path.into());
         self
@@ -56,13 +56,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Says what the model is told besides or instead of the agent's own words (unstable). The agent must offer that.
+    /// Sets what is added to the agent's own system prompt, or replaces it (unstable). The agent must offer that.
     pub fn system_prompt(mut self, prompt: SystemPrompt) -> Self {
         self.system_prompt = Some(prompt);
         self
     }
 
-    /// Adds data of your own.
+    /// Adds custom metadata (`_meta`).
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
         self
@@ -73,13 +73,16 @@ impl SessionBuilder {
         self.open_as(OpenKind::New).await
     }
 
-    /// Opens an old session and has its whole history told again, as updates that come first.
+    /// Opens an old session and has its whole history sent again, as updates that come first.
+    ///
+    /// If the agent does not offer that, this fails before anything is sent in version 1 and the draft of version 2. Version
+    /// 2 requires the method, so there an agent that keeps no sessions answers with "Session not found".
     pub async fn load(self, session: impl Into<SessionId>) -> Result<Session, Error> {
         self.open_as(OpenKind::Restore { session: session.into(), replay: true }).await
     }
 
-    /// Opens an old session and goes on where it ended, without its history. From an agent that can only tell it, it is
-    /// not heard.
+    /// Opens an old session and goes on where it ended, without its history. If the agent can only load it with its
+    /// history, the history is discarded.
     pub async fn resume(self, session: impl Into<SessionId>) -> Result<Session, Error> {
         self.open_as(OpenKind::Restore { session: session.into(), replay: false }).await
     }
@@ -116,6 +119,8 @@ impl SessionBuilder {
 
     /// Checks what can be checked before anything is sent.
     fn check(&self) -> Result<(String, Vec<String>), Error> {
+        let cwd = absolute("session's", &self.cwd)?;
+        let directories = self.directories.iter().map(|path| absolute("additional", path)).collect::<Result<_, _>>()?;
         let offered = self.shared.session_capabilities();
         if !self.directories.is_empty() && offered.additional_directories.is_none() {
             return Err(Error::NotOffered("additional directories"));
@@ -132,17 +137,17 @@ impl SessionBuilder {
             };
             return Err(Error::NotOffered(missing));
         }
-        let cwd = absolute(&self.cwd)?;
-        let directories = self.directories.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
         Ok((cwd, directories))
     }
 }
 
-fn absolute(path: &Path) -> Result<String, Error> {
+/// The path of a directory as the protocol has it. `which` directory it is goes into the error.
+fn absolute(which: &str, path: &Path) -> Result<String, Error> {
+    let wrong = |rule: &str| Error::Invalid(format!("the {which} directory `{}` must be {rule}", path.display()));
     if !path.is_absolute() {
-        return Err(Error::Invalid(format!("`{}` is not an absolute path", path.display())));
+        return Err(wrong("an absolute path"));
     }
-    path.to_str().map(str::to_owned).ok_or_else(|| Error::Invalid(format!("`{}` is not UTF-8", path.display())))
+    path.to_str().map(str::to_owned).ok_or_else(|| wrong("valid UTF-8"))
 }
 
 /// While this lives, updates of the session that is being opened are kept.
@@ -200,7 +205,9 @@ impl Drop for EarlyClaim {
     }
 }
 
-/// An open session. Cheap to clone; when the last clone is gone, what still arrives for it is let pass.
+/// An open session. Cheap to clone; when the last clone is gone, what still arrives for it is discarded.
+///
+/// Not to be confused with the trait `agent::Session`, which an agent implements.
 #[derive(Clone, Debug)]
 pub struct Session(Arc<Inner>);
 
@@ -276,12 +283,13 @@ impl Session {
         })
     }
 
-    /// The next event between turns. Waits until there is one.
+    /// The next event between turns. Waits until there is one. Cancel safe: dropping the future loses no event.
     pub async fn next(&self) -> Result<Event, Error> {
         Ok(self.next_with_meta().await?.0)
     }
 
     /// The next event between turns, with the `_meta` of the message that it came in, if it is an update that has one.
+    /// Cancel safe.
     pub async fn next_with_meta(&self) -> Result<(Event, Option<Meta>), Error> {
         loop {
             if let Next::Event(event, meta) = next(&self.0.shared, Some(self.id()), None).await? {
@@ -301,7 +309,7 @@ impl Session {
         self.cancel_with(CancelNotification::new(self.id().clone())).await
     }
 
-    /// Cancels what the agent is doing in this session, with data of your own. The session is filled in.
+    /// Cancels what the agent is doing in this session, with custom metadata (`_meta`). The session is filled in.
     pub async fn cancel_with(&self, cancel: CancelNotification) -> Result<(), Error> {
         let cancel = cancel.with(|notification| notification.session_id = self.id().clone());
         self.link().send(|router, port| self.send_cancel(router, port, None, &cancel)).await

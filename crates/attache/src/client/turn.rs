@@ -24,6 +24,8 @@ use crate::spans::Span;
 ///
 /// Read it to the end. Dropped before that, it cancels, and what the agent still sends of it is discarded. Several turns of
 /// one session may be read at the same time: each event goes to one of them, and each gets its own end.
+///
+/// Not to be confused with `agent::Turn`, which is `attache::Turn`: the same turn as the agent sees it.
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
@@ -56,11 +58,14 @@ impl Turn {
     }
 
     /// The next event; `None` once the turn has ended. An error when the prompt failed or the connection ended.
+    ///
+    /// Cancel safe: dropping the future, as `tokio::select!` does, loses no event.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         Ok(self.next_with_meta().await?.map(|(event, _)| event))
     }
 
     /// The next event, with the `_meta` of the message that it came in, if it is an update that has one.
+    /// Cancel safe.
     pub async fn next_with_meta(&mut self) -> Result<Option<(Event, Option<Meta>)>, Error> {
         if self.end.is_some() {
             return Ok(None);
@@ -90,7 +95,7 @@ impl Turn {
         self.end.as_ref().map(|end| &end.stop)
     }
 
-    /// The tokens of the turn, where the agent tells.
+    /// The tokens of the turn, if the agent reported them.
     pub fn usage(&self) -> Option<&Usage> {
         self.end.as_ref().and_then(|end| end.usage.as_ref())
     }

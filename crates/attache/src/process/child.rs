@@ -16,7 +16,7 @@ static USES_KEEPER: AtomicBool = AtomicBool::new(false);
 ///
 /// It is for programs and not for libraries: call it at the start of `main`. Each process that is launched then has a
 /// small copy of this program as its parent, and ends with all its descendants, however this program ends. What is not
-/// guaranteed without it is told in the [module documentation](crate::process).
+/// guaranteed without it is described in the [module documentation](crate::process).
 ///
 /// Needs the feature `process`.
 pub fn use_keeper() {

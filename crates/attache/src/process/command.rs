@@ -14,6 +14,8 @@ use super::{Hook, Process, start, tail::is_harmful};
 
 /// A program to launch, with its arguments, environment and working directory.
 ///
+/// Not to be confused with `model::command::Command`, a slash command of an agent.
+///
 /// No shell is involved: every argument reaches the program as it is. Values of environment variables are often
 /// secrets, so they are never shown, neither by `Debug` nor by `Display` nor in an error.
 ///

@@ -119,7 +119,7 @@ impl Process {
 
     /// Ends the tree: politely first, then for certain.
     ///
-    /// The caller has closed the child's stdin, which is how an agent is told to leave. A child that does not end
+    /// The caller has closed the child's stdin, which is how an agent is asked to leave. A child that does not end
     /// within `grace` gets SIGTERM, together with its descendants; what is left after another `grace` gets SIGKILL.
     /// A child that leaves in time gets no signal, only the descendants it left behind do. If the future is dropped,
     /// the tree is ended at once.

@@ -63,14 +63,14 @@ pub enum McpMessageResponse {
     Result {
         /// The result, in MCP's words.
         result: RawJson,
-        /// Free data of the implementations, kept as it came.
+        /// Custom metadata (`_meta`), kept as it came.
         meta: Option<Meta>,
     },
     /// It did not.
     Error {
         /// The error object, as it came.
         error: RawJson,
-        /// Free data of the implementations, kept as it came.
+        /// Custom metadata (`_meta`), kept as it came.
         meta: Option<Meta>,
     },
 }

@@ -23,7 +23,7 @@ record! {
             additional_directories: Vec<String> = "additionalDirectories" strict,
             /// MCP servers to connect to.
             mcp_servers: Vec<McpServer> = "mcpServers" strict,
-            /// What to tell the model besides or instead of the agent's own words.
+            /// What to add to the agent's system prompt, or to use instead of it.
             system_prompt: Option<SystemPrompt> = "systemPrompt" strict,
         }
     }
@@ -104,7 +104,7 @@ record! {
         }
     }
 
-    /// What to tell the model besides or instead of the agent's own words (unstable).
+    /// What to add to the agent's system prompt, or to use instead of it (unstable).
     pub struct SystemPrompt {
         required {
             /// Besides or instead.
@@ -153,7 +153,7 @@ record! {
     /// The agent cannot tell what the session is doing (unstable).
     pub struct UnknownState {
         optional {
-            /// What goes on beside it; absent means not told.
+            /// What goes on beside it; absent means not reported.
             background: Option<Vec<BackgroundWork>> = ["-", "", "background"],
         }
     }

@@ -19,7 +19,7 @@ record! {
             title: Patch<String> = "title" null,
             /// More about it.
             description: Patch<String> = "description" null,
-            /// What it can be told.
+            /// What the client can ask of it.
             capabilities: Patch<SubagentCapabilities> = "capabilities" null,
             /// What it is doing.
             state: Patch<StateUpdate> = "state" null,
@@ -61,7 +61,7 @@ record! {
     }
 }
 
-/// What a subagent can be told: see [`CancelCapabilities`].
+/// What the client can ask of a subagent: see [`CancelCapabilities`].
 pub type SubagentCapabilities = CancelCapabilities;
 
 record! {

@@ -46,7 +46,7 @@ impl Client {
     /// Starts an agent as a process of its own and greets it.
     ///
     /// The process ends with the connection. How much of what it started ends with it, and whether it ends when this
-    /// program is killed, is told in [`process`](crate::process).
+    /// program is killed, is described in [`process`](crate::process).
     ///
     /// When the agent exits, what it wrote before is still delivered. Then whatever waits fails with
     /// [`Closed::AgentExited`], which has its exit status and the end of its stderr.
