@@ -36,57 +36,78 @@ impl RawPeer {
         RawPeer { reader: BufReader::new(Box::new(reader)), writer: Box::new(writer), names: HashMap::new() }
     }
 
-    /// Plays a transcript; blank lines are skipped.
+    /// Plays a transcript; blank lines are skipped. A panic names the line that failed.
     ///
     /// # Panics
     ///
     /// When a message is not as expected, does not come, or a line is not one of a transcript.
     pub async fn play(&mut self, script: &str) {
-        for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if let Some(message) = line.strip_prefix("--> ") {
-                self.send(message).await;
-            } else if let Some(pattern) = line.strip_prefix("<-- ") {
-                self.expect(pattern).await;
-            } else {
-                panic!("not a line of a transcript: {line}");
-            }
+        for (number, line) in (1..).zip(script.lines().map(str::trim)) {
+            let played = match line.split_at_checked(4) {
+                _ if line.is_empty() || line.starts_with('#') => Ok(()),
+                Some(("--> ", message)) => self.try_send(message).await,
+                Some(("<-- ", pattern)) => self.try_expect(pattern).await.map(drop),
+                _ => Err(format!("not a line of a transcript: {line}")),
+            };
+            played.unwrap_or_else(|error| panic!("line {number}: {error}"));
         }
     }
 
     /// Sends one message of a transcript.
     pub async fn send(&mut self, message: &str) {
-        let text = message.replace('\'', "\"");
-        let mut value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {message}"));
+        self.try_send(message).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    async fn try_send(&mut self, message: &str) -> Result<(), String> {
+        let mut value = parse(message)?;
         self.fill_in(&mut value);
         if let Value::Object(members) = &mut value {
             members.entry("jsonrpc").or_insert_with(|| "2.0".into());
         }
-        self.send_bytes(format!("{value}\n").as_bytes()).await;
+        self.try_send_bytes(format!("{value}\n").as_bytes()).await
     }
 
     /// Sends bytes as they are.
     pub async fn send_bytes(&mut self, bytes: &[u8]) {
-        self.writer.write_all(bytes).await.expect("the peer reads");
-        self.writer.flush().await.expect("the peer reads");
+        self.try_send_bytes(bytes).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    async fn try_send_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let failed = |error| format!("the peer does not read: {error}");
+        self.writer.write_all(bytes).await.map_err(failed)?;
+        self.writer.flush().await.map_err(failed)
     }
 
     /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
+        self.try_next().await.unwrap_or_else(|error| panic!("expected a message, but {error}"))
+    }
+
+    async fn try_next(&mut self) -> Result<Option<Value>, String> {
         let mut line = String::new();
         let count = tokio::time::timeout(PATIENCE, self.reader.read_line(&mut line))
             .await
-            .expect("a message comes in time")
-            .expect("the stream can be read");
-        (count > 0).then(|| serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line}")))
+            .map_err(|_| format!("nothing came within {} s", PATIENCE.as_secs()))?
+            .map_err(|error| format!("the stream cannot be read: {error}"))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        serde_json::from_str(&line).map(Some).map_err(|error| format!("{error} in {}", line.trim_end()))
     }
 
     /// Reads the next message and compares it with a pattern.
     pub async fn expect(&mut self, pattern: &str) -> Value {
-        let text = pattern.replace('\'', "\"");
-        let wanted: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {pattern}"));
-        let message = self.next().await.unwrap_or_else(|| panic!("the stream ended, expected {pattern}"));
-        assert!(matches(&wanted, &message, &mut self.names), "expected {wanted}\n     got {message}");
-        message
+        self.try_expect(pattern).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn try_expect(&mut self, pattern: &str) -> Result<Value, String> {
+        let wanted = parse(pattern)?;
+        let next = self.try_next().await.and_then(|next| next.ok_or("the stream ended".into()));
+        let message = next.map_err(|error| format!("expected {pattern}, but {error}"))?;
+        if matches(&wanted, &message, &mut self.names) {
+            return Ok(message);
+        }
+        Err(format!("expected {wanted}\n     got {message}"))
     }
 
     /// What a `$name` stands for.
@@ -113,6 +134,10 @@ impl RawPeer {
     }
 }
 
+fn parse(message: &str) -> Result<Value, String> {
+    serde_json::from_str(&message.replace('\'', "\"")).map_err(|error| format!("{error} in {message}"))
+}
+
 /// Whether a message fits a pattern. New names are noted.
 pub fn matches(pattern: &Value, message: &Value, names: &mut HashMap<String, Value>) -> bool {
     match (pattern, message) {
@@ -127,5 +152,42 @@ pub fn matches(pattern: &Value, message: &Value, names: &mut HashMap<String, Val
             wanted.len() == items.len() && wanted.iter().zip(items).all(|(want, item)| matches(want, item, names))
         }
         _ => pattern == message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What playing a script panics with, when the other end says this and waits or leaves.
+    async fn failure(said: &str, leaves: bool, script: &'static str) -> String {
+        let (near, mut far) = tokio::io::duplex(1024);
+        far.write_all(said.as_bytes()).await.unwrap();
+        let far = (!leaves).then_some(far);
+        let playing = tokio::spawn(async move { RawPeer::new(near).play(script).await });
+        let panic = playing.await.unwrap_err().into_panic();
+        drop(far);
+        *panic.downcast::<String>().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_names_the_line_of_the_script_and_what_was_expected() {
+        let script = "
+            # a comment
+            --> {'id':1,'method':'m'}
+            <-- {'id':1,'result':'x'}
+        ";
+        let failed = failure("", false, script).await;
+        assert_eq!(failed, "line 4: expected {'id':1,'result':'x'}, but nothing came within 20 s");
+        let failed = failure("", true, "\n<-- {'id':1}").await;
+        assert_eq!(failed, "line 2: expected {'id':1}, but the stream ended");
+        let failed = failure("{\"id\":2}\n", false, "<-- {'id':1}").await;
+        assert_eq!(failed, "line 1: expected {\"id\":1}\n     got {\"id\":2}");
+        let failed = failure("rubbish\n", false, "<-- {'id':1}").await;
+        assert!(failed.starts_with("line 1: expected {'id':1}") && failed.ends_with("in rubbish"), "{failed}");
+        let failed = failure("", false, "\n\n--> {'id'").await;
+        assert!(failed.starts_with("line 3: ") && failed.ends_with("in {'id'"), "{failed}");
+        let failed = failure("", false, "\n>>> {}").await;
+        assert_eq!(failed, "line 2: not a line of a transcript: >>> {}");
     }
 }

@@ -43,7 +43,7 @@ impl fmt::Display for Closed {
 }
 
 /// What can go wrong between two peers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
     /// The connection has ended.
@@ -121,6 +121,26 @@ impl fmt::Display for Error {
             Error::Version { peer } => write!(f, "the peer wants protocol version {peer}, which is not supported here"),
         }
     }
+}
+
+/// Shows the text, because that is what `main` prints of an error. What a peer said in it can do no harm to a terminal.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_controls(&self.to_string()))
+    }
+}
+
+/// The text without control characters, except tabs and line ends.
+pub(crate) fn without_controls(text: &str) -> String {
+    text.replace(|char: char| char.is_control() && !matches!(char, '\n' | '\t'), "")
+}
+
+/// What is missing where tokio would panic.
+pub(crate) const NO_RUNTIME: &str = "needs a tokio runtime with IO and time enabled";
+
+/// Fails outside of a tokio runtime.
+pub(crate) fn check_runtime() -> Result<(), Error> {
+    tokio::runtime::Handle::try_current().map(|_| ()).map_err(|_| Error::Invalid(NO_RUNTIME.into()))
 }
 
 impl std::error::Error for Closed {}

@@ -16,7 +16,6 @@ const SHOWN_LINES: usize = 20;
 /// Why an agent could not be launched, with all it said that may help to find out.
 ///
 /// Needs the feature `process`.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct LaunchError {
     /// The command, as one would type it.
@@ -39,7 +38,7 @@ pub enum LaunchCause {
     NotStarted(SpawnError),
     /// It exited before it answered `initialize`.
     Exited(ExitStatus),
-    /// It closed its stdout, or wrote too much to it that was not a message.
+    /// It closed its stdout, wrote too much to it that was not a message, or does not know `initialize`.
     NotAnAgent,
     /// It did not answer `initialize` within [`Client::launch_timeout`](crate::Client::launch_timeout).
     TimedOut(Duration),
@@ -75,6 +74,13 @@ impl fmt::Display for LaunchError {
             }
         }
         Ok(())
+    }
+}
+
+/// Shows the text, because that is what `main` prints of an error.
+impl fmt::Debug for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -8,6 +8,8 @@ mod driver;
 mod outlet;
 
 use std::future::poll_fn;
+#[cfg(feature = "agent")]
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +27,8 @@ use tokio::sync::Notify;
 use self::answer::{AnswerSender, PendingAnswer};
 use self::driver::{Driver, Source};
 use self::outlet::{Outlet, Sink};
+#[cfg(feature = "agent")]
+use crate::error::without_controls;
 use crate::spans::Span;
 use crate::transport::Transport;
 use crate::{Closed, Error, Limits, Report};
@@ -68,7 +72,7 @@ macro_rules! connection_settings {
         }
 
         #[doc = concat!("Is called with what the ", $peer, " did wrong, and with what the agreed version could not express.")]
-        /// Must not block.
+        /// Must not block. What there is: [`Report`](crate::Report).
         pub fn on_report(mut self, report: impl Fn(crate::Report) + Send + Sync + 'static) -> Self {
             self.options.report = Some(std::sync::Arc::new(report));
             self
@@ -296,6 +300,8 @@ pub(crate) struct State<R: Router> {
     /// What is known of the peer's end before the wire ends.
     cause: Option<Closed>,
     junk: usize,
+    /// Junk that came before the first message has been reported.
+    is_junk_reported: bool,
     /// The first junk of the conversation, for whoever started a wrong program.
     printed: String,
     reports: Vec<Report>,
@@ -384,6 +390,7 @@ impl<R: Router> Link<R> {
             closed: None,
             cause: None,
             junk: 0,
+            is_junk_reported: false,
             printed: String::new(),
             reports: Vec::new(),
         };
@@ -713,6 +720,16 @@ impl<R: Router> Link<R> {
         if let Some(report) = &self.0.options.report {
             let strict = self.0.options.strict;
             reports.drain(..).filter(|entry| strict || !entry.is_tolerated()).for_each(|entry| report(entry));
+        }
+    }
+
+    /// Reports what went wrong here. It goes to stderr where nobody wants to be told: stdout is the wire.
+    #[cfg(feature = "agent")]
+    pub(crate) fn report(&self, report: Report) {
+        match &self.0.options.report {
+            Some(tell) => tell(report),
+            // Not by `eprintln!`, which panics when stderr is closed.
+            None => drop(writeln!(std::io::stderr(), "{}", without_controls(&report.to_string()))),
         }
     }
 

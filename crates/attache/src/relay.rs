@@ -108,6 +108,29 @@ impl Relay {
         }
     }
 
+    /// A relay between the client at this process's own stdin and stdout and the agent behind these two streams: a proxy.
+    ///
+    /// Needs a tokio runtime with IO and time enabled. The real stdout is kept for the wire alone: whatever else this
+    /// process prints goes to stderr. Unlike with `tokio::io::stdin`, the process can end while its client says nothing.
+    ///
+    /// ```no_run
+    /// use attache::relay::Relay;
+    /// # use tokio::io::DuplexStream;
+    ///
+    /// # async fn example(stdin: DuplexStream, stdout: DuplexStream) -> std::io::Result<()> {
+    /// // The stdout and the stdin of the agent, from `attache::process::Command::spawn`.
+    /// Relay::stdio(stdout, stdin)?.run().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stdio(
+        agent_reader: impl AsyncRead + Send + Unpin + 'static,
+        agent_writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> io::Result<Self> {
+        let (client_reader, client_writer) = crate::stdio::take()?;
+        Ok(Relay::new(client_reader, client_writer, agent_reader, agent_writer))
+    }
+
     /// Shows every message to `hook`, which decides what becomes of it. Both directions wait while it decides.
     ///
     /// Blank lines are forwarded without asking.
@@ -154,7 +177,7 @@ impl Relay {
         self
     }
 
-    /// Relays until one side closes. The writers are shut down then, so that the other side hears of it.
+    /// Relays until one side closes. The writers are shut down and dropped then, so that the other side hears of it.
     ///
     /// A side that can no longer be written to counts as closed. Errors of reading are returned.
     pub async fn run(self) -> io::Result<Relayed> {

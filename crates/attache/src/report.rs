@@ -4,7 +4,8 @@ use std::fmt;
 
 use attache_proto::rpc::Violation;
 
-/// Something that the conversation survived. Nothing of what the peer sent is repeated.
+/// Something that the conversation survived. Nothing of what the peer sent is repeated, unless a handler has it in its
+/// error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
@@ -12,6 +13,15 @@ pub enum Report {
     Violation(Violation),
     /// The agreed protocol version does not have this, so it was left out of what we sent.
     Lost(&'static str),
+    /// A handler of the agent failed, and the client was not told why. Without
+    /// [`on_report`](crate::agent::Server::on_report) this is written to stderr.
+    #[cfg(feature = "agent")]
+    HandlerFailed {
+        /// The method, by its protocol name.
+        method: String,
+        /// The text of the error and of its sources.
+        error: String,
+    },
 }
 
 impl Report {
@@ -26,6 +36,8 @@ impl fmt::Display for Report {
         match self {
             Report::Violation(violation) => write!(f, "protocol violation: {violation}"),
             Report::Lost(what) => write!(f, "`{what}` was not sent: the agreed protocol version does not have it"),
+            #[cfg(feature = "agent")]
+            Report::HandlerFailed { method, error } => write!(f, "handler of `{method}` failed: {error}"),
         }
     }
 }

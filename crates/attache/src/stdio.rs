@@ -22,7 +22,7 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 /// On Unix fd 0 reads from `/dev/null` and fd 1 writes to stderr from then on. Elsewhere they stay as they are, and it
 /// is up to the program not to print.
 pub(crate) fn take() -> io::Result<(Reader, Writer)> {
-    tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+    crate::error::check_runtime().map_err(io::Error::other)?;
     if IS_TAKEN.swap(true, Ordering::Relaxed) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "stdin and stdout are already taken"));
     }

@@ -210,3 +210,80 @@ async fn a_launch_may_take_for_ever() {
     let launched = Client::new("test", "1").launch_timeout(Duration::MAX).launch(["true"]).await;
     assert!(matches!(launched, Err(Error::Launch(_))), "{launched:?}");
 }
+
+#[tokio::test]
+async fn arguments_in_the_name_of_a_program_are_explained() {
+    let error = Client::new("test", "1").launch("no-such-agent --acp").await.unwrap_err();
+    let hint = r#"hint: give the arguments separately: ["no-such-agent", "--acp"]"#;
+    assert!(error.to_string().ends_with(hint), "{error}");
+    let error = Client::new("test", "1").launch("/no/such/agent --acp").await.unwrap_err();
+    assert!(error.to_string().ends_with(r#"["/no/such/agent", "--acp"]"#), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_echoes_is_no_agent() {
+    let error = in_time(launch("exec cat")).await;
+    assert!(error.starts_with("`sh -c 'exec cat'` does not speak the Agent Client Protocol\nhint: "), "{error}");
+}
+
+#[tokio::test]
+async fn what_main_prints_of_an_error_is_its_text() {
+    let error = Client::new("test", "1").launch(["no-such-agent-anywhere"]).await.unwrap_err();
+    assert!(error.to_string().starts_with("program `no-such-agent-anywhere` not found"));
+    assert_eq!(format!("{error:?}"), error.to_string());
+    let Error::Launch(failure) = &error else { panic!("{error}") };
+    assert_eq!(format!("{failure:?}"), error.to_string());
+    let refused = Error::Refused(attache::model::error::ErrorObject::new(7, "\x1b[2Jno\u{7}"));
+    assert_eq!(format!("{refused:?}"), refused.to_string().replace(['\x1b', '\u{7}'], ""));
+}
+
+#[tokio::test]
+async fn rubbish_before_the_first_message_is_reported_once() {
+    let (noted, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let client = Client::new("test", "1").protocol(Protocol::V1).strict();
+    let client = client.on_report(move |report| noted.send(report.to_string()).unwrap());
+    let banner = r"printf 'Welcome!\n\377\377\n'; yes rubbish | head -100; ";
+    let in_a_turn = r#"echo rubbish; echo rubbish; exit"#;
+    let script = format!("{banner} {}", ANSWERS.replace("AFTER_PROMPT", in_a_turn));
+    let agent = in_time(client.launch(["sh", "-c", &script])).await.unwrap();
+    assert!(reports.recv().await.unwrap().ends_with("message is not JSON"));
+    assert!(reports.try_recv().is_err());
+    let session = agent.session("/tmp").open().await.unwrap();
+    in_time(session.prompt("go").await.unwrap().text()).await.unwrap_err();
+    let mut later = Vec::new();
+    while let Ok(report) = reports.try_recv() {
+        later.push(report);
+    }
+    assert_eq!(later.len(), 2, "an agent that has spoken is reported every time: {later:?}");
+}
+
+fn without_runtime<T>(future: impl Future<Output = Result<T, Error>>) -> String {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(Err(error)) => error.to_string(),
+        _ => panic!("nothing can be done without a runtime"),
+    }
+}
+
+#[test]
+fn a_missing_runtime_is_named() {
+    const NEEDED: &str = "needs a tokio runtime with IO and time enabled";
+    let client = || Client::new("test", "1");
+    let server = || attache::serve(attache::agent_fn("test", "1", async |_, _| Ok(attache::Stop::EndTurn)));
+    let (near, far) = attache::pair();
+    let (reader, writer) = tokio::io::split(tokio::io::duplex(64).0);
+    let (other_reader, other_writer) = tokio::io::split(tokio::io::duplex(64).0);
+    for error in [
+        without_runtime(client().launch(["true"])),
+        without_runtime(client().over(near)),
+        without_runtime(client().connect(reader, writer)),
+        without_runtime(server().stdio()),
+        without_runtime(server().over(far)),
+        without_runtime(server().connect(other_reader, other_writer)),
+    ] {
+        assert!(error.contains(NEEDED), "{error}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = runtime.block_on(client().launch(["true"])).unwrap_err().to_string();
+    assert!(error.contains(NEEDED), "{error}");
+}

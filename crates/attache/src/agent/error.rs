@@ -5,14 +5,17 @@ use std::fmt;
 
 use attache_proto::model::error::ErrorObject;
 
-use crate::Error;
+use super::router::AgentRouter;
+use crate::link::Link;
+use crate::{Error, Report};
 
 /// Why a handler failed. Made by `?` from any [`std::error::Error`]; of anything else, such as text or an `anyhow::Error`, by
 /// `.map_err(HandlerError::new)`.
 ///
 /// A client is told "Internal error" and nothing of the text, unless that is asked for with
 /// [`shown`](Self::shown). An [`ErrorObject`] is meant for the client and reaches it as it is; so does the cancelling of a
-/// turn.
+/// turn. What the client is not told is reported as [`Report::HandlerFailed`](crate::Report::HandlerFailed): to
+/// [`on_report`](super::Server::on_report), else to stderr.
 ///
 /// ```
 /// use attache::agent::HandlerError;
@@ -63,6 +66,22 @@ impl HandlerError {
             return error.to_peer();
         }
         ErrorObject::internal(if self.is_shown { self.to_string() } else { "Internal error".to_owned() })
+    }
+}
+
+impl HandlerError {
+    /// What the client is told. What it is not told is reported.
+    pub(super) fn answer(&self, link: &Link<AgentRouter>, method: &str) -> ErrorObject {
+        let is_told = match self.source.downcast_ref::<Error>() {
+            Some(Error::Refused(_) | Error::Cancelled) => true,
+            // The client has left. An agent can have other connections, whose end is worth telling.
+            Some(Error::Closed(_)) if link.closed().is_some() => true,
+            _ => self.is_shown || self.source.is::<ErrorObject>(),
+        };
+        if !is_told {
+            link.report(Report::HandlerFailed { method: method.to_owned(), error: self.to_string() });
+        }
+        self.to_peer()
     }
 }
 

@@ -18,6 +18,7 @@ use super::router::{AgentRouter, Job, Notice, Until, Work};
 use super::serve::{BoxedResponse, Serving, Wire};
 use super::session::{self, catch_panic, internal, unless_cancelled};
 use super::{ClientInfo, HandlerError, OpenRequest, Opened, SessionHandle};
+use crate::error::check_runtime;
 use crate::link::{Link, Options};
 use crate::spans::Span;
 use crate::{CancelToken, Closed, Error};
@@ -46,6 +47,7 @@ fn task(future: impl Future<Output = ()> + Send + 'static) -> Pin<Box<dyn Future
 
 /// Serves until the client closes its end.
 pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result<(), Error> {
+    check_runtime()?;
     let router = AgentRouter::new(options.limits.clone());
     let decoder = server.decoder();
     let mut tasks = JoinSet::new();
@@ -101,17 +103,23 @@ async fn run_notices(server: Arc<Serving>, link: Link<AgentRouter>) {
         let Some(client) = link.with(|router, _| router.client.clone()) else { continue };
         let dialect = client.dialect;
         let context = make_context(&link, client, None, None, CancelToken::default());
-        // Nobody is to be told of what goes wrong: a notification has no answer.
+        // The client is not to be told of what goes wrong: a notification has no answer.
         match notice {
             Notice::Extension(method, params) => {
                 if let Some(extension) = server.extensions.get(&*method) {
                     // User code runs before there is a future, too.
-                    let _ = catch_panic(pin!(async { extension(params, context).await })).await;
+                    let done = catch_panic(pin!(async { extension(params, context).await })).await;
+                    if let Some(Err(error)) = done {
+                        error.answer(&link, &method);
+                    }
                 }
             }
             Notice::Registered(method, params) => {
                 if let Some(handler) = server.notice_handlers.get(&method) {
-                    let _ = catch_panic(pin!(async { handler(params.as_str(), dialect, context).await })).await;
+                    let done = catch_panic(pin!(async { handler(params.as_str(), dialect, context).await })).await;
+                    if let Some(Err(error)) = done {
+                        error.answer(&link, method.any_name());
+                    }
                 }
             }
         }
@@ -155,10 +163,11 @@ async fn next_job(link: &Link<AgentRouter>, tasks: &mut JoinSet<()>, until: Unti
 async fn run_job(server: &Serving, link: &Link<AgentRouter>, job: Job, sessions: &Sessions) {
     let Job { call, work, cancelled } = job;
     let _owed = OwedAnswer { link: link.clone(), call };
+    let method = work.method();
     let work = pin!(do_work(server, link, call, work, cancelled.clone(), sessions));
     let work = pin!(catch_panic(work));
     let result = match unless_cancelled(work, &cancelled).await {
-        Some(Some(result)) => result.map_err(|error| error.to_peer()),
+        Some(Some(result)) => result.map_err(|error| error.answer(link, &method)),
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Err(ErrorObject::cancelled()),
     };

@@ -1,5 +1,6 @@
 //! Where what a client sends is put: session calls with their session, everything else in one queue of jobs.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
@@ -39,6 +40,17 @@ pub(crate) enum Work {
     /// A request that something was registered for; its params are right.
     Registered(Method, Option<SessionId>, RawJson),
     Extension(Box<str>, Option<RawJson>),
+}
+
+impl Work {
+    /// The method that was called.
+    pub(crate) fn method(&self) -> Cow<'static, str> {
+        match self {
+            Work::Open(method, _) | Work::Registered(method, ..) => method.any_name().into(),
+            Work::List(_) => Method::ListSessions.any_name().into(),
+            Work::Extension(method, _) => method.to_string().into(),
+        }
+    }
 }
 
 /// How long to wait for jobs.

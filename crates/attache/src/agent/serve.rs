@@ -26,7 +26,7 @@ use super::{
 };
 use crate::link::Options;
 use crate::transport::Transport;
-use crate::{Closed, Error, Prompt, Stop};
+use crate::{Error, Prompt, Stop};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type OpenResult = Result<Opened<AnySession>, HandlerError>;
@@ -276,7 +276,12 @@ impl<A: Agent> Server<A> {
             Box::new(move |params, dialect, context| {
                 let notification = Reader::new(params, dialect).decode::<N>();
                 let work = notification.map(|notification| serve(agent.clone(), notification, context));
-                Box::pin(async move { work?.await })
+                Box::pin(async move {
+                    match work {
+                        Ok(work) => work.await,
+                        Err(error) => Err(ErrorObject::invalid_params(&error).into()),
+                    }
+                })
             }),
         );
         self
@@ -324,15 +329,17 @@ impl<A: Agent> Server<A> {
 
     crate::link::connection_settings!("client");
 
-    /// Serves on the process's own stdin and stdout until the client closes them.
+    /// Serves on the process's own stdin and stdout until the client closes them. Needs a tokio runtime with IO and time
+    /// enabled.
     ///
     /// The real stdout is kept for the wire alone: whatever else this process prints goes to stderr.
     pub async fn stdio(self) -> Result<(), Error> {
-        let (reader, writer) = crate::stdio::take().map_err(|error| Error::Closed(Closed::Io(error.kind())))?;
+        let (reader, writer) = crate::stdio::take()
+            .map_err(|error| Error::Invalid(format!("cannot serve on stdin and stdout: {error}")))?;
         self.serving.run(self.options, Wire::Bytes(reader, writer)).await
     }
 
-    /// Serves on two streams until the client closes its end.
+    /// Serves on two streams until the client closes its end. Needs a tokio runtime with time enabled.
     pub async fn connect(
         self,
         reader: impl AsyncRead + Send + Unpin + 'static,
@@ -341,7 +348,8 @@ impl<A: Agent> Server<A> {
         self.serving.run(self.options, Wire::Bytes(Box::new(reader), Box::new(writer))).await
     }
 
-    /// Serves on a transport that carries whole messages until the client closes its end.
+    /// Serves on a transport that carries whole messages until the client closes its end. Needs a tokio runtime with time
+    /// enabled.
     pub async fn over(self, transport: Transport) -> Result<(), Error> {
         self.serving.run(self.options, Wire::Messages(transport)).await
     }

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use attache_proto::method::Method;
 use attache_proto::model::config::{ConfigOption, SetConfigOptionResponse};
 use attache_proto::model::error::ErrorObject;
 use attache_proto::model::prompt::PromptRequest;
@@ -88,7 +89,7 @@ async fn set_option<S: Session>(session: &mut S, handle: &SessionHandle, change:
         unless_cancelled(work, &cancelled).await
     };
     let options = match options {
-        Some(Some(options)) => options.map_err(|error| error.to_peer()),
+        Some(Some(options)) => options.map_err(|error| error.answer(handle.link(), Method::SetConfigOption.any_name())),
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Err(ErrorObject::cancelled()),
     };
@@ -165,7 +166,7 @@ async fn run_turn<S: Session>(
     };
     let result = match result {
         _ if cancelled.is_cancelled() => Ok(Stop::Cancelled),
-        Some(Some(result)) => result.map_err(|error| error.to_peer()),
+        Some(Some(result)) => result.map_err(|error| error.answer(handle.link(), Method::Prompt.any_name())),
         Some(None) => Err(ErrorObject::internal("Internal error")),
         None => Ok(Stop::Cancelled),
     };

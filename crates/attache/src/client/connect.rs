@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use super::event::Event;
 use super::router::{ClientRouter, Decoder};
 use super::session::{Next, SessionBuilder, next};
+use crate::error::check_runtime;
 #[cfg(feature = "process")]
 use crate::launch::AgentProcess;
 use crate::link::{BoxFuture, Link, Options};
@@ -164,18 +165,20 @@ impl Client {
 
     crate::link::connection_settings!("agent");
 
-    /// Greets an agent at the other end of two streams.
+    /// Greets an agent at the other end of two streams. Needs a tokio runtime with time enabled.
     pub async fn connect(
         self,
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<Connection, Error> {
+        check_runtime()?;
         let link = self.open(Box::new(reader), Box::new(writer));
         self.greet_over(link).await
     }
 
-    /// Greets an agent at the other end of a transport that carries whole messages.
+    /// Greets an agent at the other end of a transport that carries whole messages. Needs a tokio runtime with time enabled.
     pub async fn over(self, transport: Transport) -> Result<Connection, Error> {
+        check_runtime()?;
         let (link, driver) = Link::over(self.router(), self.decoder(), self.options.clone(), transport);
         self.greet_over((link, Driver(Some(tokio::spawn(driver))))).await
     }

@@ -284,7 +284,7 @@ impl<R: Router> Link<R> {
                     // A deviation that is let pass comes before the message itself.
                     decoded = message;
                     is_junk |= matches!(violation, Violation::NotJson | Violation::NotAnObject);
-                    state.reports.push(Report::Violation(violation));
+                    state.report(violation);
                 }
                 (event, _) if late.is_none() => late = Some(event),
                 (event, _) => later.push(event),
@@ -333,7 +333,12 @@ impl<R: Router> Link<R> {
                 self.with(|router, port| router.answer(port, ticket, answer, size));
             }
             Event::Cancel(call) => self.with(|router, port| router.cancel(port, call)),
-            Event::Violation(violation) => self.with(|_, port| port.violation(violation)),
+            Event::Violation(violation) => {
+                let mut state = self.lock();
+                let before = state.out.len();
+                state.report(violation);
+                self.after_change(state, before);
+            }
         }
     }
 
@@ -396,6 +401,17 @@ impl<R: Router> State<R> {
             return port.refuse(call, &ErrorObject::rate_limited(1));
         }
         router.call(&mut port, call, message, size);
+    }
+
+    /// Reports a violation. A wrong program, or one that prints before it speaks, has many lines of junk: the first is told.
+    fn report(&mut self, violation: Violation) {
+        if !self.is_met && matches!(violation, Violation::NotJson | Violation::NotUtf8 | Violation::NotAnObject) {
+            if self.is_junk_reported {
+                return;
+            }
+            self.is_junk_reported = true;
+        }
+        self.reports.push(Report::Violation(violation));
     }
 
     /// Counts what is no message, and keeps the first of it for whoever started a wrong program.

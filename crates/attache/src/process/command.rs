@@ -308,7 +308,6 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, word: &OsStr) -> fmt::Result {
 }
 
 /// Why a program could not be started.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The command names no program.
@@ -346,6 +345,10 @@ impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("empty command\nhint: name a program to start"),
+            Self::NotFound { program } if program.contains(' ') => {
+                let words: Vec<_> = program.split_whitespace().collect();
+                write!(f, "program `{program}` not found\nhint: give the arguments separately: {words:?}")
+            }
             Self::NotFound { program } if has_directory(OsStr::new(program)) => {
                 write!(f, "program `{program}` not found\nhint: check the path")
             }
@@ -361,6 +364,13 @@ impl fmt::Display for SpawnError {
             Self::NoDirectory { path } => write!(f, "`{}` is not a directory", path.display()),
             Self::Io { command, source } => write!(f, "cannot start `{command}`: {source}"),
         }
+    }
+}
+
+/// Shows the text, because that is what `main` prints of an error.
+impl fmt::Debug for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

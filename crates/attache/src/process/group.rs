@@ -140,7 +140,7 @@ mod linux {
     use std::{
         io,
         os::unix::process::CommandExt as _,
-        panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+        panic::{AssertUnwindSafe, catch_unwind},
         process::Command,
         sync::{Mutex, PoisonError, mpsc},
         thread,
@@ -199,7 +199,8 @@ mod linux {
         }
         match result.recv().map_err(io::Error::other)? {
             Ok(child) => child,
-            Err(panic) => resume_unwind(panic),
+            // Nothing else makes tokio panic here. What it said is on stderr already.
+            Err(_) => Err(io::Error::other(crate::error::NO_RUNTIME)),
         }
     }
 }

@@ -66,6 +66,7 @@ use tokio::{
 };
 
 pub use crate::ExitStatus;
+use crate::error::NO_RUNTIME;
 use child::Child;
 pub use child::use_keeper;
 pub use command::{Command, SpawnError, Stderr};
@@ -158,7 +159,7 @@ impl Pipes {
 
 /// Starts the command and the task that drains its stderr.
 fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| io::Error::other(NO_RUNTIME))?;
     let (child, mut pipes) = Child::spawn(command, hook)?;
     let tail = Tail::of(pipes.stderr.take(), &runtime);
     Ok((Process { child, tail }, pipes))

@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 
+use attache_proto::Encode;
 use attache_proto::frame::Frame;
-use attache_proto::json::RawJson;
+use attache_proto::json::{RawJson, Writer};
 use attache_proto::model::error::ErrorObject;
 use attache_proto::model::request::RequestId;
 use attache_proto::rpc::{Envelope, Incoming, Outcome, parse};
@@ -107,6 +108,28 @@ impl<'a> RelayMessage<'a> {
         }
     }
 
+    /// The same request or notification with other params, to be forwarded in its place. Anything else is passed as it is.
+    ///
+    /// ```
+    /// use attache::proto::json::RawJson;
+    /// use attache::relay::{RelayMessage, Verdict};
+    ///
+    /// fn in_english(message: &RelayMessage<'_>) -> Verdict {
+    ///     match message.method() {
+    ///         Some("_vendor/set_language") => message.with_params(&RawJson::new(r#"{"language":"en"}"#).unwrap()),
+    ///         _ => Verdict::Pass,
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// Types of the model become JSON by [`RawJson::from_model`] and [`RawJson::encode_in`].
+    pub fn with_params(&self, params: &RawJson) -> Verdict {
+        match self.method() {
+            Some(method) => Verdict::Change(RawJson::from_model(&Changed { id: self.id(), method, params })),
+            None => Verdict::Pass,
+        }
+    }
+
     /// Whether it is a request.
     pub fn is_request(&self) -> bool {
         matches!(self.message(), Some(Incoming::Request { .. }))
@@ -122,5 +145,27 @@ impl<'a> RelayMessage<'a> {
             Envelope::One(Ok(message)) => Some(message),
             _ => None,
         }
+    }
+}
+
+/// A request or notification that is made anew.
+struct Changed<'m> {
+    id: Option<&'m RequestId>,
+    method: &'m str,
+    params: &'m RawJson,
+}
+
+impl Encode for Changed<'_> {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.raw("{\"jsonrpc\":\"2.0\"");
+        if let Some(id) = self.id {
+            writer.key("id");
+            writer.value(id);
+        }
+        writer.key("method");
+        writer.value(self.method);
+        writer.key("params");
+        writer.value(self.params);
+        writer.end_object();
     }
 }

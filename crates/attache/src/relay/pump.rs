@@ -36,6 +36,9 @@ const REPORTS: usize = 256;
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
+/// What writes to a side; `None` once it is closed.
+type Writing = tokio::sync::Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>;
+
 /// What both directions change, never across an await.
 struct State {
     hook: Option<Hook>,
@@ -58,8 +61,8 @@ enum Left {
 
 struct Shared {
     state: Mutex<State>,
-    client: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
-    agent: tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>>,
+    client: Writing,
+    agent: Writing,
     grace: Duration,
     /// Counts what was written to either side.
     written: AtomicUsize,
@@ -80,8 +83,8 @@ pub(super) async fn run(relay: Relay) -> io::Result<Relayed> {
     };
     let shared = Shared {
         state: Mutex::new(state),
-        client: tokio::sync::Mutex::new(client.writer),
-        agent: tokio::sync::Mutex::new(agent.writer),
+        client: Writing::new(Some(client.writer)),
+        agent: Writing::new(Some(agent.writer)),
         grace,
         written: AtomicUsize::new(0),
     };
@@ -221,6 +224,8 @@ impl Shared {
         let mut writer = self.writer(direction).lock().await;
         // Taken with the lock of the writer held, so that all goes out in the order in which it was put.
         let bytes = std::mem::take(self.state().waiting(direction));
+        // A side that was told that nothing more will come may go on talking; its answers are dropped.
+        let Some(writer) = writer.as_mut() else { return Ok(()) };
         let mut left = &bytes[..];
         while !left.is_empty() {
             let count = writer.write(left).await?;
@@ -233,12 +238,17 @@ impl Shared {
         writer.flush().await
     }
 
-    async fn shut_down(&self, direction: Direction) -> io::Result<()> {
-        self.writer(direction).lock().await.shutdown().await
+    /// Closes the way to one side. The writer is dropped, too: the pipe to a child is closed by nothing else.
+    async fn shut_down(&self, direction: Direction) {
+        let mut writer = self.writer(direction).lock().await;
+        if let Some(open) = writer.as_mut() {
+            let _ = open.shutdown().await;
+        }
+        *writer = None;
     }
 
     /// What writes to the side that a direction leads to.
-    fn writer(&self, direction: Direction) -> &tokio::sync::Mutex<Box<dyn AsyncWrite + Send + Unpin>> {
+    fn writer(&self, direction: Direction) -> &Writing {
         match direction {
             Direction::ClientToAgent => &self.agent,
             Direction::AgentToClient => &self.client,

@@ -84,6 +84,7 @@ async fn a_hook_decides() {
         assert_eq!(direction, Direction::ClientToAgent);
         match message.method() {
             Some("drop") => Verdict::Drop,
+            Some("other params") => message.with_params(&RawJson::new("[7]").unwrap()),
             Some("change") => Verdict::Change(RawJson::new("{\"changed\":true}").unwrap()),
             Some("answer") => Verdict::Answer(Ok(RawJson::new(message.params().unwrap_or("null")).unwrap())),
             Some("refuse") => Verdict::Answer(Err(ErrorObject::new(7, "no"))),
@@ -94,12 +95,20 @@ async fn a_hook_decides() {
     let said = b"junk\n\
         {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"drop\"}\n\
         {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"change\"}\n\
+        {\"jsonrpc\":\"2.0\",\"id\":\"y\",\"method\":\"other params\",\"params\":[1]}\n\
+        {\"jsonrpc\":\"2.0\",\"method\":\"other params\"}\n\
         {\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"answer\",\"params\":[1]}\n\
         {\"jsonrpc\":\"2.0\",\"method\":\"answer\"}\n\
         {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"refuse\"}\n\
         {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n";
     let (heard, answers, _) = check(|relay| relay.on_message(hook), said).await;
-    assert_eq!(String::from_utf8(heard).unwrap(), "{\"changed\":true}\n{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n");
+    assert_eq!(
+        String::from_utf8(heard).unwrap(),
+        "{\"changed\":true}\n\
+         {\"jsonrpc\":\"2.0\",\"id\":\"y\",\"method\":\"other params\",\"params\":[7]}\n\
+         {\"jsonrpc\":\"2.0\",\"method\":\"other params\",\"params\":[7]}\n\
+         {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n"
+    );
     assert_eq!(
         String::from_utf8(answers).unwrap(),
         "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":[1]}\n\
@@ -213,4 +222,28 @@ async fn a_bridge_translates_on_the_way() {
     let relayed = running.await.unwrap().unwrap();
     assert!(!relayed.client_left);
     assert_eq!(relayed.reports, ["message is not JSON"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_when_its_client_has_left_is_heard_to_its_end() {
+    let (mut client, mut agent, relay) = relay(1024);
+    let (noted, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let hook = move |_, message: &RelayMessage<'_>| match message.method() {
+        Some("ask") => {
+            noted.send(()).unwrap();
+            Verdict::Answer(Ok(RawJson::empty_object()))
+        }
+        _ => Verdict::Pass,
+    };
+    let running = tokio::spawn(relay.on_message(hook).run());
+    client.shutdown().await.unwrap();
+    let mut heard = String::new();
+    agent.read_to_string(&mut heard).await.unwrap();
+    agent.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ask\"}\n").await.unwrap();
+    asked.recv().await.unwrap();
+    let _ = agent.write_all(b"{\"last\":\"words\"}\n").await;
+    drop(agent);
+    client.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "{\"last\":\"words\"}\n");
+    running.await.unwrap().unwrap();
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use attache_proto::model::error::ErrorObject;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -43,7 +44,7 @@ impl Client {
         self
     }
 
-    /// Starts an agent as a process of its own and greets it.
+    /// Starts an agent as a process of its own and greets it. Needs a tokio runtime with IO and time enabled.
     ///
     /// The process ends with the connection. How much of what it started ends with it, and whether it ends when this
     /// program is killed, is described in [`process`](crate::process).
@@ -95,6 +96,10 @@ impl Client {
                 (LaunchCause::Exited(exit.status), exit.stderr_tail.clone())
             }
             Ok(Err(Greeting::Failed(Error::Closed(_)))) => (LaunchCause::NotAnAgent, agent.stderr_tail()),
+            // A program that echoes, for one: our own refusal of the request that it echoed comes back as its answer.
+            Ok(Err(Greeting::Failed(Error::Refused(error)))) if error.code == ErrorObject::METHOD_NOT_FOUND => {
+                (LaunchCause::NotAnAgent, agent.stderr_tail())
+            }
             Ok(Err(other)) => return Err(other),
             Err(_) => (LaunchCause::TimedOut(self.launching.timeout.unwrap_or_default()), agent.stderr_tail()),
         };
