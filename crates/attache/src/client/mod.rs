@@ -2,6 +2,7 @@
 
 mod connect;
 mod event;
+mod inbox;
 mod router;
 mod session;
 mod turn;

@@ -21,7 +21,8 @@ use attache_proto::model::unstable::{SetTitleRequest, SystemPrompt};
 
 use super::connect::Shared;
 use super::event::{Event, ExtensionCall, ExtensionNotice, Pending, PermissionAsk};
-use super::router::{ClientRouter, Item, PromptTicket, cancelled_permission};
+use super::inbox::Item;
+use super::router::{ClientRouter, PromptTicket, cancelled_permission};
 use super::turn::Turn;
 use crate::link::{BoxFuture, Link, Port, Waiter};
 use crate::{Error, Prompt};
