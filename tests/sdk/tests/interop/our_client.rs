@@ -215,6 +215,8 @@ impl OurClient {
 fn line_of(error: &Error) -> String {
     match error {
         Error::Refused(error) => failed(&error.code.into(), &error.message),
+        // It knows what the agent would say, and does not ask.
+        Error::Invalid(text) if text == "the session is closed" => "failed -32002".into(),
         other => format!("failed here: {other}"),
     }
 }
