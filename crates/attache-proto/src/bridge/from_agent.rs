@@ -141,15 +141,16 @@ impl Bridge {
         let mut session = None;
         match &mut request {
             AgentRequest::RequestPermission(permission) => {
-                let id = &permission.session_id;
-                match self.session_of_agent(id).map(|session| session.as_client.handle_question(call)) {
-                    Some(Question::Ask) => session = Some(id.clone()),
+                let id = permission.session_id.clone();
+                let asked = self.session_of_agent(&id);
+                match asked.map(|session| session.as_client.handle_question(call, permission)) {
+                    Some(Question::Ask) => session = Some(id),
                     Some(Question::Cancelled) => {
                         return self.answer_permission(call, PermissionOutcome::cancelled(), out);
                     }
                     None => {
                         self.report(Violation::UnknownSession.rule());
-                        return self.agent.refuse(call, &ErrorObject::session_not_found(id), out.agent);
+                        return self.agent.refuse(call, &ErrorObject::session_not_found(&id), out.agent);
                     }
                 }
             }

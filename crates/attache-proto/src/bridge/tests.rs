@@ -96,7 +96,7 @@ fn a_turn_of_a_v2_client_with_a_v1_agent() {
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'plan_update','plan':{'type':'items','planId':'plan','entries':[{'content':'c','priority':'low','status':'pending'}]}}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call','toolCallId':'t','title':'Edit','content':[{'type':'diff','path':'/p/a','oldText':'x\\n','newText':'y\\n'}]}}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call_update','toolCallId':'t','title':'Edit','content':[{'type':'diff','changes':[{'operation':'modify','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\\n--- /p/a\\n+++ /p/a\\n@@ -1 +1 @@\\n-x\\n+y\\n','_meta':{'attache.wholeFile':true}}}]}}}
-         agent --> {'id':7,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'t','title':'Edit'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
+         agent --> {'id':7,'method':'session/request_permission','params':{'sessionId':'s','toolCall':{'toolCallId':'t'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
          --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'requires_action'}}}
          --> client {'id':0,'method':'session/request_permission','params':{'sessionId':'s','options':[{'optionId':'y','name':'Yes','kind':'allow_once'}],'title':'Edit','subject':{'type':'tool_call','toolCall':{'toolCallId':'t','title':'Edit'}}}}
          client --> {'id':0,'result':{'outcome':{'outcome':'selected','optionId':'y'}}}

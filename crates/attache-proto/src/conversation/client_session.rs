@@ -110,7 +110,7 @@ impl ClientSession {
 
     /// Fills in the title of the tool call that a permission request is about. Agents of version 1 may name the call only,
     /// and nobody should have to say yes to a number.
-    pub fn fill_in(&self, request: &mut PermissionRequest) {
+    fn fill_in(&self, request: &mut PermissionRequest) {
         if let Some(PermissionSubject::ToolCall(subject)) = &mut request.subject
             && subject.tool_call.title.is_keep()
             && let Some(title) = self.titles.get(&subject.tool_call.tool_call_id)
@@ -120,11 +120,12 @@ impl ClientSession {
         }
     }
 
-    /// The agent asks for permission.
-    pub fn handle_question(&mut self, call: Call) -> Question {
+    /// The agent asks for permission. What is known of the tool call and is missing in the request is filled in.
+    pub fn handle_question(&mut self, call: Call, request: &mut PermissionRequest) -> Question {
         if self.turns.oldest().is_some_and(|turn| self.turns.is_cancelled(turn)) {
             return Question::Cancelled;
         }
+        self.fill_in(request);
         self.questions.push(call);
         Question::Ask
     }

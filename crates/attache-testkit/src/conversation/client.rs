@@ -105,10 +105,10 @@ impl Client {
                 Event::Call { call, method, params } => {
                     let method = Method::parse(&method).unwrap_or_else(|| panic!("the client is asked for {method}"));
                     match AgentRequest::decode(method, params, self.dialect, &mut Vec::new()) {
-                        Some(Ok(AgentRequest::RequestPermission(request))) => {
+                        Some(Ok(AgentRequest::RequestPermission(mut request))) => {
                             let session = self.sessions.get_mut(&request.session_id);
                             let session = session.unwrap_or_else(|| panic!("{} is not open", request.session_id));
-                            match session.session.handle_question(call) {
+                            match session.session.handle_question(call, &mut request) {
                                 Question::Ask => drop(session.questions.insert(call)),
                                 Question::Cancelled => self.answer(call, PermissionOutcome::cancelled()),
                             }

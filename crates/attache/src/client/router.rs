@@ -446,13 +446,8 @@ impl Router for ClientRouter {
                 port.tolerated(method, tolerated);
                 let session = request.session_id().cloned();
                 if let AgentRequest::RequestPermission(request) = &mut *request
-                    && let Some(inbox) = self.sessions.get(&request.session_id)
-                {
-                    inbox.session.fill_in(request);
-                }
-                if let (Method::RequestPermission, Some(session)) = (method, &session)
-                    && let Some(inbox) = self.sessions.get_mut(session)
-                    && (inbox.overflow.is_some() || inbox.session.handle_question(call) == Question::Cancelled)
+                    && let Some(inbox) = self.sessions.get_mut(&request.session_id)
+                    && (inbox.overflow.is_some() || inbox.session.handle_question(call, request) == Question::Cancelled)
                 {
                     return port.answer(call, &cancelled_permission());
                 }

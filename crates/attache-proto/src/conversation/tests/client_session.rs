@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::model::error::ErrorObject;
+use crate::model::permission::{PermissionRequest, PermissionSubject};
 use crate::model::prompt::{PromptResponse, StopReason};
 use crate::model::state::{IdleState, StateUpdate};
-use crate::model::tool::ToolCallId;
+use crate::model::tool::{ToolCallId, ToolCallUpdate};
 use crate::model::update::{MessageUpdate, SessionUpdate};
 use crate::rpc::{Call, Event, Peer, Side};
 
@@ -223,22 +224,23 @@ fn calls(count: usize) -> Vec<Call> {
 #[test]
 fn every_question_is_answered_once() {
     let calls = calls(5);
+    let mut request = PermissionRequest::new("s", []);
     let mut session = ClientSession::default();
     let turn = session.begin_turn();
     for call in &calls[..3] {
-        assert_eq!(session.handle_question(*call), Question::Ask);
+        assert_eq!(session.handle_question(*call, &mut request), Question::Ask);
     }
     assert!(session.question_answered(calls[1]));
     assert!(!session.question_answered(calls[1]));
     // What is cancelled with its turn has its answer, and so has what comes late.
     assert_eq!(session.cancel(Some(turn)), [calls[0], calls[2]]);
     assert!(!session.question_answered(calls[0]));
-    assert_eq!(session.handle_question(calls[3]), Question::Cancelled);
+    assert_eq!(session.handle_question(calls[3], &mut request), Question::Cancelled);
     assert_eq!(session.cancel(None), []);
     // The next turn's questions are asked.
     session.prompt_answered(turn, Ok(PromptResponse::ended(StopReason::Cancelled)));
     session.begin_turn();
-    assert_eq!(session.handle_question(calls[4]), Question::Ask);
+    assert_eq!(session.handle_question(calls[4], &mut request), Question::Ask);
     session.close();
     assert!(!session.question_answered(calls[4]));
 }
@@ -261,4 +263,25 @@ fn only_what_says_so_can_be_cancelled() {
         assert_eq!(session.can_cancel_tool_call(&id), can_cancel, "{update}");
     }
     assert!(session.can_cancel_terminal(&"t".into()));
+}
+
+#[test]
+fn a_question_about_a_call_has_the_title_of_the_call() {
+    let asked = |session: &mut ClientSession, title: &str| {
+        let call = read::<ToolCallUpdate>(&format!("{{'toolCallId':'c'{title}}}"), V1);
+        let mut request = PermissionRequest::new("s", []).subject(PermissionSubject::tool_call(call));
+        session.handle_question(calls(1)[0], &mut request);
+        (request.title.clone(), request.tool_call().and_then(|call| call.title.set().cloned()))
+    };
+    let mut session = ClientSession::default();
+    let show = |session: &mut ClientSession, update: &str| {
+        session.handle_update(&mut read(update, V1));
+    };
+    assert_eq!(asked(&mut session, ""), (None, None));
+    show(&mut session, "{'sessionUpdate':'tool_call','toolCallId':'c','title':'Edit'}");
+    assert_eq!(asked(&mut session, ""), (Some("Edit".into()), Some("Edit".into())));
+    // One of its own stays.
+    assert_eq!(asked(&mut session, ",'title':'Really edit'").1.as_deref(), Some("Really edit"));
+    show(&mut session, "{'sessionUpdate':'tool_call_update','toolCallId':'c','status':'completed'}");
+    assert_eq!(asked(&mut session, ""), (None, None));
 }
