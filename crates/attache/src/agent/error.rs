@@ -57,31 +57,29 @@ impl HandlerError {
 
     /// What the client is told.
     pub fn to_peer(&self) -> ErrorObject {
-        if let Some(error) = self.source.downcast_ref::<ErrorObject>() {
-            return error.clone();
-        }
-        if let Some(error) = self.source.downcast_ref::<Error>()
-            && (!self.is_shown || matches!(error, Error::Refused(_) | Error::Cancelled))
-        {
-            return error.to_peer();
-        }
-        ErrorObject::internal(if self.is_shown { self.to_string() } else { "Internal error".to_owned() })
+        self.told().unwrap_or_else(|| ErrorObject::internal("Internal error"))
     }
-}
 
-impl HandlerError {
-    /// What the client is told. What it is not told is reported.
+    /// What the client is told, if that says what went wrong.
+    fn told(&self) -> Option<ErrorObject> {
+        if let Some(error) = self.source.downcast_ref::<ErrorObject>() {
+            return Some(error.clone());
+        }
+        match self.source.downcast_ref::<Error>() {
+            Some(error @ (Error::Refused(_) | Error::Cancelled)) => Some(error.to_peer()),
+            _ => self.is_shown.then(|| ErrorObject::internal(self.to_string())),
+        }
+    }
+
+    /// What the client is told. If that does not say what went wrong, it is reported.
     pub(super) fn answer(&self, link: &Link<AgentRouter>, method: &str) -> ErrorObject {
-        let is_told = match self.source.downcast_ref::<Error>() {
-            Some(Error::Refused(_) | Error::Cancelled) => true,
-            // The client has left. An agent can have other connections, whose end is worth telling.
-            Some(Error::Closed(_)) if link.closed().is_some() => true,
-            _ => self.is_shown || self.source.is::<ErrorObject>(),
-        };
-        if !is_told {
+        let told = self.told();
+        // A client that has left is no news. An agent can have other connections, whose end is.
+        let is_end = matches!(self.source.downcast_ref(), Some(Error::Closed(_))) && link.closed().is_some();
+        if told.is_none() && !is_end {
             link.report(Report::HandlerFailed { method: method.to_owned(), error: self.to_string() });
         }
-        self.to_peer()
+        told.unwrap_or_else(|| self.to_peer())
     }
 }
 
