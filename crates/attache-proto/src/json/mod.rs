@@ -3,6 +3,7 @@
 mod error;
 mod raw;
 mod read;
+mod text;
 #[cfg(feature = "serde")]
 mod transcode;
 mod write;

@@ -59,7 +59,7 @@ fn meta_that_is_nested_too_deeply_is_merged_without_a_panic() {
 fn the_first_special_byte_is_found_wherever_it_is() {
     for length in [0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 96, 127, 128, 129, 160, 200, 300] {
         let plain = vec![b'a'; length];
-        assert_eq!(super::read::special_byte(&plain), length);
+        assert_eq!(super::text::special_byte(&plain), length);
         for at in 0..length {
             for special in [b'"', b'\\', 0, 0x1f] {
                 let mut bytes = plain.clone();
@@ -71,7 +71,7 @@ fn the_first_special_byte_is_found_wherever_it_is() {
                 if let Some(before) = at.checked_sub(1) {
                     bytes[before] = [0x20, 0x7f, 0x80, 0xff, b'!', b'#', b'[', b']'][at % 8];
                 }
-                assert_eq!(super::read::special_byte(&bytes), at, "{special} at {at} of {length}");
+                assert_eq!(super::text::special_byte(&bytes), at, "{special} at {at} of {length}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The writer: appends JSON text to a buffer of bytes.
 
-use super::read::special_byte;
+use super::text::special_byte;
 use crate::Dialect;
 use crate::codec::Encode;
 
