@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 use crate::link::answer::{self, AnswerSender};
-use crate::link::{Abandon, Expects, Link, Port, Router, Waiter};
+use crate::link::{Abandon, BoxFuture, Expects, Link, Port, Router, Waiter};
 
 /// Requests and notifications that are to be sent together. The peer answers them together too.
 ///
@@ -126,7 +126,7 @@ fn encoded(params: &impl Encode) -> RawJson {
 
 /// The answer to one request of a batch: a future. Dropping it tells the peer that nobody waits any more.
 #[must_use = "the answer comes when this is awaited"]
-pub struct BatchAnswer<T>(Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>);
+pub struct BatchAnswer<T>(BoxFuture<'static, Result<T, Error>>);
 
 impl<T> Future for BatchAnswer<T> {
     type Output = Result<T, Error>;

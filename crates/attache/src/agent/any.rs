@@ -1,14 +1,10 @@
 //! A session of any type, so that what runs sessions is compiled once and not for every agent.
 
-use std::pin::Pin;
-
 use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
 
-use super::HandlerError;
-use super::{Opened, Session, Turn};
+use super::{HandlerError, Opened, Session, Turn};
+use crate::link::BoxFuture;
 use crate::{Prompt, Stop};
-
-type Boxed<'s, T> = Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
 /// A session whose type is forgotten.
 pub(super) struct AnySession(Box<dyn Erased>);
@@ -22,17 +18,17 @@ impl AnySession {
 
 /// What [`Session`] says, with futures of one size.
 trait Erased: Send {
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, HandlerError>>;
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> BoxFuture<'_, Result<Stop, HandlerError>>;
     fn set_option(
         &mut self,
         option: ConfigId,
         value: ConfigSetting,
-    ) -> Boxed<'_, Result<Vec<ConfigOption>, HandlerError>>;
-    fn close(self: Box<Self>) -> Boxed<'static, ()>;
+    ) -> BoxFuture<'_, Result<Vec<ConfigOption>, HandlerError>>;
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 impl<S: Session> Erased for S {
-    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Boxed<'_, Result<Stop, HandlerError>> {
+    fn prompt(&mut self, turn: Turn, prompt: Prompt) -> BoxFuture<'_, Result<Stop, HandlerError>> {
         Box::pin(Session::prompt(self, turn, prompt))
     }
 
@@ -40,11 +36,11 @@ impl<S: Session> Erased for S {
         &mut self,
         option: ConfigId,
         value: ConfigSetting,
-    ) -> Boxed<'_, Result<Vec<ConfigOption>, HandlerError>> {
+    ) -> BoxFuture<'_, Result<Vec<ConfigOption>, HandlerError>> {
         Box::pin(Session::set_option(self, option, value))
     }
 
-    fn close(self: Box<Self>) -> Boxed<'static, ()> {
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move { Session::close(*self).await })
     }
 }

@@ -1,7 +1,7 @@
 //! Running: what a client asks that belongs to no open session, and the opening of sessions.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::serve::{BoxedResponse, Serving, Wire};
 use super::session::{self, catch_panic, internal, unless_cancelled};
 use super::{ClientInfo, HandlerError, OpenRequest, Opened, SessionHandle};
 use crate::error::check_runtime;
-use crate::link::{Link, Options};
+use crate::link::{BoxFuture, Link, Options};
 use crate::spans::Span;
 use crate::{CancelToken, Closed, Error};
 
@@ -41,7 +41,7 @@ fn lock(sessions: &Sessions) -> MutexGuard<'_, JoinSet<()>> {
 }
 
 /// A future to spawn. Boxed, the runtime's part of a task is compiled once for all of them.
-fn task(future: impl Future<Output = ()> + Send + 'static) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn task(future: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
     Box::pin(future)
 }
 

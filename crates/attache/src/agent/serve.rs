@@ -1,7 +1,6 @@
 //! Serving: from an agent to a running conversation.
 
 use std::collections::{HashMap, HashSet};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use attache_proto::conversation::Offer;
@@ -24,20 +23,22 @@ use super::{
     Agent, Authenticate, Context, Delete, Fork, HandlerError, List, OpenRequest, Opened, Restore, Session,
     SessionHandle, Turn,
 };
-use crate::link::Options;
+use crate::link::{BoxFuture, Options};
 use crate::transport::Transport;
 use crate::{Error, Prompt, Stop};
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type OpenResult = Result<Opened<AnySession>, HandlerError>;
-type Opener = Box<dyn Fn(OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
-type Restorer = Box<dyn Fn(SessionId, OpenRequest, bool, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
-type Forker = Box<dyn Fn(SessionId, OpenRequest, SessionHandle) -> Boxed<OpenResult> + Send + Sync>;
+type Opener = Box<dyn Fn(OpenRequest, SessionHandle) -> BoxFuture<'static, OpenResult> + Send + Sync>;
+type Restorer =
+    Box<dyn Fn(SessionId, OpenRequest, bool, SessionHandle) -> BoxFuture<'static, OpenResult> + Send + Sync>;
+type Forker = Box<dyn Fn(SessionId, OpenRequest, SessionHandle) -> BoxFuture<'static, OpenResult> + Send + Sync>;
 /// A result on its way to the client, still to be said in its dialect.
 pub(super) type BoxedResponse = Box<dyn Encode + Send + Sync>;
-type Handler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<BoxedResponse, HandlerError>> + Send + Sync>;
-type NoticeHandler = Box<dyn Fn(&str, Dialect, Context) -> Boxed<Result<(), HandlerError>> + Send + Sync>;
-type Extension = Box<dyn Fn(Option<RawJson>, Context) -> Boxed<Result<RawJson, HandlerError>> + Send + Sync>;
+type Handler =
+    Box<dyn Fn(&str, Dialect, Context) -> BoxFuture<'static, Result<BoxedResponse, HandlerError>> + Send + Sync>;
+type NoticeHandler = Box<dyn Fn(&str, Dialect, Context) -> BoxFuture<'static, Result<(), HandlerError>> + Send + Sync>;
+type Extension =
+    Box<dyn Fn(Option<RawJson>, Context) -> BoxFuture<'static, Result<RawJson, HandlerError>> + Send + Sync>;
 
 /// Prepares to serve an agent. What it offers follows from what is registered.
 ///
@@ -363,7 +364,7 @@ pub(super) enum Wire {
 
 impl Serving {
     /// Serves until the client closes its end. Boxed here, because a future is compiled where its type is known last.
-    fn run(self, options: Options, wire: Wire) -> Boxed<Result<(), Error>> {
+    fn run(self, options: Options, wire: Wire) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(run(self, options, wire))
     }
 

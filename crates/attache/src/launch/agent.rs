@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::AgentExit;
 use crate::ExitStatus;
+use crate::link::BoxFuture;
 use crate::process::Process;
 
 /// An agent that has exited is read from until nothing came for this long. All it wrote is in the pipe by then, so this
@@ -121,7 +122,7 @@ pub(crate) struct Output<R> {
     /// The pipe has not ended.
     is_open: bool,
     /// Ready when the agent has exited; `None` afterwards.
-    exited: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    exited: Option<BoxFuture<'static, ()>>,
     /// When to wait no longer, whatever comes. Set when the agent has exited or the pipe has ended.
     deadline: Option<Instant>,
     /// How much may be read after that.
