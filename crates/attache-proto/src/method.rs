@@ -209,7 +209,7 @@ fn object_of(params: Option<&str>) -> &str {
     params.map(str::trim_ascii).filter(|params| *params != "null").unwrap_or("{}")
 }
 
-/// Hands over what a reader let pass; what follows a good value is an error.
+/// Hands over what a reader ignored; what follows a good value is an error.
 #[inline(never)]
 fn finish(mut reader: Reader<'_>, is_good: bool, tolerated: &mut Vec<DecodeError>) -> Option<DecodeError> {
     let error = if is_good { reader.end().err() } else { None };

@@ -1,6 +1,6 @@
 //! How model types come from and go to the wire: two traits, and the tables that types are written as.
 //!
-//! A record is a table of rows `field: Type = "key" words`. The words say which mistakes are let pass and when the field
+//! A record is a table of rows `field: Type = "key" words`. The words say which mistakes are ignored and when the field
 //! is left out ([`Rules`]); the key may differ by dialect. See `model/content.rs` for an easy example.
 
 mod basic;

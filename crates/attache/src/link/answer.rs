@@ -24,7 +24,7 @@ struct AnswerCell<T, R: ?Sized> {
     read: R,
 }
 
-/// Reads an answer; what was let pass is added to the list.
+/// Reads an answer; what was ignored in it is added to the list.
 type Read<T> = dyn Fn(&str, Dialect, &mut Vec<DecodeError>) -> Result<T, DecodeError> + Send + Sync;
 
 enum AnswerState<T> {
@@ -70,7 +70,7 @@ impl AnswerSender {
         AnswerSender(None)
     }
 
-    /// Hands over what the peer answered. Returns what was let pass in it, and of which method it is.
+    /// Hands over what the peer answered. Returns what was ignored in it, and of which method it is.
     pub(crate) fn answer(mut self, outcome: Outcome<'_>, dialect: Dialect) -> (&'static str, Vec<DecodeError>) {
         self.0.take().map(|cell| cell.answer(outcome, dialect)).unwrap_or_default()
     }

@@ -281,7 +281,7 @@ impl<R: Router> Link<R> {
                     router.cancel(&mut port, call);
                 }
                 (Event::Violation(violation), message) => {
-                    // A deviation that is let pass comes before the message itself.
+                    // A deviation that is ignored is reported before the message itself.
                     decoded = message;
                     is_junk |= matches!(violation, Violation::NotJson | Violation::NotAnObject);
                     state.report(violation);
