@@ -1,8 +1,8 @@
 //! Writing to stdout and stderr from one thread, so that a reader who does not read never keeps us from a signal.
 
-use std::io::{self, Write};
-use std::sync::Arc;
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -27,6 +27,19 @@ impl Ink {
     pub(crate) fn err(text: impl Into<Vec<u8>>) -> Self {
         Ink::Err(text.into())
     }
+
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Ink::Out(bytes) | Ink::Err(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// What the thread that writes is given.
+enum Piece {
+    Ink(Ink),
+    /// Tells that everything before it is written.
+    Mark(oneshot::Sender<()>),
 }
 
 /// Nobody reads stdout any more.
@@ -35,7 +48,7 @@ pub(crate) struct PipeClosed;
 
 /// Writes in order, one piece after the other.
 pub(crate) struct Pen {
-    sender: mpsc::Sender<Ink>,
+    sender: mpsc::Sender<Piece>,
     done: oneshot::Receiver<()>,
 }
 
@@ -55,7 +68,14 @@ impl Pen {
         self.sender.reserve().await.map(Room).map_err(|_| PipeClosed)
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything so far is written. It can be cancelled.
+    pub(crate) async fn written(&self) -> Result<(), PipeClosed> {
+        let (sender, receiver) = oneshot::channel();
+        self.sender.send(Piece::Mark(sender)).await.map_err(|_| PipeClosed)?;
+        receiver.await.map_err(|_| PipeClosed)
+    }
+
+    /// Waits until everything is written, and ends.
     pub(crate) async fn finish(self) {
         drop(self.sender);
         let _ = self.done.await;
@@ -63,12 +83,12 @@ impl Pen {
 }
 
 /// Room for one piece.
-pub(crate) struct Room<'a>(mpsc::Permit<'a, Ink>);
+pub(crate) struct Room<'a>(mpsc::Permit<'a, Piece>);
 
 impl Room<'_> {
     pub(crate) fn send(self, ink: Option<Ink>) {
         if let Some(ink) = ink {
-            self.0.send(ink);
+            self.0.send(Piece::Ink(ink));
         }
     }
 }
@@ -88,6 +108,21 @@ struct Waiting {
     bytes: AtomicUsize,
     is_closed: AtomicBool,
     less: Notify,
+    /// Whose turn it is to write to the terminal, if that is where they go.
+    turn: Mutex<WritersTurn>,
+    begins: Condvar,
+}
+
+#[derive(Default)]
+struct WritersTurn {
+    is_held: bool,
+    is_writing: bool,
+}
+
+impl Waiting {
+    fn turn(&self) -> MutexGuard<'_, WritersTurn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Messages {
@@ -98,19 +133,41 @@ impl Messages {
             bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             less: Notify::new(),
+            turn: Mutex::default(),
+            begins: Condvar::new(),
         }));
         let waiting = messages.0.clone();
         thread::Builder::new().name("messages".into()).spawn(move || {
             let mut out = raw(1);
             for bytes in receiver {
+                let turn = waiting.begins.wait_while(waiting.turn(), |turn| turn.is_held);
+                turn.unwrap_or_else(PoisonError::into_inner).is_writing = true;
                 if out.write_all(&bytes).is_err() {
                     waiting.is_closed.store(true, Ordering::Relaxed);
                 }
+                waiting.turn().is_writing = false;
                 waiting.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
                 waiting.less.notify_one();
             }
         })?;
         Ok(messages)
+    }
+
+    /// Leaves the terminal to somebody else, if that is where the messages go: returns when nothing is being written.
+    pub(crate) async fn hold(&self) {
+        if !io::stdout().is_terminal() {
+            return;
+        }
+        self.0.turn().is_held = true;
+        while self.0.turn().is_writing {
+            self.0.less.notified().await;
+        }
+    }
+
+    /// Goes on writing.
+    pub(crate) fn release(&self) {
+        self.0.turn().is_held = false;
+        self.0.begins.notify_all();
     }
 
     /// Whether much waits.
@@ -152,10 +209,17 @@ impl Write for Messages {
     }
 }
 
-fn write_all(mut receiver: mpsc::Receiver<Ink>) {
+fn write_all(mut receiver: mpsc::Receiver<Piece>) {
     // Not `Stdout`, which looks for line ends: what comes here is to be written as it is, at once.
     let (mut out, mut err) = (raw(1), raw(2));
-    while let Some(ink) = receiver.blocking_recv() {
+    while let Some(piece) = receiver.blocking_recv() {
+        let ink = match piece {
+            Piece::Ink(ink) => ink,
+            Piece::Mark(done) => {
+                let _ = done.send(());
+                continue;
+            }
+        };
         match ink {
             Ink::Out(bytes) if out.write_all(&bytes).is_err() => return,
             Ink::Out(_) => {}

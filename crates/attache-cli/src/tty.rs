@@ -22,6 +22,22 @@ impl Tty {
         Ok(Tty(unsafe { AsyncFd::register(file) }?))
     }
 
+    /// How many columns it has; 80 if it does not say.
+    pub(crate) fn columns(&self) -> usize {
+        // SAFETY: all zeros is a valid `winsize`.
+        let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open as long as `self`; `size` lives through the call.
+        match unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCGWINSZ, &mut size) } {
+            0 if size.ws_col > 0 => size.ws_col.into(),
+            _ => 80,
+        }
+    }
+
+    /// Shows a text.
+    pub(crate) async fn show(&self, text: &str) -> io::Result<()> {
+        self.write(text).await
+    }
+
     /// Shows a text and waits for a line that is typed from then on. `None` at the end of input.
     pub(crate) async fn ask(&self, text: &str) -> io::Result<Option<String>> {
         // What was typed before the question was seen is no answer to it.

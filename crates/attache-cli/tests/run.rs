@@ -516,7 +516,7 @@ fn a_person_is_asked_with_everything_in_sight() {
         in_terminal(command, answers).0.replace('\r', "")
     };
     // The command, not the title; what would hide something is shown.
-    let seen = ask("ask rm -rf \u{202e}x\u{1b}[8m", &[("no: ", "n\n")]);
+    let seen = ask("ask rm -rf \u{202e}x\u{1b}[8m", &[(")? ", "n\n")]);
     assert!(seen.contains("wants to execute") && seen.contains(r"rm -rf \u{202e}x\x1b[8m"), "{seen}");
     assert!(seen.contains(&format!("in {}", home.path("work").canonicalize().unwrap().display())), "{seen}");
     assert!(seen.contains("denied") && seen.contains("the person said no"), "{seen}");
@@ -524,14 +524,14 @@ fn a_person_is_asked_with_everything_in_sight() {
     let seen = ask(&format!("edit {}", home.path("work/a.txt").display()), &[(": ", "y\n")]);
     assert!(seen.contains("-old") && seen.contains("+new") && seen.contains("said yes"), "{seen}");
     // A wrong key asks again, an end of input is no.
-    let seen = ask("ask make it", &[("anywhere: ", "what\n"), ("anywhere: ", "\u{4}")]);
+    let seen = ask("ask make it", &[(")? ", "what\n"), (")? ", "\u{4}")]);
     assert!(seen.contains("denied"), "{seen}");
     // Once for the session: the second is not asked about, and the first is done without a second question.
-    let seen = ask("ask echo hi; ask echo hi there; run echo hi", &[("anywhere: ", "s\n")]);
+    let seen = ask("ask echo hi; ask echo hi there; run echo hi", &[(")? ", "s\n")]);
     assert_eq!(seen.matches("wants to").count(), 1, "{seen}");
     assert!(!seen.contains("denied"), "{seen}");
     // For the project, which the next run knows; another directory does not.
-    ask("ask make all", &[("anywhere: ", "p\n")]);
+    ask("ask make all", &[(")? ", "p\n")]);
     let (_, done) = result(&home, &["ask make all"], &[]);
     assert_eq!(done["text"], "command allowed. ");
     fs::create_dir(home.path("other")).unwrap();
@@ -541,7 +541,7 @@ fn a_person_is_asked_with_everything_in_sight() {
     // Ctrl-C while a question stands cancels the turn.
     let mut command = prompt(&home, &["ask something"], &[]);
     command.env("TERM", "xterm").stdout(Stdio::null());
-    let (seen, code) = in_terminal(command, &[("anywhere: ", "\u{3}")]);
+    let (seen, code) = in_terminal(command, &[(")? ", "\u{3}")]);
     assert_eq!(code, 130, "{seen}");
 }
 

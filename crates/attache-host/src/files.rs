@@ -13,22 +13,19 @@
 //! systems have no such call: each name on a path is opened on its own there, and links are refused at every step.
 //!
 //! ```
-//! use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+//! use std::path::Path;
 //! use attache_host::files::{FileError, Files};
 //!
 //! # let project = tempfile::tempdir().unwrap();
-//! # let project = project.path().to_str().unwrap();
-//! let files = Files::open(project.as_ref(), &[])?;
-//! let path = format!("{project}/src/main.rs");
-//! files.write(&WriteTextFileRequest::new("s1", path.as_str(), "fn main() {\n}\n"))?;
+//! # let project = project.path();
+//! let files = Files::open(project, &[])?;
+//! let path = project.join("src/main.rs");
+//! files.write(&path, "fn main() {\n}\n")?;
+//! assert_eq!(files.read_lines(&path, Some(2), Some(1))?, "}\n");
 //!
-//! let second_line = ReadTextFileRequest::new("s1", path).line(2).limit(1);
-//! assert_eq!(files.read(&second_line)?.content, "}\n");
-//!
-//! let passwd = ReadTextFileRequest::new("s1", "/etc/passwd");
-//! match files.read(&passwd) {
-//!     // Ask the user about `path`; after a yes: `files.read_outside(&passwd, &path)`.
-//!     Err(FileError::Outside { path }) => assert_eq!(path, std::path::Path::new("/etc/passwd")),
+//! match files.read(Path::new("/etc/passwd")) {
+//!     // Ask the user about `path`; after a yes: `files.allow(&path).read(&path)`.
+//!     Err(FileError::Outside { path }) => assert_eq!(path, Path::new("/etc/passwd")),
 //!     other => panic!("{other:?}"),
 //! }
 //! # Ok::<(), FileError>(())
@@ -52,8 +49,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
 
 pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;
@@ -161,27 +156,18 @@ impl Files {
         retry(|| self.resolve(path)).map(Place::from)
     }
 
-    /// Reads a file beneath a root, or some of its lines.
-    ///
-    /// Line ends are kept as they are. `line` counts from 1, and 0 is taken for 1; lines past the end are no lines, so
-    /// the content is empty then. The file is streamed: what comes before the first line costs time, not memory.
-    pub fn read(&self, request: &ReadTextFileRequest) -> Result<ReadTextFileResponse, FileError> {
-        let (file, path) = self.open_for_read(request.path.as_ref())?;
-        let content = read::lines(file, request.line, request.limit, self.read_limit, read::FARTHEST)
-            .map_err(|error| error.at(path))?;
-        Ok(ReadTextFileResponse::new(content))
+    /// Reads a file beneath a root. Line ends are kept as they are.
+    pub fn read(&self, path: &Path) -> Result<String, FileError> {
+        self.read_lines(path, None, None)
     }
 
-    /// Reads a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
+    /// Reads some of its lines.
     ///
-    /// `allowed` is the path from that error, which the user has seen. If the request leads somewhere else by now, it
-    /// is the same error again, with the new path.
-    pub fn read_outside(
-        &self,
-        request: &ReadTextFileRequest,
-        allowed: &Path,
-    ) -> Result<ReadTextFileResponse, FileError> {
-        self.clone().allow(allowed).read(request)
+    /// `first` counts from 1, and 0 is taken for 1; lines past the end are no lines, so the text is empty then. The file
+    /// is streamed: what comes before the first line costs time, not memory.
+    pub fn read_lines(&self, path: &Path, first: Option<u32>, count: Option<u32>) -> Result<String, FileError> {
+        let (file, path) = self.open_for_read(path)?;
+        read::lines(file, first, count, self.read_limit, read::FARTHEST).map_err(|error| error.at(path))
     }
 
     /// Writes a file beneath a root, and the directories it needs.
@@ -189,22 +175,9 @@ impl Files {
     /// The new file takes the place of the old one in one step, so that nobody sees half of it and a full disk harms
     /// nothing. It has the old one's permissions (set-id bits aside, as with any write) and, where the system lets us,
     /// its owner; access lists and extended attributes are not carried over. A link is written through, not replaced.
-    /// What may not be written is not replaced either.
-    pub fn write(&self, request: &WriteTextFileRequest) -> Result<WriteTextFileResponse, FileError> {
-        self.write_bytes(request.path.as_ref(), request.content.as_bytes())?;
-        Ok(WriteTextFileResponse::new())
-    }
-
-    /// Writes a file that the user allowed after [`FileError::Outside`] or [`FileError::HardLink`].
-    ///
-    /// As with [`read_outside`](Files::read_outside), `allowed` is the path that the user has seen. Other names of a
-    /// file with several keep the old content.
-    pub fn write_outside(
-        &self,
-        request: &WriteTextFileRequest,
-        allowed: &Path,
-    ) -> Result<WriteTextFileResponse, FileError> {
-        self.clone().allow(allowed).write(request)
+    /// What may not be written is not replaced either. Other names of a file with several keep the old content.
+    pub fn write(&self, path: &Path, text: &str) -> Result<(), FileError> {
+        self.write_bytes(path, text.as_bytes())
     }
 
     /// Opens a file beneath a root for reading. Only a regular file, and reading it never waits for anybody but the disk.

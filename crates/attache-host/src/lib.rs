@@ -1,8 +1,11 @@
-//! What a client's machine does for an agent: serve files and terminals, decide what is allowed, confine processes.
+//! One machine's files, commands, permission rules, sandbox and trust, as plain functions: for clients and for agents.
 //!
 //! One implementation for every front end. Nothing here talks to a person or to the wire: a front end asks, shows the
-//! answer to its user, and replies to the agent.
+//! answer to its user, and replies to its peer. What a protocol has to do with it is in two places: [`terminals`] gives
+//! commands the names that an agent has for them, and [`permission::Subject::from_request`] reads what an agent that is
+//! not ours asks for.
 
+pub mod commands;
 #[cfg(unix)]
 pub mod files;
 pub mod mcp;

@@ -1,9 +1,8 @@
-//! Commands that run for an agent.
+//! The protocol's terminals, for clients: [`commands`](crate::commands) by the names that the agent has for them.
 //!
-//! A terminal is a process with everything it starts, and the end of what it wrote. It belongs to the session that
-//! created it, stays readable when its command has ended or was killed, and is gone when it is released. Commands end
-//! with their terminals, and all of them when the [`Terminals`] are dropped. How far "everything" reaches is up to the
-//! program: see [`use_keeper`](attache::process::use_keeper).
+//! A terminal is a command's [`Run`]. It belongs to the session that created it, stays readable when its command has ended
+//! or was killed, and is gone when it is released. Commands end with their terminals, and all of them when the
+//! [`Terminals`] are dropped.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -27,20 +26,19 @@
 //! A user interface takes a [`TerminalView`], which tells when there is more to show and outlives the terminal.
 
 mod error;
-mod output;
-mod run;
-mod view;
 
 use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
+    ops::{Deref, DerefMut},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use attache::{
     model::{
+        mcp::EnvVariable,
         session::SessionId,
         terminal::{
             CreateTerminalRequest, CreateTerminalResponse, ExitStatus, KillTerminalRequest, KillTerminalResponse,
@@ -48,12 +46,12 @@ use attache::{
             WaitForTerminalExitRequest,
         },
     },
-    process::Command,
+    process,
 };
 
+use crate::commands::{Command, Invocation, Run, View};
+
 pub use error::TerminalError;
-use run::Terminal;
-pub use view::{OutputPart, TerminalView};
 
 /// How much of everything there may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +73,7 @@ impl Default for Limits {
 }
 
 /// Changes a command before it is started, to confine it.
-type Confine = Box<dyn Fn(Command) -> Command + Send + Sync>;
+type Confine = Box<dyn Fn(process::Command) -> process::Command + Send + Sync>;
 
 /// The terminals of a connection. Dropping them ends their commands.
 ///
@@ -92,6 +90,46 @@ struct Open {
     terminals: BTreeMap<u64, Arc<Terminal>>,
 }
 
+struct Terminal {
+    id: TerminalId,
+    session_id: SessionId,
+    run: Run,
+}
+
+/// A terminal to show: live, and also after it was released.
+#[derive(Debug, Clone)]
+pub struct TerminalView {
+    id: TerminalId,
+    session_id: SessionId,
+    view: View,
+}
+
+impl TerminalView {
+    /// The terminal's id.
+    pub fn id(&self) -> &TerminalId {
+        &self.id
+    }
+
+    /// The session that it belongs to.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+}
+
+impl Deref for TerminalView {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+impl DerefMut for TerminalView {
+    fn deref_mut(&mut self) -> &mut View {
+        &mut self.view
+    }
+}
+
 impl Terminals {
     /// No terminals yet.
     pub fn new(limits: Limits) -> Self {
@@ -100,54 +138,50 @@ impl Terminals {
 
     /// Sets what is done to every command before it is started, for example to run it in a sandbox.
     #[must_use]
-    pub fn confine(mut self, confine: impl Fn(Command) -> Command + Send + Sync + 'static) -> Self {
+    pub fn confine(mut self, confine: impl Fn(process::Command) -> process::Command + Send + Sync + 'static) -> Self {
         self.confine = Some(Box::new(confine));
         self
     }
 
     /// Starts a command in a new terminal, in `session_cwd` unless the request names a directory.
     ///
-    /// Stdin is empty; stdout and stderr are kept in the order in which they arrive. What is executed is told by
-    /// [`words`]. Must be called in a tokio runtime with IO and time enabled.
+    /// For callers who need no permission. Whoever does makes the [`invocation`], has it judged, and [starts](Self::start)
+    /// the very same.
     pub fn create(
         &self,
         request: &CreateTerminalRequest,
         session_cwd: &Path,
     ) -> Result<CreateTerminalResponse, TerminalError> {
-        let cwd = working_directory(request, session_cwd);
-        if !cwd.is_absolute() {
-            return Err(TerminalError::RelativeDirectory { path: cwd });
-        }
-        let mut command = Command::from(words(request, session_cwd)).cwd(&cwd);
-        for variable in &request.env {
-            let value = variable.value.expose();
-            if variable.name.is_empty() || variable.name.contains(['=', '\0']) || value.contains('\0') {
-                return Err(TerminalError::BadVariable);
-            }
-            command = command.env(&variable.name, value);
-        }
-        let shown = command.to_string();
-        if let Some(confine) = &self.confine {
-            command = confine(command);
-        }
+        self.start(&request.session_id, &invocation(request, session_cwd), request.output_byte_limit)
+    }
 
+    /// Starts a command in a new terminal of a session. Of its output, as many bytes are kept as the agent wants, within
+    /// the limits. Must be called in a tokio runtime with IO and time enabled.
+    pub fn start(
+        &self,
+        session_id: &SessionId,
+        invocation: &Invocation,
+        kept: Option<u64>,
+    ) -> Result<CreateTerminalResponse, TerminalError> {
         // Held while the command starts, so that two at once cannot both be the last one that is allowed.
         let mut open = self.open();
         if open.terminals.len() >= self.limits.kept {
             return Err(TerminalError::TooManyKept { limit: self.limits.kept });
         }
-        if open.terminals.values().filter(|terminal| terminal.exit_status().is_none()).count() >= self.limits.running {
+        let running = open.terminals.values().filter(|terminal| terminal.run.exit_status().is_none()).count();
+        if running >= self.limits.running {
             return Err(TerminalError::TooManyRunning { limit: self.limits.running });
         }
-        let (process, pipe) = command.spawn_merged().map_err(TerminalError::Launch)?;
+        let kept = kept.map(|kept| usize::try_from(kept).unwrap_or(usize::MAX));
+        let kept = kept.unwrap_or(self.limits.output).min(self.limits.most_output);
+        let run = invocation.start(kept, |command| match &self.confine {
+            Some(confine) => confine(command),
+            None => command,
+        })?;
         open.created += 1;
         let number = open.created;
         let id = TerminalId::from(format!("terminal-{number}"));
-        let asked = request.output_byte_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let limit = asked.unwrap_or(self.limits.output).min(self.limits.most_output);
-        let terminal = Arc::new(Terminal::new(id.clone(), request.session_id.clone(), shown, cwd, limit));
-        tokio::spawn(run::run(terminal.clone(), process, pipe));
-        open.terminals.insert(number, terminal);
+        open.terminals.insert(number, Arc::new(Terminal { id: id.clone(), session_id: session_id.clone(), run }));
         Ok(CreateTerminalResponse::new(id))
     }
 
@@ -155,9 +189,9 @@ impl Terminals {
     pub fn output(&self, request: &TerminalOutputRequest) -> Result<TerminalOutputResponse, TerminalError> {
         let terminal = self.find(&request.session_id, &request.terminal_id)?;
         // First the status, then the output: if it has ended, the output is all of it.
-        let exit_status = terminal.exit_status();
-        let output = terminal.output();
-        Ok(TerminalOutputResponse::new(output.text(), output.is_truncated())
+        let exit_status = terminal.run.exit_status();
+        let output = terminal.run.output();
+        Ok(TerminalOutputResponse::new(output.text, output.is_truncated)
             .with(|response| response.exit_status = exit_status))
     }
 
@@ -169,8 +203,8 @@ impl Terminals {
         &self,
         request: &WaitForTerminalExitRequest,
     ) -> impl Future<Output = Result<ExitStatus, TerminalError>> + Send + use<> {
-        let found = self.find(&request.session_id, &request.terminal_id);
-        async move { Ok(found?.wait_for_exit().await) }
+        let found = self.find(&request.session_id, &request.terminal_id).map(|terminal| terminal.run.wait());
+        async move { Ok(found?.await) }
     }
 
     /// Ends a command with everything it started, and waits until it has. Its terminal stays readable.
@@ -180,12 +214,9 @@ impl Terminals {
         &self,
         request: &KillTerminalRequest,
     ) -> impl Future<Output = Result<KillTerminalResponse, TerminalError>> + Send + use<> {
-        let found = self.find(&request.session_id, &request.terminal_id);
-        if let Ok(terminal) = &found {
-            terminal.kill();
-        }
+        let found = self.find(&request.session_id, &request.terminal_id).map(|terminal| terminal.run.kill());
         async move {
-            found?.wait_for_exit().await;
+            found?.await;
             Ok(KillTerminalResponse::new())
         }
     }
@@ -194,29 +225,22 @@ impl Terminals {
     pub fn release(&self, request: &ReleaseTerminalRequest) -> Result<ReleaseTerminalResponse, TerminalError> {
         let released = self.find(&request.session_id, &request.terminal_id)?;
         self.open().terminals.retain(|_, terminal| !Arc::ptr_eq(terminal, &released));
-        released.kill();
         Ok(ReleaseTerminalResponse::new())
     }
 
     /// Releases all terminals of a session.
     pub fn end_session(&self, session_id: &SessionId) {
-        self.open().terminals.retain(|_, terminal| {
-            let stays = terminal.session_id != *session_id;
-            if !stays {
-                terminal.kill();
-            }
-            stays
-        });
+        self.open().terminals.retain(|_, terminal| terminal.session_id != *session_id);
     }
 
     /// A terminal to show.
     pub fn view(&self, session_id: &SessionId, terminal_id: &TerminalId) -> Result<TerminalView, TerminalError> {
-        self.find(session_id, terminal_id).map(TerminalView::new)
+        self.find(session_id, terminal_id).map(|terminal| terminal.view())
     }
 
     /// All terminals that are not released, to show: the oldest first.
     pub fn list(&self) -> Vec<TerminalView> {
-        self.open().terminals.values().cloned().map(TerminalView::new).collect()
+        self.open().terminals.values().map(|terminal| terminal.view()).collect()
     }
 
     fn find(&self, session_id: &SessionId, terminal_id: &TerminalId) -> Result<Arc<Terminal>, TerminalError> {
@@ -231,11 +255,9 @@ impl Terminals {
     }
 }
 
-impl Drop for Terminals {
-    fn drop(&mut self) {
-        for terminal in self.open().terminals.values() {
-            terminal.kill();
-        }
+impl Terminal {
+    fn view(&self) -> TerminalView {
+        TerminalView { id: self.id.clone(), session_id: self.session_id.clone(), view: self.run.view() }
     }
 }
 
@@ -245,31 +267,28 @@ impl fmt::Debug for Terminals {
     }
 }
 
-/// The program and arguments that a request stands for: what is executed, and what a permission is asked for.
+/// The command that a request stands for: what a permission is asked for, and what is executed.
 ///
-/// They are those of the request, except that some agents send a whole shell line as the command. A command without
-/// arguments that has blanks or a shell's special characters in it, and is not the path of a file, goes to `sh -c`.
+/// Some agents send a whole shell line as the command: see [`Command::from_text`].
 ///
 /// ```
 /// use std::path::Path;
 /// use attache::model::terminal::CreateTerminalRequest;
-/// use attache_host::terminals::words;
+/// use attache_host::commands::{Command, Invocation};
+/// use attache_host::terminals::invocation;
 ///
 /// let line = CreateTerminalRequest::new("s1", "cargo test | tail");
-/// assert_eq!(words(&line, Path::new("/")), ["sh", "-c", "cargo test | tail"]);
+/// assert_eq!(invocation(&line, Path::new("/")), Invocation::new(Command::Line("cargo test | tail".into()), "/"));
 /// let plain = CreateTerminalRequest::new("s1", "echo").args(["a | b"]);
-/// assert_eq!(words(&plain, Path::new("/")), ["echo", "a | b"]);
+/// let words = Command::Words(vec!["echo".into(), "a | b".into()]);
+/// assert_eq!(invocation(&plain, Path::new("/")), Invocation::new(words, "/"));
 /// ```
-pub fn words(request: &CreateTerminalRequest, session_cwd: &Path) -> Vec<String> {
-    let is_special = |c: char| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~{}!".contains(c);
-    let is_file =
-        || request.command.contains('/') && working_directory(request, session_cwd).join(&request.command).is_file();
-    if request.args.is_empty() && request.command.contains(is_special) && !is_file() {
-        return vec!["sh".into(), "-c".into(), request.command.clone()];
-    }
-    std::iter::once(&request.command).chain(&request.args).cloned().collect()
-}
-
-fn working_directory(request: &CreateTerminalRequest, session_cwd: &Path) -> PathBuf {
-    request.cwd.as_ref().map_or_else(|| session_cwd.to_owned(), PathBuf::from)
+pub fn invocation(request: &CreateTerminalRequest, session_cwd: &Path) -> Invocation {
+    let command = match request.args.is_empty() {
+        true => Command::from_text(&request.command),
+        false => Command::from_words([&request.command].into_iter().chain(&request.args).cloned().collect()),
+    };
+    let cwd = request.cwd.as_ref().map_or_else(|| session_cwd.to_owned(), PathBuf::from);
+    let variable = |variable: &EnvVariable| (variable.name.clone(), variable.value.clone());
+    Invocation::new(command, cwd).env(request.env.iter().map(variable))
 }

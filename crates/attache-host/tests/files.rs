@@ -10,7 +10,6 @@ use std::{
 };
 
 use attache::model::error::ErrorObject;
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files, Place};
 use tempfile::TempDir;
 
@@ -42,13 +41,11 @@ impl World {
     }
 
     fn read(&self, path: &str) -> Result<String, FileError> {
-        let request = ReadTextFileRequest::new("s", self.at(path).to_str().unwrap());
-        self.files.read(&request).map(|response| response.content)
+        self.files.read(&self.at(path))
     }
 
     fn write(&self, path: &str, content: &str) -> Result<(), FileError> {
-        let request = WriteTextFileRequest::new("s", self.at(path).to_str().unwrap(), content);
-        self.files.write(&request).map(drop)
+        self.files.write(&self.at(path), content)
     }
 
     /// The error's name and the path in it, from the world's directory.
@@ -132,7 +129,7 @@ fn paths_lead_where_the_table_says() {
     let own = format!("linked/magic{}/proj/src/main.rs", world.dir.path().display());
     assert_eq!(world.read(&own).unwrap(), "fn main() {}\n");
 
-    let relative = world.files.read(&ReadTextFileRequest::new("s", "src/main.rs")).unwrap_err();
+    let relative = world.files.read(Path::new("src/main.rs")).unwrap_err();
     assert!(matches!(relative, FileError::Relative { .. }));
     assert_eq!(world.read("secret\0").unwrap_err().to_peer().code, ErrorObject::INTERNAL_ERROR);
     assert!(matches!(world.read(&"x/".repeat(5000)), Err(FileError::TooLong)));
@@ -159,9 +156,7 @@ fn a_place_is_told_for_what_does_not_exist_yet() {
 fn a_root_within_a_root_and_the_whole_disk_are_roots_too() {
     let world = World::new();
     let nested = Files::open(&world.at("proj/src"), &[world.at("proj")]).unwrap();
-    let read = |files: &Files, path: &str| {
-        files.read(&ReadTextFileRequest::new("s", world.at(path).to_str().unwrap())).map(|response| response.content)
-    };
+    let read = |files: &Files, path: &str| files.read(&world.at(path));
     assert_eq!(read(&nested, "proj/src/main.rs").unwrap(), "fn main() {}\n");
     assert_eq!(read(&nested, "proj/src/../src/main.rs").unwrap(), "fn main() {}\n");
     assert!(matches!(nested.place(&world.at("proj/src/../x")).unwrap(), Place::Inside { root: 1, .. }));
@@ -194,25 +189,23 @@ fn what_the_user_allowed_is_served_and_nothing_else() {
     let world = World::new();
     symlink(world.at("secret"), world.at("proj/link")).unwrap();
     let link = world.at("linked/link");
-    let read = ReadTextFileRequest::new("s", link.to_str().unwrap());
     let secret = world.at("secret");
-    assert_eq!(world.files.read_outside(&read, &secret).unwrap().content, "secret");
-    let write = WriteTextFileRequest::new("s", link.to_str().unwrap(), "changed");
-    world.files.write_outside(&write, &secret).unwrap();
+    let allowed = world.files.clone().allow(&secret);
+    assert_eq!(allowed.read(&link).unwrap(), "secret");
+    allowed.write(&link, "changed").unwrap();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "changed");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 
     // The link leads elsewhere by the time of the answer: the question is asked anew.
     fs::remove_file(&link).unwrap();
     symlink(world.at("proj-evil/secret"), &link).unwrap();
-    assert_eq!(world.describe(world.files.read_outside(&read, &secret)), "Outside proj-evil/secret");
-    assert_eq!(world.describe(world.files.write_outside(&write, &secret)), "Outside proj-evil/secret");
+    assert_eq!(world.describe(allowed.read(&link)), "Outside proj-evil/secret");
+    assert_eq!(world.describe(allowed.write(&link, "changed")), "Outside proj-evil/secret");
 
     let check_refused = |path: &Path| {
-        let request = ReadTextFileRequest::new("s", path.to_str().unwrap());
-        assert!(matches!(world.files.read_outside(&request, path), Err(FileError::NotAFile { .. })));
-        let request = WriteTextFileRequest::new("s", path.to_str().unwrap(), "");
-        assert!(matches!(world.files.write_outside(&request, path), Err(FileError::NotAFile { .. })));
+        let allowed = world.files.clone().allow(path);
+        assert!(matches!(allowed.read(path), Err(FileError::NotAFile { .. })));
+        assert!(matches!(allowed.write(path, ""), Err(FileError::NotAFile { .. })));
     };
     assert!(Command::new("mkfifo").arg(world.at("fifo")).status().unwrap().success());
     check_refused(&world.at("fifo"));
@@ -226,9 +219,9 @@ fn a_file_with_several_names_is_asked_for() {
     fs::hard_link(world.at("secret"), world.at("proj/hard")).unwrap();
     assert_eq!(world.describe(world.write("linked/hard", "x")), "HardLink proj/hard");
     let path = world.at("proj/hard");
-    let read = ReadTextFileRequest::new("s", path.to_str().unwrap());
-    assert_eq!(world.files.read_outside(&read, &path).unwrap().content, "secret");
-    world.files.write_outside(&WriteTextFileRequest::new("s", path.to_str().unwrap(), "new"), &path).unwrap();
+    let allowed = world.files.clone().allow(&path);
+    assert_eq!(allowed.read(&path).unwrap(), "secret");
+    allowed.write(&path, "new").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     assert_eq!(fs::read_to_string(world.at("secret")).unwrap(), "secret");
 }
@@ -311,12 +304,10 @@ fn a_large_file_is_read_in_parts() {
     let files = world.files.clone().read_limit(10);
     fs::write(world.at("proj/long"), "12345678\n".repeat(100)).unwrap();
     let path = world.at("linked/long");
-    let whole = ReadTextFileRequest::new("s", path.to_str().unwrap());
-    let error = files.read(&whole).unwrap_err();
+    let error = files.read(&path).unwrap_err();
     assert!(error.to_string().contains("hint: use `line` and `limit`"), "{error}");
     assert!(error.to_peer().message.contains("`line` and `limit`"));
-    let part = whole.line(100).limit(7);
-    assert_eq!(files.read(&part).unwrap().content, "12345678\n");
+    assert_eq!(files.read_lines(&path, Some(100), Some(7)).unwrap(), "12345678\n");
 }
 
 /// Runs itself again, in a process that may not write much and on a disk that is small.
@@ -326,8 +317,7 @@ fn a_full_disk_leaves_the_old_file_as_it_was() {
         let dir = Path::new(&dir);
         fs::write(dir.join("file"), "old").unwrap();
         let files = Files::open(dir, &[]).unwrap();
-        let request = WriteTextFileRequest::new("s", dir.join("file").to_str().unwrap(), "x".repeat(1 << 20));
-        let error = files.write(&request).unwrap_err();
+        let error = files.write(&dir.join("file"), &"x".repeat(1 << 20)).unwrap_err();
         assert!(matches!(error, FileError::NoSpace { .. }), "{error}");
         assert_eq!(fs::read_to_string(dir.join("file")).unwrap(), "old");
         assert_eq!(fs::read_dir(dir).unwrap().count(), 1, "the draft is left behind");

@@ -9,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files, Place};
 use attache_testkit::Dice;
 
@@ -204,7 +203,7 @@ fn check_place(files: &Files, world: &World, path: &str, expected: &Result<Strin
 }
 
 fn check_read(files: &Files, world: &World, path: &str, expected: &Result<String, Wrong>, context: &str) {
-    let result = files.read(&ReadTextFileRequest::new("s", path)).map(|response| response.content);
+    let result = files.read(path.as_ref());
     match (result, expected) {
         (Err(error), Err(expected)) => check_wrong(&error, expected, context),
         (Err(FileError::Outside { .. }), Ok(expected)) => assert_eq!(root_of(world, expected), None, "{context}"),
@@ -229,7 +228,7 @@ fn check_write(
     text: &str,
     context: &str,
 ) {
-    let result = files.write(&WriteTextFileRequest::new("s", path, text));
+    let result = files.write(path.as_ref(), text);
     match (result, expected) {
         (Err(error), Err(expected)) => check_wrong(&error, expected, context),
         (Err(FileError::Outside { .. }), Ok(expected)) => assert_eq!(root_of(world, expected), None, "{context}"),

@@ -9,7 +9,6 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache_host::files::{FileError, Files};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -53,16 +52,9 @@ fn nothing_outside_is_read_or_written_while_directories_are_swapped_for_links() 
             }
         });
         let _done = Done(&is_done);
-        let file = at("proj/one/two/file").to_str().unwrap().to_owned();
-        let new_file = at("proj/one/new/file").to_str().unwrap().to_owned();
-        let read = ReadTextFileRequest::new("s", file.as_str());
-        let writes =
-            [WriteTextFileRequest::new("s", file, "inside"), WriteTextFileRequest::new("s", new_file, "inside")];
+        let writes = [at("proj/one/two/file"), at("proj/one/new/file")];
         for round in 0..ROUNDS {
-            let results = [
-                files.read(&read).map(|response| response.content),
-                files.write(&writes[round % 2]).map(|_| "inside".into()),
-            ];
+            let results = [files.read(&writes[0]), files.write(&writes[round % 2], "inside").map(|()| "inside".into())];
             for result in results {
                 match result {
                     Ok(content) => {

@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use attache::model::fs::ReadTextFileRequest;
 use attache::model::terminal::{CreateTerminalRequest, TerminalOutputRequest, WaitForTerminalExitRequest};
 use attache_host::{
     files::Files,
@@ -35,11 +34,9 @@ fn check_file() {
     file.write_all("\nsecond line\nthird line\n".as_bytes()).unwrap();
     let before = peak_kib();
     let files = Files::open(dir.path(), &[]).unwrap();
-    let whole = ReadTextFileRequest::new("s", path.to_str().unwrap());
-    assert!(files.read(&whole).is_err());
-    assert!(files.read(&whole.clone().limit(1)).is_err());
-    let part = whole.line(2).limit(1);
-    assert_eq!(files.read(&part).unwrap().content, "second line\n");
+    assert!(files.read(&path).is_err());
+    assert!(files.read_lines(&path, None, Some(1)).is_err());
+    assert_eq!(files.read_lines(&path, Some(2), Some(1)).unwrap(), "second line\n");
     let grown = peak_kib() - before;
     assert!(grown < MOST_KIB, "{grown} KiB more");
 }

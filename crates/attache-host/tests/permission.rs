@@ -6,7 +6,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use attache::model::diff::Diff;
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache::model::permission::{
     PermissionOption, PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionSubject,
 };
@@ -14,8 +13,8 @@ use attache::model::terminal::CreateTerminalRequest;
 use attache::model::tool::{Location, ToolCallContent, ToolCallUpdate, ToolKind};
 use attache::proto::json::RawJson;
 use attache_host::permission::{
-    Change, Decision, Engine, Places, Policy, Question, Rule, Scope, Session, Subject, Verdict, allow, parse_rules,
-    reject,
+    Action, Change, Decision, Engine, Places, Policy, Question, Rule, Scope, Session, Subject, Verdict, allow,
+    parse_rules, reject,
 };
 use tempfile::TempDir;
 
@@ -46,8 +45,10 @@ impl Desk {
     fn file(&self, kind: &str, path: &str) -> Verdict {
         let path = self.path(path);
         let subject = match kind {
-            "served read" => Subject::from_read(self.session(), &ReadTextFileRequest::new("session", path)),
-            "edit" => Subject::from_write(self.session(), &WriteTextFileRequest::new("session", path, "x")),
+            "served read" => {
+                Subject::served(self.session(), Action::Files { kind: ToolKind::Read, paths: vec![path] })
+            }
+            "edit" => Subject::served(self.session(), Action::Files { kind: ToolKind::Edit, paths: vec![path] }),
             _ => return self.call(kind, &[&path], "{}").verdict,
         };
         self.engine.decide(&subject).verdict
@@ -55,7 +56,7 @@ impl Desk {
 
     fn run(&self, line: &str) -> Verdict {
         let request = CreateTerminalRequest::new("session", line);
-        self.engine.decide(&Subject::from_terminal(self.session(), &request)).verdict
+        self.engine.decide(&from_terminal(self.session(), &request)).verdict
     }
 
     fn call(&self, kind: &str, locations: &[&str], input: &str) -> Decision {
@@ -115,9 +116,8 @@ fn scopes_end_where_they_should() {
     let mut desk = Desk::new(Policy::Ask, "");
     let session = desk.session();
     let other = Session { id: "other".into(), ..session.clone() };
-    let subject = |session: &Session, line: &str| {
-        Subject::from_terminal(session.clone(), &CreateTerminalRequest::new("session", line))
-    };
+    let subject =
+        |session: &Session, line: &str| from_terminal(session.clone(), &CreateTerminalRequest::new("session", line));
     for (scope, line) in [(Scope::Once, "a"), (Scope::Session, "b"), (Scope::Project, "c"), (Scope::Always, "d")] {
         desk.engine.remember(scope, &session, &[rule("allow", line)]).unwrap();
     }
@@ -510,7 +510,7 @@ fn a_question_shows_everything_and_hides_nothing() {
     assert!(!question.reason.is_empty() && question.suggestion.is_empty());
 
     let request = CreateTerminalRequest::new("session", "echo").args(["a b", "it's\n"]);
-    let subject = Subject::from_terminal(desk.session(), &request);
+    let subject = from_terminal(desk.session(), &request);
     let question = Question::new(&subject, &desk.engine.decide(&subject));
     assert_eq!(question.commands, ["echo 'a b' 'it'\\''s\\x0a'"]);
 }
@@ -519,7 +519,7 @@ fn a_question_shows_everything_and_hides_nothing() {
 fn reasons_name_the_rule() {
     let desk = Desk::new(Policy::Ask, "\n\n[[rule]]\nverdict = 'deny'\ncommand = ['rm']\n");
     let request = CreateTerminalRequest::new("session", "rm x");
-    let decision = desk.engine.decide(&Subject::from_terminal(desk.session(), &request));
+    let decision = desk.engine.decide(&from_terminal(desk.session(), &request));
     assert!(decision.reason.contains("permissions.toml:3` says: deny the command `rm …`"), "{}", decision.reason);
     let decision = desk.call("edit", &[&desk.path("src/a")], "{}");
     assert_eq!(decision.suggestion.len(), 1);
@@ -574,4 +574,9 @@ fn many_engines_that_save_at_once_lose_nothing() {
         let rules = parse_rules("r", &fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(rules.len(), 64);
     }
+}
+
+fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Subject {
+    let action = attache_host::terminals::invocation(request, &session.cwd).action();
+    Subject::served(session, action)
 }

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use attache::model::terminal::CreateTerminalRequest;
-use attache_host::permission::{Engine, Places, Policy, Scope, Session, Subject, Verdict, parse_rules};
+use attache_host::commands::Command;
+use attache_host::permission::{Action, Engine, Places, Policy, Scope, Session, Subject, Verdict, parse_rules};
 use attache_testkit::Dice;
 use tempfile::TempDir;
 
@@ -59,13 +60,13 @@ impl Desk {
 
     fn subject(&self, line: &str) -> Subject {
         let line = line.replace("/project", &self.project().to_string_lossy());
-        Subject::from_terminal(self.session(), &CreateTerminalRequest::new("session", line))
+        from_terminal(self.session(), &CreateTerminalRequest::new("session", line))
     }
 
     fn words(&self, words: &[&str]) -> Verdict {
         let mut request = CreateTerminalRequest::new("session", words[0]);
         request.args = words[1..].iter().map(ToString::to_string).collect();
-        self.engine.decide(&Subject::from_terminal(self.session(), &request)).verdict
+        self.engine.decide(&from_terminal(self.session(), &request)).verdict
     }
 
     fn verdict(&self, line: &str) -> Verdict {
@@ -213,7 +214,7 @@ fn variables_and_directories_of_a_terminal_count() {
             request.env = vec![attache::model::mcp::EnvVariable::new(name, value)];
         }
         request.cwd = cwd.map(|cwd| cwd.replace("/project", &desk.project().to_string_lossy()));
-        desk.engine.decide(&Subject::from_terminal(desk.session(), &request)).verdict
+        desk.engine.decide(&from_terminal(desk.session(), &request)).verdict
     };
     assert_eq!(decide("", "", None), Verdict::Allow);
     assert_eq!(decide("NO_COLOR", "1", None), Verdict::Allow);
@@ -237,7 +238,7 @@ fn a_directory_that_leads_out_of_the_project_is_outside() {
     assert_eq!(desk.verdict("cd /project/src && git status"), Verdict::Allow);
     let mut request = CreateTerminalRequest::new("session", "git status");
     request.cwd = Some(desk.project().join("out").to_string_lossy().into_owned());
-    assert_eq!(desk.engine.decide(&Subject::from_terminal(desk.session(), &request)).verdict, Verdict::Ask);
+    assert_eq!(desk.engine.decide(&from_terminal(desk.session(), &request)).verdict, Verdict::Ask);
 }
 
 const DENIED: &str = "
@@ -624,4 +625,15 @@ fn real_shells_run_nothing_else_either() {
             break;
         }
     }
+}
+
+/// A request without arguments is a line here, also where it could be the name of a program.
+fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Subject {
+    let mut action = attache_host::terminals::invocation(request, &session.cwd).action();
+    if let Action::Execute { command, .. } = &mut action
+        && request.args.is_empty()
+    {
+        *command = Command::Line(request.command.clone());
+    }
+    Subject::served(session, action)
 }

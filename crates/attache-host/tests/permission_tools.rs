@@ -122,7 +122,7 @@ fn rules_decide_by_the_name_of_the_tool() {
 fn a_rule_about_tools_is_about_no_file_and_no_command() {
     let rules = "[[rule]]\nverdict = 'deny'\ntool = '*'\n[[rule]]\nverdict = 'allow'\ntool = '*'\nkind = 'read'\n";
     let desk = Desk::new(Policy::All, rules);
-    let line = attache_host::permission::Command::Line("ls".into());
+    let line = attache_host::commands::Command::Line("ls".into());
     let run = Action::Execute { command: line, cwd: None, env: Vec::new(), paths: Vec::new() };
     let read = Action::Files { kind: ToolKind::Read, paths: vec!["a".into()] };
     assert_eq!(desk.decide(run.clone()).verdict, Verdict::Allow);

@@ -40,11 +40,9 @@ impl Workspace {
             let lines = client.read_lines(target.path.as_str(), Some(line), Some(limit)).await;
             return lines.map_err(|error| refused(target, &error));
         }
-        let request =
-            attache::model::fs::ReadTextFileRequest::new("", target.real.to_string_lossy()).line(line).limit(limit);
-        let files = self.files_for(&[target]);
-        let lines = blocking(move || files.read(&request)).await?;
-        lines.map(|response| response.content).map_err(|error| refusal(&error))
+        let (files, real) = (self.files_for(&[target]), target.real.clone());
+        let lines = blocking(move || files.read_lines(&real, Some(line), Some(limit))).await?;
+        lines.map_err(|error| refusal(&error))
     }
 
     /// Writes a file, and notes that the model knows what is in it.

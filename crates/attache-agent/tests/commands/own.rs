@@ -2,7 +2,8 @@
 
 use attache::model::tool::ToolCallContent;
 use attache_agent::tools::commands::{SandboxState, Setup};
-use attache_host::permission::{Action, Command};
+use attache_host::commands::Command;
+use attache_host::permission::Action;
 use attache_host::sandbox::Sandbox;
 use serde_json::json;
 
@@ -43,7 +44,7 @@ async fn a_call_is_looked_at_before_anything_is_done() {
     assert_eq!(prepared.content.len(), 1, "the whole command is shown");
 
     let plain = place.prepare("run_command", json!({"command": "ls", "cwd": "."})).unwrap();
-    assert!(matches!(&plain.actions[..], [Action::Execute { cwd: None, .. }]));
+    assert!(matches!(&plain.actions[..], [Action::Execute { cwd: Some(_), .. }]));
     assert!(plain.content.is_empty());
     assert!(place.commands.prepare("read_file", &json!({})).is_none());
 }

@@ -7,7 +7,7 @@ use attache::agent::Server;
 use attache::client::{Pending, Session};
 use attache::model::config::{ConfigKind, ConfigSetting};
 use attache::model::elicitation::{CreateElicitationResponse, ElicitationValue};
-use attache::model::fs::ReadTextFileRequest;
+use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileResponse};
 use attache::model::permission::PermissionRequest;
 use attache::model::update::SessionUpdate;
 use attache::{Connection, Error, Event, Prompt};
@@ -156,7 +156,8 @@ impl Chat {
             }
             Event::WriteTextFile(call) => {
                 self.serve("write", &call.path);
-                let written = self.files().write(call.request()).map_err(|error| error.to_peer());
+                let written = self.files().write(call.path.as_ref(), &call.content);
+                let written = written.map(|()| WriteTextFileResponse::new()).map_err(|error| error.to_peer());
                 call.reply(written).await.unwrap();
             }
             other => self.terminal(other).await,
@@ -166,7 +167,8 @@ impl Chat {
     async fn answer_reads(&mut self) {
         let files = self.files();
         for call in std::mem::take(&mut self.held).into_iter().rev() {
-            let read = files.read(call.request()).map_err(|error| error.to_peer());
+            let read = files.read_lines(call.path.as_ref(), call.line, call.limit);
+            let read = read.map(ReadTextFileResponse::new).map_err(|error| error.to_peer());
             call.reply(read).await.unwrap();
         }
     }

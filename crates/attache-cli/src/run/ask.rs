@@ -1,4 +1,4 @@
-//! The question on the person's terminal: everything that would be done, and what can be answered.
+//! The question on the person's terminal: the agent's own words first and cut short, what would be done last and whole.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,6 +8,16 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::tty::Tty;
 
+/// How many lines an agent's own words get: some for what it says, some for what it shows.
+const SAID: usize = 3;
+const SHOWN: usize = 4;
+
+/// How many files that an agent merely names are shown.
+const NAMED: usize = 3;
+
+/// As many blanks in a row are told by their number: nobody writes so many, unless to push something out of sight.
+const BLANKS: usize = 16;
+
 /// What the person said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -16,15 +26,19 @@ pub(crate) enum Reply {
 }
 
 /// Asks until there is an answer. The end of input is no.
+///
+/// The line where the answer is typed names what would be done. Only what is typed after it has appeared is an answer.
 pub(crate) async fn ask(tty: &Tty, question: &Question) -> io::Result<Reply> {
-    let mut text = show(question);
-    text.push_str(&choices(question));
+    tty.show(&show(question, tty.columns())).await?;
+    tty.show(&choices(question)).await?;
     loop {
-        let Some(line) = tty.ask(&text).await? else { return Ok(Reply::Deny) };
-        match reply(&line, question) {
-            Some(reply) => return Ok(reply),
-            None => text = choices(question),
+        let Some(line) = tty.ask(&format!("{} ({})? ", question.gist, question.digest)).await? else {
+            return Ok(Reply::Deny);
+        };
+        if let Some(reply) = reply(&line, question) {
+            return Ok(reply);
         }
+        tty.show(&choices(question)).await?;
     }
 }
 
@@ -41,48 +55,94 @@ fn reply(line: &str, question: &Question) -> Option<Reply> {
 }
 
 fn choices(question: &Question) -> String {
-    if question.suggestion.is_empty() {
-        return "  [y] yes   [N] no: ".into();
-    }
-    "  [y] yes   [N] no   or yes, and no more questions: [s] in this session   [p] in this project   [a] anywhere: "
-        .into()
+    let more = "   or yes, and no more questions: [s] in this session   [p] in this project   [a] anywhere";
+    format!("  [y] yes   [N] no{}\n", if question.suggestion.is_empty() { "" } else { more })
 }
 
-/// The question in full. Its texts are harmless already.
-pub(crate) fn show(question: &Question) -> String {
+/// The question. Its texts are harmless already.
+pub(crate) fn show(question: &Question, columns: usize) -> String {
     let mut text = format!("\n{} wants to {}\n", question.agent, question.kinds.join(", "));
-    for command in &question.commands {
-        let _ = writeln!(text, "  $ {}", command.replace('\n', "\n    "));
-    }
-    for (name, value) in &question.env {
-        let _ = writeln!(text, "  with {name}={}", value.expose());
-    }
-    if !question.commands.is_empty() {
-        let _ = writeln!(text, "  in {}", question.cwd);
-    }
-    for path in &question.paths {
-        let _ = writeln!(text, "  {path}");
-    }
-    for change in &question.changes {
-        show_change(&mut text, change);
-    }
-    if let Some(input) = &question.input {
-        let _ = writeln!(text, "  input: {}", input.replace('\n', "\n    "));
-    }
-    for shown in &question.texts {
-        let _ = writeln!(text, "  it shows: {}", shown.replace('\n', "\n    "));
-    }
-    if let Some(title) = &question.title {
-        let _ = writeln!(text, "  it says: {title}");
-    }
-    if let Some(description) = &question.description {
-        let _ = writeln!(text, "  {}", description.replace('\n', "\n  "));
+    let own: Vec<&String> = question.title.iter().chain(&question.description).collect();
+    quote(&mut text, "it says", &own, SAID, columns);
+    quote(&mut text, "it shows", &question.texts.iter().collect::<Vec<_>>(), SHOWN, columns);
+    if !question.named.is_empty() {
+        let mut named: Vec<String> = question.named.iter().take(NAMED).cloned().collect();
+        if question.named.len() > NAMED {
+            named.push(format!("and {} more", question.named.len() - NAMED));
+        }
+        let _ = writeln!(text, "  it names: {}", cut(&named.join(", "), columns.saturating_sub(14)));
     }
     let _ = writeln!(text, "  asked because {}", question.reason);
     for rule in &question.suggestion {
         let _ = writeln!(text, "  the rule for s, p and a: {}", rule.replace('\n', "\n    "));
     }
+    for path in &question.paths {
+        let _ = writeln!(text, "  {path}");
+    }
+    if let Some(input) = &question.input {
+        let _ = writeln!(text, "  input: {}", without_gaps(input).replace('\n', "\n    "));
+    }
+    for change in &question.changes {
+        show_change(&mut text, change);
+    }
+    for (name, value) in &question.env {
+        let _ = writeln!(text, "  with {name}={}", without_gaps(value.expose()));
+    }
+    if !question.commands.is_empty() {
+        let _ = writeln!(text, "  in {}", question.cwd);
+    }
+    for command in &question.commands {
+        let _ = writeln!(text, "  $ {}", without_gaps(command).replace('\n', "\n    "));
+    }
     text
+}
+
+/// The agent's own words, marked as such: a few lines that fit the screen, whatever their length.
+fn quote(text: &mut String, who: &str, words: &[&String], most: usize, columns: usize) {
+    let lines: Vec<&str> =
+        words.iter().flat_map(|words| words.lines()).filter(|line| !line.trim().is_empty()).collect();
+    for (index, line) in lines.iter().take(most).enumerate() {
+        let mark = if index == 0 { format!("  {who}: ") } else { "  | ".to_owned() };
+        let _ = writeln!(text, "{mark}{}", cut(line, columns.saturating_sub(mark.len() + 1)));
+    }
+    if lines.len() > most {
+        let _ = writeln!(text, "  | ({} more lines of its words)", lines.len() - most);
+    }
+}
+
+/// As much of a line as has room. Characters that are not ASCII may take two columns.
+fn cut(line: &str, columns: usize) -> String {
+    let mut used = 0;
+    let mut end = line.len();
+    for (index, c) in line.char_indices() {
+        used += if c.is_ascii() { 1 } else { 2 };
+        if used > columns.max(10) {
+            end = index;
+            break;
+        }
+    }
+    format!("{}{}", &line[..end], if end < line.len() { "…" } else { "" })
+}
+
+/// A text in which long runs of blanks and empty lines are told by their number.
+fn without_gaps(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len().min(4096));
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.trim_start_matches(c);
+        let count = (rest.len() - after.len()) / c.len_utf8();
+        match c {
+            '\n' if count > 3 => {
+                let _ = write!(shown, "\n[{} empty lines]\n", count - 1);
+            }
+            c if c != '\n' && c.is_whitespace() && count > BLANKS => {
+                let _ = write!(shown, "[{count} blanks]");
+            }
+            _ => shown.push_str(&rest[..rest.len() - after.len()]),
+        }
+        rest = after;
+    }
+    shown
 }
 
 fn show_change(text: &mut String, change: &Change) {
@@ -113,5 +173,24 @@ fn show_change(text: &mut String, change: &Change) {
                 let _ = writeln!(text, "    {line}");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_told_and_words_are_cut() {
+        assert_eq!(without_gaps("ls  -l"), "ls  -l");
+        assert_eq!(without_gaps(&format!("ls{}; rm x", " ".repeat(5000))), "ls[5000 blanks]; rm x");
+        assert_eq!(without_gaps(&format!("ls{}rm x", "\n".repeat(50))), "ls\n[49 empty lines]\nrm x");
+        assert_eq!(without_gaps(&format!("ls{}", "\t".repeat(50))), "ls[50 blanks]");
+        assert_eq!(cut("0123456789abc", 12), "0123456789ab…");
+        assert_eq!(cut("short", 12), "short");
+        assert_eq!(cut("漢字漢字漢字漢字", 10), "漢字漢字漢…");
+        let mut text = String::new();
+        quote(&mut text, "it says", &[&"a\nb\n\nc\nd\ne".to_owned()], 3, 80);
+        assert_eq!(text, "  it says: a\n  | b\n  | c\n  | (2 more lines of its words)\n");
     }
 }

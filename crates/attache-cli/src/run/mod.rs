@@ -370,6 +370,11 @@ impl TurnLoop<'_> {
         loop {
             let idle = self.args.idle_timeout.filter(|_| !self.services.is_asking()).map(|time| self.heard + time);
             let limit = self.cancelled.map(|(_, until)| until);
+            // A question has the screen to itself: first all that came before it is written, then it is asked, and what
+            // comes meanwhile is held.
+            let (asks, is_asking) = (self.services.wants_to_ask(), self.services.is_asking());
+            let is_free = !asks && !self.record.is_pending();
+            let is_held = is_asking && !self.record.is_full();
             tokio::select! {
                 biased;
                 signal = self.signals.next() => {
@@ -387,14 +392,22 @@ impl TurnLoop<'_> {
                     self.cancel(&turn, Cancelled::Idle, TERMINATE_GRACE).await;
                 }
                 // What is here is printed before more is taken: a slow reader slows the agent, and keeps nobody from a signal.
-                flushed = self.record.flush(), if self.record.is_pending() => flushed?,
-                events = self.services.next(), if !self.record.is_pending() => {
+                printed = self.record.flush_and_hold(asks), if asks || !(is_free || is_asking) => {
+                    printed?;
+                    if asks {
+                        self.services.ask_next();
+                    }
+                }
+                events = self.services.next(), if is_free || is_asking => {
                     self.heard = Instant::now();
                     for event in events {
                         self.record.add(event);
                     }
+                    if !self.services.is_asking() {
+                        self.record.release();
+                    }
                 }
-                event = turn.next(), if !self.record.is_pending() => {
+                event = turn.next(), if is_free || is_held => {
                     self.heard = Instant::now();
                     match event {
                         Ok(Some(event)) => self.take(event),
@@ -405,13 +418,10 @@ impl TurnLoop<'_> {
                         },
                     }
                 }
-                _ = tick.tick(), if !self.record.is_pending() => {
-                    if !self.services.is_asking() {
-                        self.record.idle(self.heard.elapsed());
-                    }
-                }
+                _ = tick.tick(), if is_free && !is_asking => self.record.idle(self.heard.elapsed()),
             }
         }
+        self.withdraw_question();
         for event in self.services.finish().await {
             self.record.add(event);
         }
@@ -438,7 +448,7 @@ impl TurnLoop<'_> {
 
     async fn cancel(&mut self, turn: &Turn, why: Cancelled, grace: Duration) {
         self.cancelled = Some((why, Instant::now() + grace));
-        self.services.cancel();
+        self.withdraw_question();
         let text = match why {
             Cancelled::By(Signal::Interrupt) => "cancelling; once more ends everything",
             Cancelled::By(Signal::Terminate) => "cancelling",
@@ -449,6 +459,15 @@ impl TurnLoop<'_> {
         self.record.add(event::Event::notice(Level::Info, text));
         // An agent that reads nothing any more must not keep us from ending it.
         let _ = tokio::time::timeout(CANCEL_SENT, turn.cancel()).await;
+    }
+
+    /// Nothing more is asked, and others may write to the screen again.
+    fn withdraw_question(&mut self) {
+        if self.services.is_asking() {
+            self.record.leave_question();
+        }
+        self.services.cancel();
+        self.record.release();
     }
 
     /// A turn that fails after it was cancelled is one that was cancelled.

@@ -19,6 +19,9 @@ const KEPT_TEXT: usize = 8 << 20;
 /// How many tool calls, and how many files, are kept for the result.
 const KEPT_ROWS: usize = 1000;
 
+/// How much is held back while a person is asked. Then nothing more is taken from the agent.
+const HELD: usize = 1 << 20;
+
 /// How much of a title is kept.
 const KEPT_TITLE: usize = 500;
 
@@ -31,6 +34,7 @@ pub(crate) struct Record {
     pen: Pen,
     /// What is to be printed when there is room.
     pending: VecDeque<Ink>,
+    pending_bytes: usize,
     /// The messages that are printed beside it, with `-o acp`.
     pub(crate) messages: Option<Messages>,
     last_message: Option<String>,
@@ -77,6 +81,7 @@ impl Record {
             printer,
             pen,
             pending: VecDeque::new(),
+            pending_bytes: 0,
             messages: None,
             last_message: None,
             is_text_broken: false,
@@ -98,21 +103,35 @@ impl Record {
     pub(crate) fn add(&mut self, event: Event) {
         let gap = self.fold(&event);
         let line = Line { ms: self.elapsed(), event };
-        self.pending.extend(self.printer.event(&line, gap));
+        let ink = self.printer.event(&line, gap);
+        self.print(ink);
         if let Err(error) = self.journal.add(&line) {
             let event = Event::notice(Level::Warning, format!("the rest of this run is not recorded: {error}"));
-            self.pending.extend(self.printer.event(&Line { ms: self.elapsed(), event }, ""));
+            let ink = self.printer.event(&Line { ms: self.elapsed(), event }, "");
+            self.print(ink);
         }
     }
 
     /// Tells a person that nothing came for a while.
     pub(crate) fn idle(&mut self, idle: Duration) {
-        self.pending.extend(self.printer.idle(idle));
+        let ink = self.printer.idle(idle);
+        self.print(ink);
     }
 
     /// Clears the screen for somebody else's words.
     pub(crate) fn clear(&mut self) {
-        self.pending.extend(self.printer.clear());
+        let ink = self.printer.clear();
+        self.print(ink);
+    }
+
+    /// Goes on below a question that was withdrawn.
+    pub(crate) fn leave_question(&mut self) {
+        self.print(vec![Ink::err("\n")]);
+    }
+
+    fn print(&mut self, ink: Vec<Ink>) {
+        self.pending_bytes += ink.iter().map(Ink::size).sum::<usize>();
+        self.pending.extend(ink);
     }
 
     /// Whether there is something to print. Nothing more should be taken then.
@@ -120,11 +139,40 @@ impl Record {
         !self.pending.is_empty() || self.messages.as_ref().is_some_and(Messages::is_full)
     }
 
+    /// Whether as much waits to be printed as is held for a person who is being asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending_bytes > HELD || self.messages.as_ref().is_some_and(Messages::is_full)
+    }
+
+    /// Prints what there is to print, and then, if it `holds`, leaves the screen to a question: returns when all that came
+    /// before it is written, and nothing else is until [`release`](Record::release). It can be cancelled and called again.
+    pub(crate) async fn flush_and_hold(&mut self, holds: bool) -> Result<(), PipeClosed> {
+        if !holds {
+            return self.flush().await;
+        }
+        self.clear();
+        self.flush().await?;
+        self.pen.written().await?;
+        if let Some(messages) = &self.messages {
+            messages.hold().await;
+        }
+        Ok(())
+    }
+
+    /// The question is answered: what was held is printed.
+    pub(crate) fn release(&self) {
+        if let Some(messages) = &self.messages {
+            messages.release();
+        }
+    }
+
     /// Prints what there is to print; waits for a slow reader. It can be cancelled and called again.
     pub(crate) async fn flush(&mut self) -> Result<(), PipeClosed> {
         while !self.pending.is_empty() {
             let room = self.pen.room().await?;
-            room.send(self.pending.pop_front());
+            let ink = self.pending.pop_front();
+            self.pending_bytes -= ink.as_ref().map_or(0, Ink::size);
+            room.send(ink);
         }
         match &self.messages {
             Some(messages) => messages.room().await,
@@ -245,6 +293,7 @@ impl Record {
     /// Ends the run: prints and records the result, and returns the exit code. A reader of stdout that does not read is
     /// waited for until a signal comes.
     pub(crate) async fn finish(mut self, end: End, signals: &mut Signals) -> Code {
+        self.release();
         let code = end.failure.as_ref().map_or(end.code, |failure| failure.code);
         let status = match code {
             Code::Done => Status::Done,
@@ -280,7 +329,8 @@ impl Record {
         let line = Line { ms: result.duration_ms, event: Event::Result(Box::new(result)) };
         let _ = self.journal.add(&line);
         if let Event::Result(result) = &line.event {
-            self.pending.extend(self.printer.result(&line, result));
+            let ink = self.printer.result(&line, result);
+            self.print(ink);
         }
         let last_words = async {
             let _ = self.flush().await;

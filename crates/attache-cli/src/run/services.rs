@@ -4,29 +4,30 @@ use std::collections::{HashMap, VecDeque};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use attache::client::{Pending, PermissionAsk};
 use attache::model::content::ContentBlock;
 use attache::model::diff::Diff;
 use attache::model::error::ErrorObject;
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
+use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
 use attache::model::permission::PermissionOutcome;
 use attache::model::session::SessionId;
 use attache::model::terminal::CreateTerminalRequest;
-use attache::model::tool::{ToolCallContent, ToolCallId};
+use attache::model::tool::{ToolCallContent, ToolCallId, ToolKind};
 use attache::model::update::SessionUpdate;
 use attache::{Client, Event, SessionView};
+use attache_host::commands::Invocation;
 use attache_host::files::Files;
 use attache_host::permission::{
-    self, Action, Decision, Engine, Places, Policy, Question, Scope, Session, Subject, Verdict,
+    self, Action, Decision, Engine, Grants, Places, Policy, Question, Scope, Session, ShownChange, Subject, Verdict,
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::ask::{self, Reply};
-use super::files::{self, Elsewhere};
+use super::files::{self, Again, Spot};
 use crate::agents::AgentSpec;
 use crate::cli::{Permissions, Run};
 use crate::event::{self, Answer, FileOperation, Level};
@@ -41,9 +42,6 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 const KNOWN_TOOLS: usize = 64;
 const KNOWN_BYTES: usize = 1 << 20;
 
-/// How many allowed actions of a turn are remembered.
-const GRANTED: usize = 1000;
-
 /// What this machine does for the agent.
 pub(crate) struct Services {
     session: Session,
@@ -55,8 +53,10 @@ pub(crate) struct Services {
     tty: Option<Arc<Tty>>,
     /// What is known of the tool calls that go on.
     tools: HashMap<ToolCallId, (SessionView, usize)>,
-    /// What was allowed by permission requests of this turn: doing it needs no second question.
-    granted: Vec<Action>,
+    /// What was allowed by permission requests of this turn, and not done yet: doing it needs no second question.
+    grants: Grants,
+    /// Held while a file is compared with what was shown of it: one at a time, because they are held whole.
+    comparing: Arc<tokio::sync::Semaphore>,
     tasks: JoinSet<Finished>,
     waiting: VecDeque<Asked>,
     /// The question that stands on the screen.
@@ -74,16 +74,19 @@ struct Asked {
 
 enum What {
     Permission(PermissionAsk),
-    Read(Pending<ReadTextFileRequest>, Option<Elsewhere>),
-    Write(Pending<WriteTextFileRequest>, Option<Elsewhere>),
-    Run(Pending<CreateTerminalRequest>),
+    Read(Pending<ReadTextFileRequest>, Spot),
+    Write(Pending<WriteTextFileRequest>, Spot),
+    /// A command: what is judged is what is executed.
+    Run(Pending<CreateTerminalRequest>, Invocation),
 }
 
 /// What came of something that took its time.
 enum Finished {
     Events(Vec<event::Event>),
-    /// A file is not where it seemed to be.
-    Elsewhere(Box<What>),
+    /// A file was found, or is not where it was found any more.
+    Found(Box<What>),
+    /// Whether a change is the one that was shown.
+    Compared(Box<Asked>, Option<ShownChange>),
     Answered(Box<Asked>, Reply),
 }
 
@@ -129,7 +132,8 @@ impl Services {
             terminals: Arc::new(terminals),
             tty,
             tools: HashMap::new(),
-            granted: Vec::new(),
+            grants: Grants::default(),
+            comparing: Arc::new(tokio::sync::Semaphore::new(1)),
             tasks: JoinSet::new(),
             waiting: VecDeque::new(),
             asking: None,
@@ -194,21 +198,17 @@ impl Services {
                 self.decide(subject, What::Permission(ask))
             }
             Event::ReadTextFile(call) => {
-                let subject = Subject::from_read(self.session.clone(), &call);
-                self.decide(subject, What::Read(call, None))
+                self.find(FileOperation::Read, call, Spot::default(), What::Read);
+                Vec::new()
             }
             Event::WriteTextFile(call) => {
-                let subject = Subject::from_write(self.session.clone(), &call);
-                self.decide(subject, What::Write(call, None))
+                self.find(FileOperation::Write, call, Spot::default(), What::Write);
+                Vec::new()
             }
             Event::CreateTerminal(call) => {
-                // What will be executed is decided about, not what was sent.
-                let mut words = terminals::words(&call, &self.session.cwd);
-                let mut executed = call.request().clone();
-                executed.command = words.remove(0);
-                executed.args = words;
-                let subject = Subject::from_terminal(self.session.clone(), &executed);
-                self.decide(subject, What::Run(call))
+                let invocation = terminals::invocation(&call, &self.session.cwd);
+                let subject = Subject::served(self.session.clone(), invocation.action());
+                self.decide(subject, What::Run(call, invocation))
             }
             other => {
                 self.serve_terminal(other);
@@ -243,45 +243,88 @@ impl Services {
         });
     }
 
-    fn decide(&mut self, subject: Subject, what: What) -> Vec<event::Event> {
-        let mut decision = self.engine.decide(&subject);
-        let is_granted =
-            !matches!(what, What::Permission(_)) && subject.actions.iter().all(|action| self.grants(action));
-        if decision.verdict == Verdict::Ask && is_granted {
-            decision.verdict = Verdict::Allow;
-            decision.reason = "it was allowed with its tool call".into();
-        }
-        self.settle(Asked { subject, decision, what })
+    /// Finds out where a file really is: that is what is decided about, and what is opened.
+    fn find<Q>(&mut self, operation: FileOperation, call: Pending<Q>, before: Spot, what: fn(Pending<Q>, Spot) -> What)
+    where
+        Q: files::NamesFile + Send + 'static,
+        Q::Response: Send + Sync,
+    {
+        let files = self.files.clone();
+        self.tasks.spawn(async move {
+            match files::find(operation, call, files, before).await {
+                Ok((call, spot)) => Finished::Found(Box::new(what(call, spot))),
+                Err(event) => Finished::Events(vec![event]),
+            }
+        });
     }
 
-    /// Decides again about a file that is not where it seemed to be.
-    fn decide_elsewhere(&mut self, what: What) -> Vec<event::Event> {
-        let (subject, elsewhere) = match &what {
-            What::Read(call, Some(elsewhere)) => {
-                let resolved = ReadTextFileRequest::new(call.session_id.clone(), elsewhere.path.to_string_lossy());
-                (Subject::from_read(self.session.clone(), &resolved), elsewhere)
-            }
-            What::Write(call, Some(elsewhere)) => {
-                let path = elsewhere.path.to_string_lossy();
-                let resolved = WriteTextFileRequest::new(call.session_id.clone(), path, call.content.as_str());
-                (Subject::from_write(self.session.clone(), &resolved), elsewhere)
-            }
-            _ => return Vec::new(),
+    /// Decides about a file where it was found.
+    fn decide_file(&mut self, what: What) -> Vec<event::Event> {
+        let (kind, path, spot) = match &what {
+            What::Read(call, spot) => (ToolKind::Read, &call.path, spot),
+            What::Write(call, spot) => (ToolKind::Edit, &call.path, spot),
+            What::Permission(_) | What::Run(..) => return Vec::new(),
         };
-        if !elsewhere.is_hard_link {
-            return self.decide(subject, what);
-        }
+        let Some(found) = spot.path.to_str() else {
+            let decision = Decision::deny("the name of the file is not UTF-8");
+            let subject = Subject::new(self.session.clone(), Vec::new());
+            return self.refuse(Asked { subject, decision, what });
+        };
+        let action = Action::Files { kind, paths: vec![found.to_owned()] };
+        let is_as_shown = found == path && !spot.is_hard_link;
+        let subject = Subject::served(self.session.clone(), action.clone());
         let mut decision = self.engine.decide(&subject);
-        if decision.verdict == Verdict::Allow && self.policy != Policy::All {
+        if spot.is_hard_link && decision.verdict == Verdict::Allow && self.policy != Policy::All {
             decision.verdict = Verdict::Ask;
             decision.reason = "the file has more than one name, and may be one from outside".into();
         }
-        self.settle(Asked { subject, decision, what })
+        let mut asked = Asked { subject, decision, what };
+        let now = Instant::now();
+        if asked.decision.verdict != Verdict::Ask || !is_as_shown {
+            return self.settle(asked);
+        }
+        match &asked.what {
+            What::Read(..) if self.grants.take(&self.session, &action, now) => asked.grant(),
+            What::Write(call, spot) => {
+                if let Some(shown) = self.grants.change_of(&self.session.id, &call.path, now) {
+                    let (files, spot, after) = (spot.files(&self.files), spot.clone(), call.content.clone());
+                    let comparing = self.comparing.clone();
+                    self.tasks.spawn(async move {
+                        let _one = comparing.acquire_owned().await;
+                        let compare = move || {
+                            let before = files.read(&spot.path).ok();
+                            shown.leads_to(before.as_deref(), &after).then_some(shown)
+                        };
+                        let shown = tokio::task::spawn_blocking(compare).await.ok().flatten();
+                        Finished::Compared(Box::new(asked), shown)
+                    });
+                    return Vec::new();
+                }
+            }
+            _ => {}
+        }
+        self.settle(asked)
     }
 
-    /// Whether a permission request of this turn has allowed this.
-    fn grants(&self, wanted: &Action) -> bool {
-        self.granted.iter().any(|granted| permission::covers(granted, wanted, &self.session.cwd))
+    /// A change that is the one that was shown is allowed, once.
+    fn compared(&mut self, mut asked: Asked, shown: Option<ShownChange>) -> Vec<event::Event> {
+        match shown {
+            Some(shown) if self.grants.take_change(&self.session.id, &shown, Instant::now()) => asked.grant(),
+            _ => asked.decision.reason = "it is not what was allowed with its tool call".into(),
+        }
+        self.settle(asked)
+    }
+
+    fn decide(&mut self, subject: Subject, what: What) -> Vec<event::Event> {
+        let decision = self.engine.decide(&subject);
+        let mut asked = Asked { subject, decision, what };
+        if asked.decision.verdict == Verdict::Ask
+            && let (What::Run(..), [action]) = (&asked.what, asked.subject.actions.as_slice())
+            && self.grants.take(&self.session, action, Instant::now())
+        {
+            asked.grant();
+        }
+        self.settle(asked)
     }
 
     fn settle(&mut self, mut asked: Asked) -> Vec<event::Event> {
@@ -295,20 +338,24 @@ impl Services {
             }
             Verdict::Ask => {
                 self.waiting.push_back(asked);
-                self.ask_next();
                 Vec::new()
             }
         }
     }
 
-    /// Asks the next question, one at a time.
-    fn ask_next(&mut self) {
+    /// Whether there is a question to ask, and none is being asked.
+    pub(crate) fn wants_to_ask(&self) -> bool {
+        self.asking.is_none() && !self.waiting.is_empty()
+    }
+
+    /// Asks the next question, one at a time. From now on until it is answered, nobody else writes to the terminal.
+    pub(crate) fn ask_next(&mut self) {
         let Some(tty) = self.tty.clone().filter(|_| self.asking.is_none()) else { return };
         let Some(mut asked) = self.waiting.pop_front() else { return };
         let files = self.files.clone();
         let asking = self.tasks.spawn(async move {
-            if let What::Write(call, _) = &asked.what {
-                asked.subject.diffs = vec![files::before_and_after(files, call).await];
+            if let What::Write(call, spot) = &asked.what {
+                asked.subject.diffs = vec![files::before_and_after(spot.files(&files), spot, call).await];
             }
             let question = Question::new(&asked.subject, &asked.decision);
             let reply = ask::ask(&tty, &question).await.unwrap_or(Reply::Deny);
@@ -324,9 +371,7 @@ impl Services {
         match asked.what {
             What::Permission(ask) => match permission::allow(&ask.options, scope) {
                 Ok(outcome) => {
-                    self.granted.extend(asked.subject.actions);
-                    let old = self.granted.len().saturating_sub(GRANTED);
-                    self.granted.drain(..old);
+                    self.grants.add(&asked.subject, Instant::now());
                     self.answer(ask, outcome);
                 }
                 Err(error) => {
@@ -334,41 +379,31 @@ impl Services {
                     return self.refuse(Asked { subject: asked.subject, decision, what: What::Permission(ask) });
                 }
             },
-            What::Read(call, elsewhere) => {
-                let files = self.files.clone();
+            What::Read(call, spot) => {
+                let files = spot.files(&self.files);
                 self.tasks.spawn(async move {
-                    let path = call.path.clone();
-                    let work = move |request: &ReadTextFileRequest, allowed: Option<&Path>| match allowed {
-                        Some(allowed) => files.read_outside(request, allowed),
-                        None => files.read(request),
+                    let work = move |call: &ReadTextFileRequest, path: &Path| {
+                        files.read_lines(path, call.line, call.limit).map(ReadTextFileResponse::new)
                     };
-                    match files::touch(FileOperation::Read, path, call, elsewhere, work).await {
-                        Ok(event) => Finished::Events(vec![event]),
-                        Err((call, elsewhere)) => Finished::Elsewhere(Box::new(What::Read(call, Some(elsewhere)))),
-                    }
+                    finished(files::touch(FileOperation::Read, call, spot, work).await, What::Read)
                 });
             }
-            What::Write(call, elsewhere) => {
-                let files = self.files.clone();
+            What::Write(call, spot) => {
+                let files = spot.files(&self.files);
                 self.tasks.spawn(async move {
-                    let path = call.path.clone();
-                    let work = move |request: &WriteTextFileRequest, allowed: Option<&Path>| match allowed {
-                        Some(allowed) => files.write_outside(request, allowed),
-                        None => files.write(request),
+                    let work = move |call: &WriteTextFileRequest, path: &Path| {
+                        files.write(path, &call.content).map(|()| WriteTextFileResponse::new())
                     };
-                    match files::touch(FileOperation::Write, path, call, elsewhere, work).await {
-                        Ok(event) => Finished::Events(vec![event]),
-                        Err((call, elsewhere)) => Finished::Elsewhere(Box::new(What::Write(call, Some(elsewhere)))),
-                    }
+                    finished(files::touch(FileOperation::Write, call, spot, work).await, What::Write)
                 });
             }
-            What::Run(call) => events.extend(self.run(call)),
+            What::Run(call, invocation) => events.extend(self.run(call, &invocation)),
         }
         events
     }
 
-    fn run(&mut self, call: Pending<CreateTerminalRequest>) -> Option<event::Event> {
-        let created = self.terminals.create(&call, &self.session.cwd);
+    fn run(&mut self, call: Pending<CreateTerminalRequest>, invocation: &Invocation) -> Option<event::Event> {
+        let created = self.terminals.start(&call.session_id, invocation, call.output_byte_limit);
         let view =
             created.as_ref().ok().and_then(|created| self.terminals.view(&call.session_id, &created.terminal_id).ok());
         let begun = match (&created, &view) {
@@ -403,7 +438,7 @@ impl Services {
             }
             What::Read(call, _) => self.decline(call),
             What::Write(call, _) => self.decline(call),
-            What::Run(call) => self.decline(call),
+            What::Run(call, _) => self.decline(call),
         }
         vec![told]
     }
@@ -449,12 +484,21 @@ impl Services {
     fn take(&mut self, finished: Finished) -> Vec<event::Event> {
         match finished {
             Finished::Events(events) => events,
-            Finished::Elsewhere(what) => self.decide_elsewhere(*what),
+            Finished::Found(what) => match *what {
+                What::Read(call, spot) if spot.is_to_be_found() => {
+                    self.find(FileOperation::Read, call, spot, What::Read);
+                    Vec::new()
+                }
+                What::Write(call, spot) if spot.is_to_be_found() => {
+                    self.find(FileOperation::Write, call, spot, What::Write);
+                    Vec::new()
+                }
+                what => self.decide_file(what),
+            },
+            Finished::Compared(asked, shown) => self.compared(*asked, shown),
             Finished::Answered(asked, reply) => {
                 self.asking = None;
-                let events = self.replied(*asked, reply);
-                self.ask_next();
-                events
+                self.replied(*asked, reply)
             }
         }
     }
@@ -509,6 +553,25 @@ impl Services {
             events.push(event::Event::notice(Level::Warning, text));
         }
         events
+    }
+}
+
+impl Asked {
+    /// It was allowed with its tool call, exactly as it is.
+    fn grant(&mut self) {
+        self.decision.verdict = Verdict::Allow;
+        self.decision.reason = "it was allowed with its tool call".into();
+    }
+}
+
+/// What came of touching a file: it was done or failed, or has to be looked for or asked about again.
+fn finished<Q>(touched: Result<event::Event, Again<Q>>, what: fn(Pending<Q>, Spot) -> What) -> Finished
+where
+    Q: attache::proto::method::Request,
+{
+    match touched {
+        Ok(event) => Finished::Events(vec![event]),
+        Err(Again { call, spot }) => Finished::Found(Box::new(what(call, spot))),
     }
 }
 

@@ -81,6 +81,18 @@ pub struct Decision {
     pub suggestion: Vec<Rule>,
 }
 
+impl Decision {
+    /// A refusal that needs no rule.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Decision { verdict: Verdict::Deny, reason: reason.into(), suggestion: Vec::new() }
+    }
+
+    /// A question that needs no rule.
+    pub fn ask(reason: impl Into<String>) -> Self {
+        Decision { verdict: Verdict::Ask, reason: reason.into(), suggestion: Vec::new() }
+    }
+}
+
 /// Where rules are kept.
 #[derive(Debug, Clone)]
 pub struct Places {
@@ -118,14 +130,15 @@ impl Places {
 /// asking, because a rule that denies may be in it. [`Engine::problems`] tells what is wrong.
 ///
 /// ```
-/// use attache::model::terminal::CreateTerminalRequest;
+/// use attache_host::commands::{Command, Invocation};
 /// use attache_host::permission::{Engine, Places, Policy, Session, Subject, Verdict};
 ///
 /// let directory = tempfile::tempdir()?;
 /// let places = Places { config_dir: directory.path().join("config"), state_dir: directory.path().join("state"), project: None };
 /// let engine = Engine::open(places, Policy::Ask);
 /// let session = Session::new("claude", "session-1", directory.path());
-/// let subject = Subject::from_terminal(session, &CreateTerminalRequest::new("session-1", "cargo test"));
+/// let invocation = Invocation::new(Command::Line("cargo test".into()), directory.path());
+/// let subject = Subject::new(session, vec![invocation.action()]);
 /// assert_eq!(engine.decide(&subject).verdict, Verdict::Ask);
 /// # Ok::<(), std::io::Error>(())
 /// ```

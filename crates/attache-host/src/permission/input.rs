@@ -4,7 +4,7 @@ use attache::model::Secret;
 use attache::proto::json::RawJson;
 use serde_json::Value;
 
-use super::subject::Command;
+use crate::commands::Command;
 
 /// Keys whose text is a command line, or whose list is its words.
 const COMMANDS: &[&str] = &["command", "cmd", "script", "argv", "shell_command", "commandLine", "command_line"];

@@ -11,8 +11,9 @@ use super::place::{Execution, Ground, Place};
 use super::programs;
 use super::rules::{Match, Rule, Verdict};
 use super::shell;
-use super::subject::{Action, Command, Session};
+use super::subject::{Action, Session};
 use super::visible::is_plain;
+use crate::commands::Command;
 
 /// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
 const HARMLESS_VARIABLES: &[&str] = &[
@@ -163,7 +164,7 @@ impl Judge<'_> {
         paths: &[String],
     ) -> Opinion {
         let line = match command {
-            Command::Line(text) => shell::read(text),
+            Command::Line(line) | Command::Shell { line, .. } => shell::read(line),
             Command::Words(words) => shell::from_words(words),
         };
         let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);

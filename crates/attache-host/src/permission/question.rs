@@ -4,16 +4,26 @@ use std::path::Path;
 
 use attache::model::Secret;
 use attache::model::diff::{Diff, DiffChange};
+use sha2::{Digest, Sha256};
 
 use super::engine::Decision;
-use super::subject::{Action, Command, Subject};
+use super::subject::{Action, Subject};
 use super::{visible, visible_lines};
+use crate::commands::Command;
 
-/// A question to show, whole: what is left out of it could be what matters. All texts are made harmless already.
+/// A question to show. All texts are made harmless already.
+///
+/// What the agent says about itself is in `title`, `description`, `texts` and `named`: it is cut short and marked as the
+/// agent's own where it is shown. The rest is what would be done: it is shown whole, and last, because what is left out of
+/// it could be what matters. `gist` and `digest` belong where the answer is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The agent, by the user's own name for it.
     pub agent: String,
+    /// What would be done, on one short line: "run `make`".
+    pub gist: String,
+    /// A few digits that are others when anything else would be done.
+    pub digest: String,
     /// What would be done, in words: `execute`, `edit`…
     pub kinds: Vec<String>,
     /// The commands in full, as a shell would read them.
@@ -22,8 +32,10 @@ pub struct Question {
     pub cwd: String,
     /// Variables that are set for them. Their values are for the person and for no log.
     pub env: Vec<(String, Secret)>,
-    /// All files that are named.
+    /// All files that would be read, changed, moved or deleted.
     pub paths: Vec<String>,
+    /// Files that the agent names for something that is told otherwise. Its word only.
+    pub named: Vec<String>,
     /// The changes in full.
     pub changes: Vec<Change>,
     /// The input of the tool, where nothing else says what it does.
@@ -66,11 +78,14 @@ impl Question {
     pub fn new(subject: &Subject, decision: &Decision) -> Self {
         let mut question = Question {
             agent: visible(&subject.session.agent),
+            gist: String::new(),
+            digest: digest(subject),
             kinds: Vec::new(),
             commands: Vec::new(),
             cwd: visible(&subject.session.cwd.to_string_lossy()),
             env: Vec::new(),
             paths: Vec::new(),
+            named: Vec::new(),
             changes: subject.diffs.iter().map(change).collect(),
             input: None,
             texts: Vec::new(),
@@ -87,7 +102,41 @@ impl Question {
             question.input = subject.input.as_deref().map(visible_lines);
             question.texts = subject.texts.iter().map(|text| visible_lines(text)).collect();
         }
+        question.gist = question.gist(subject);
         question
+    }
+
+    /// What would be done, on one short line. Nothing of it is the agent's word, but for a command or a path itself.
+    fn gist(&self, subject: &Subject) -> String {
+        let tools = subject.actions.iter().filter_map(|action| match action {
+            Action::Other { name, .. } => name.as_deref(),
+            _ => None,
+        });
+        let mut files: Vec<&String> = self.paths.iter().collect();
+        for change in &self.changes {
+            let changed = match change {
+                Change::Texts { path, .. } => std::slice::from_ref(path),
+                Change::Patch { files, .. } => files,
+            };
+            files.extend(changed.iter().filter(|path| !self.paths.contains(path)));
+        }
+        let kinds = self.kinds.join(", ");
+        let tools: Vec<String> = tools.map(visible).collect();
+        match (self.commands.as_slice(), files.as_slice(), tools.as_slice()) {
+            ([command], [], []) => format!("run `{}`", short(command)),
+            ([], [file], []) => format!("{kinds} `{}`", short_end(file)),
+            ([], [], [tool]) => format!("use `{}`", short(tool)),
+            ([], [], []) => format!("use a tool: {kinds}"),
+            (commands, files, tools) => {
+                let count = |count: usize, what: &str| match count {
+                    0 => None,
+                    1 => Some(format!("1 {what}")),
+                    count => Some(format!("{count} {what}s")),
+                };
+                let parts = [count(commands.len(), "command"), count(files.len(), "file"), count(tools.len(), "tool")];
+                format!("{kinds}: {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+            }
+        }
     }
 
     fn add(&mut self, action: &Action, base: &Path) {
@@ -95,13 +144,15 @@ impl Question {
             Action::Execute { command, cwd, env, paths } => {
                 self.commands.push(match command {
                     Command::Line(line) => visible_lines(line),
+                    Command::Shell { shell, flag, line } => visible_lines(&format!("{shell} {flag}: {line}")),
                     Command::Words(words) => shell_text(words),
                 });
                 if let Some(cwd) = cwd {
                     self.cwd = visible(cwd);
                 }
                 self.env.extend(env.iter().map(|(name, value)| (visible(name), visible(value.expose()).into())));
-                ("execute", paths)
+                self.named.extend(paths.iter().map(|path| visible(path)));
+                return add_new(&mut self.kinds, "execute".into());
             }
             Action::Files { kind, paths } | Action::Other { kind, paths, .. } | Action::Unclear { kind, paths, .. } => {
                 (kind.as_str(), paths)
@@ -146,6 +197,72 @@ fn change(diff: &Diff) -> Change {
             }
         }
     }
+}
+
+/// How long a command or a path is where there is one line for it.
+const SHORT: usize = 60;
+
+/// The beginning of the first line.
+fn short(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    let mut short: String = first.chars().take(SHORT).collect();
+    if short.len() < text.trim_end().len() {
+        short.push('…');
+    }
+    short
+}
+
+/// The end: of a path that says the most.
+fn short_end(text: &str) -> String {
+    match text.chars().count().checked_sub(SHORT) {
+        None | Some(0) => text.to_owned(),
+        Some(more) => format!("…{}", text.chars().skip(more).collect::<String>()),
+    }
+}
+
+/// A few digits of all that would be done.
+fn digest(subject: &Subject) -> String {
+    let mut hash = Sha256::new();
+    // With its length before it, so that no two lists of texts are one.
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    for action in &subject.actions {
+        let (what, paths) = match action {
+            Action::Execute { command, cwd, env, paths } => {
+                command.words().iter().for_each(|word| add(word));
+                add(cwd.as_deref().unwrap_or_default());
+                for (name, value) in env {
+                    add(name);
+                    add(value.expose());
+                }
+                ("execute", paths)
+            }
+            Action::Files { kind, paths } | Action::Unclear { kind, paths, .. } => (kind.as_str(), paths),
+            Action::Other { kind, name, paths } => {
+                add(name.as_deref().unwrap_or_default());
+                (kind.as_str(), paths)
+            }
+        };
+        add(what);
+        paths.iter().for_each(|path| add(path));
+    }
+    for change in subject.diffs.iter().map(change) {
+        match change {
+            Change::Texts { path, old, new } => {
+                add(&path);
+                add(old.as_deref().unwrap_or_default());
+                add(&new);
+            }
+            Change::Patch { files, patch } => {
+                files.iter().for_each(|file| add(file));
+                add(patch.as_deref().unwrap_or_default());
+            }
+        }
+    }
+    add(subject.input.as_deref().unwrap_or_default());
+    hash.finalize().iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Words as a shell would have to be given them, made visible.

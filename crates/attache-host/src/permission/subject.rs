@@ -4,15 +4,14 @@ use std::path::PathBuf;
 
 use attache::model::Secret;
 use attache::model::diff::{Diff, DiffChange};
-use attache::model::fs::{ReadTextFileRequest, WriteTextFileRequest};
 use attache::model::permission::{PermissionRequest, PermissionSubject};
 use attache::model::session::SessionId;
-use attache::model::terminal::CreateTerminalRequest;
 use attache::model::tool::{ToolCallContent, ToolKind};
 use attache::proto::json::RawJson;
 use attache::proto::view::ToolCall;
 
 use super::input::Input;
+use crate::commands::Command;
 
 /// Who asks, from where: the same for every request of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,34 +97,6 @@ pub enum Action {
     },
 }
 
-/// A command, as a line for a shell or as the words of a program's start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// A line that a shell reads.
-    Line(String),
-    /// A program and its arguments, which no shell reads.
-    Words(Vec<String>),
-}
-
-impl Command {
-    /// A command from the words of a program's start. A shell that is given a line is that line.
-    pub fn from_words(words: Vec<String>) -> Self {
-        const SHELLS: &[&str] = &["bash", "dash", "sh", "zsh"];
-        const DIRECTORIES: &[&str] = &["", "/bin/", "/usr/bin/"];
-        match words.as_slice() {
-            [shell, flag, line]
-                if matches!(flag.as_str(), "-c" | "-lc")
-                    && DIRECTORIES
-                        .iter()
-                        .any(|directory| shell.strip_prefix(directory).is_some_and(|name| SHELLS.contains(&name))) =>
-            {
-                Command::Line(line.clone())
-            }
-            _ => Command::Words(words),
-        }
-    }
-}
-
 impl Subject {
     /// From what is known to be done.
     pub fn new(session: Session, actions: Vec<Action>) -> Self {
@@ -166,30 +137,8 @@ impl Subject {
         subject
     }
 
-    /// From `fs/read_text_file`.
-    pub fn from_read(session: Session, request: &ReadTextFileRequest) -> Self {
-        let action = Action::Files { kind: ToolKind::Read, paths: vec![request.path.clone()] };
-        Subject { is_served: true, ..Subject::new(session, vec![action]) }
-    }
-
-    /// From `fs/write_text_file`. The text before is not known here; whoever can read it may put it into `diffs`.
-    pub fn from_write(session: Session, request: &WriteTextFileRequest) -> Self {
-        let mut subject =
-            Subject::new(session, vec![Action::Files { kind: ToolKind::Edit, paths: vec![request.path.clone()] }]);
-        subject.diffs.push(Diff::text(request.path.as_str(), None, request.content.as_str()));
-        subject.is_served = true;
-        subject
-    }
-
-    /// From `terminal/create`. Without arguments the command is a line for a shell.
-    pub fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Self {
-        let command = if request.args.is_empty() {
-            Command::Line(request.command.clone())
-        } else {
-            Command::from_words([&request.command].into_iter().chain(&request.args).cloned().collect())
-        };
-        let env = request.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect();
-        let action = Action::Execute { command, cwd: request.cwd.clone(), env, paths: Vec::new() };
+    /// The same, for what the client itself would do for the agent.
+    pub fn served(session: Session, action: Action) -> Self {
         Subject { is_served: true, ..Subject::new(session, vec![action]) }
     }
 

@@ -1,10 +1,10 @@
 //! Why something could not be done with a terminal: for a person, and for the agent.
 
-use std::{fmt, path::PathBuf};
+use std::fmt;
 
 use attache::{model::error::ErrorObject, process::SpawnError};
 
-use crate::files::shown;
+use crate::commands::CommandError;
 
 /// Why something could not be done with a terminal.
 #[derive(Debug)]
@@ -22,15 +22,8 @@ pub enum TerminalError {
         /// How many there may be.
         limit: usize,
     },
-    /// The working directory is not absolute.
-    RelativeDirectory {
-        /// The directory as it was given.
-        path: PathBuf,
-    },
-    /// An environment variable has no name, or a character in it that none can have.
-    BadVariable,
     /// The command could not be started.
-    Launch(SpawnError),
+    Command(CommandError),
 }
 
 impl TerminalError {
@@ -44,9 +37,11 @@ impl TerminalError {
             Self::TooManyKept { limit } => {
                 ErrorObject::internal(format!("{limit} terminals are open: release those that are no longer needed"))
             }
-            Self::RelativeDirectory { .. } => ErrorObject::wrong_params("cwd must be absolute"),
-            Self::BadVariable => ErrorObject::wrong_params("env has a name or value that no variable can have"),
-            Self::Launch(error) => match error {
+            Self::Command(CommandError::Directory { .. }) => ErrorObject::wrong_params("cwd must be absolute"),
+            Self::Command(CommandError::BadVariable) => {
+                ErrorObject::wrong_params("env has a name or value that no variable can have")
+            }
+            Self::Command(CommandError::Launch(error)) => match error {
                 SpawnError::NotFound { .. } => ErrorObject::not_found("Program not found"),
                 SpawnError::NoInterpreter { .. } => ErrorObject::not_found("Interpreter of the program not found"),
                 SpawnError::NotExecutable { .. } => ErrorObject::wrong_params("the command may not be executed"),
@@ -68,11 +63,15 @@ impl fmt::Display for TerminalError {
             Self::TooManyKept { limit } => {
                 write!(f, "the agent has {limit} terminals that it did not release\nhint: end the session")
             }
-            Self::RelativeDirectory { path } => write!(f, "`{}` is not an absolute path", shown(path)),
-            Self::BadVariable => f.write_str("an environment variable has a name or value that none can have"),
-            Self::Launch(error) => error.fmt(f),
+            Self::Command(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for TerminalError {}
+
+impl From<CommandError> for TerminalError {
+    fn from(error: CommandError) -> Self {
+        TerminalError::Command(error)
+    }
+}

@@ -6,4 +6,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod commands;
+mod files;
+mod grants;
+mod question;
 mod support;

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -161,7 +162,12 @@ impl Place {
 
     /// Runs it with a person at a terminal of 24 lines, who sees stdout and stderr there. Each answer is typed when its
     /// question has been seen after the one before.
-    pub fn ask(&self, mut command: Command, answers: &[(&str, &str)]) -> Ran {
+    pub fn ask(&self, command: Command, answers: &[(&str, &str)]) -> Ran {
+        self.ask_slowly(command, Duration::ZERO, answers)
+    }
+
+    /// The same with a person who takes some time to answer.
+    pub fn ask_slowly(&self, mut command: Command, thinking: Duration, answers: &[(&str, &str)]) -> Ran {
         let (screen, ours) = open_terminal();
         let theirs = screen.as_raw_fd();
         // SAFETY: both calls may be made between fork and exec, and the descriptor is open until then.
@@ -186,6 +192,7 @@ impl Place {
                 && let Some(at) = seen[from..].find(question)
             {
                 from += at + question.len();
+                std::thread::sleep(thinking);
                 ours.write_all(answer.as_bytes()).unwrap();
                 next = answers.next();
             }

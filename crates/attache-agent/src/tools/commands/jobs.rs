@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use attache::model::terminal::{KillTerminalRequest, ReleaseTerminalRequest};
 use tokio::time::{Instant, timeout_at};
 
-use super::own::{Started, session};
+use super::own::Started;
 use super::report::{self, Written, fenced};
 use super::screen::Screen;
 use super::{Commands, JOBS};
@@ -70,11 +69,10 @@ impl Commands {
     fn add_job(&self, line: &str, cwd: &Path) -> Result<Arc<Job>, Refusal> {
         let mut jobs = self.jobs();
         if jobs.list.len() >= JOBS {
-            let Some(ended) = jobs.list.iter().position(|job| job.started.view.exit_status().is_some()) else {
+            let Some(ended) = jobs.list.iter().position(|job| job.started.run.exit_status().is_some()) else {
                 return Err(Refusal(format!("{JOBS} jobs are running already\nhint: end one of them with `stop_job`")));
             };
-            let ended = jobs.list.remove(ended);
-            self.release(&ended);
+            jobs.list.remove(ended);
         }
         let started = self.start(line, cwd)?;
         jobs.created += 1;
@@ -90,9 +88,9 @@ impl Commands {
 
     pub(super) async fn look(&self, name: &str, wait: Duration, live: &Live) -> Result<Outcome, Refusal> {
         let job = self.find_job(name)?;
-        let mut view = job.started.view.clone();
+        let mut view = job.started.run.view();
         let until = Instant::now() + wait;
-        let has_news = |view: &attache_host::terminals::TerminalView| {
+        let has_news = |view: &attache_host::commands::View| {
             view.exit_status().is_some() || !view.output_since(job.read.load(Relaxed)).text.is_empty()
         };
         while !has_news(&view) {
@@ -107,16 +105,15 @@ impl Commands {
 
     pub(super) async fn stop_job(&self, name: &str, live: &Live) -> Result<Outcome, Refusal> {
         let job = self.find_job(name)?;
-        let _ = self.terminals.kill(&KillTerminalRequest::new(session(), job.started.id.clone())).await;
+        job.started.run.kill().await;
         let outcome = self.tell(&job, live).await;
         self.jobs().list.retain(|other| !Arc::ptr_eq(other, &job));
-        self.release(&job);
         Ok(outcome)
     }
 
     /// What is new of a job, for the model and for people.
     async fn tell(&self, job: &Job, live: &Live) -> Outcome {
-        let view = &job.started.view;
+        let view = &job.started.run.view();
         let mut screen = job.screen.lock().await;
         screen.embed(live).await;
         // First the status, then the output: if it has ended, the output is all of it.
@@ -142,9 +139,5 @@ impl Commands {
         let told = format!("{state}{note}\n\n{text}");
         let content = screen.terminal().is_none().then(|| vec![fenced("console", &told)]);
         Outcome { content, ..Outcome::done(told) }
-    }
-
-    fn release(&self, job: &Job) {
-        let _ = self.terminals.release(&ReleaseTerminalRequest::new(session(), job.started.id.clone()));
     }
 }

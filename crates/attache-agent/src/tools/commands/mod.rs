@@ -24,8 +24,6 @@ use std::time::Duration;
 use attache::agent::SessionHandle;
 use attache::model::terminal::TerminalId;
 use attache::model::tool::ToolKind;
-use attache_host::permission::{Action, Command};
-use attache_host::terminals::Terminals;
 use serde_json::{Value, json};
 
 use super::{Live, Outcome, Prepared, Refusal};
@@ -33,7 +31,6 @@ use crate::cut::Spill;
 use crate::model::ToolSpec;
 use jobs::Jobs;
 pub use sandbox::{SandboxMode, SandboxState};
-use sandbox::{Slot, confining};
 
 /// How long a command may run when the model does not say, in seconds.
 const DEFAULT_SECONDS: u64 = 120;
@@ -87,10 +84,6 @@ impl Setup {
 pub struct Commands {
     setup: Setup,
     mode: Mutex<SandboxMode>,
-    terminals: Terminals,
-    /// Held while a command is started: what it is confined by is put into the slot for it.
-    starting: Mutex<()>,
-    slot: Slot,
     jobs: Mutex<Jobs>,
     /// Makes the names of terminals different from those of all other runs of this session.
     nonce: u64,
@@ -172,12 +165,8 @@ pub fn specs() -> Vec<ToolSpec> {
 impl Commands {
     /// No commands yet. Starts nothing and asks the machine nothing.
     pub fn new(setup: Setup) -> Self {
-        let slot = Slot::default();
         Commands {
             mode: Mutex::new(setup.sandbox),
-            terminals: confining(slot.clone(), setup.secrets.clone()),
-            starting: Mutex::new(()),
-            slot,
             jobs: Mutex::default(),
             nonce: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
             shown: AtomicU64::new(0),
@@ -201,10 +190,9 @@ impl Commands {
         }
     }
 
-    /// Ends all jobs and whatever else runs.
+    /// Ends all jobs. Other commands end with whoever waits for them.
     pub fn close(&self) {
         self.jobs().clear();
-        self.terminals.end_session(&own::session());
     }
 
     /// Looks at a call. `None` if it is for another tool.
@@ -240,13 +228,7 @@ impl Commands {
         };
         let (actions, content) = match &work {
             CommandWork::Run { line, cwd, .. } | CommandWork::Start { line, cwd } => {
-                let is_elsewhere = *cwd != self.setup.cwd;
-                let action = Action::Execute {
-                    command: Command::Line(line.clone()),
-                    cwd: is_elsewhere.then(|| cwd.to_string_lossy().into_owned()),
-                    env: Vec::new(),
-                    paths: Vec::new(),
-                };
+                let action = own::invocation(line, cwd).action();
                 // All of it, for whoever has to allow it.
                 let content = if title == *line { Vec::new() } else { vec![report::fenced("sh", line)] };
                 (vec![action], content)

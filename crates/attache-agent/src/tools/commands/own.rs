@@ -3,27 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use attache::model::session::SessionId;
-use attache::model::terminal::{
-    CreateTerminalRequest, KillTerminalRequest, ReleaseTerminalRequest, TerminalId, WaitForTerminalExitRequest,
-};
-use attache_host::terminals::{TerminalView, Terminals};
+use attache::model::terminal::TerminalId;
+use attache_host::commands::{Command, Invocation, Run};
 
 use super::report::{self, Ending, Written};
 use super::screen::{Screen, ended};
-use super::{Commands, SandboxMode, sandbox};
+use super::{Commands, OUTPUT, SandboxMode, environment, sandbox};
 use crate::tools::{Live, Outcome, Refusal, Shown};
-
-/// Whose terminals they are. There is one session here, and no other can ask for them.
-pub(super) fn session() -> SessionId {
-    SessionId::from("own")
-}
 
 /// A command that was started.
 #[derive(Debug)]
 pub(super) struct Started {
-    pub(super) id: TerminalId,
-    pub(super) view: TerminalView,
+    pub(super) run: Run,
     /// What is to be known when it fails: that it was confined.
     pub(super) note: Option<&'static str>,
 }
@@ -32,7 +23,6 @@ impl Commands {
     /// Starts a command.
     pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
-        let _one = crate::lock(&self.starting);
         let mode = self.mode();
         let sandbox = match sandbox::make(mode, &self.setup) {
             Ok(sandbox) => sandbox,
@@ -47,27 +37,23 @@ impl Commands {
             }
             _ => "(it ran in a sandbox: files can be changed only beneath the session's directories)",
         });
-        let args = vec!["-c".into(), line.to_owned()];
-        let request = CreateTerminalRequest::new(session(), "sh").args(args);
-        *crate::lock(&self.slot) = sandbox;
-        let refuse = |error: attache_host::terminals::TerminalError| Refusal(error.to_string());
-        let id = self.terminals.create(&request, cwd).map_err(refuse)?.terminal_id;
-        let view = self.terminals.view(&session(), &id).map_err(refuse)?;
-        Ok(Started { id, view, note })
+        let run = invocation(line, cwd).start(OUTPUT, |command| {
+            let command = environment::for_command(command, &self.setup.secrets);
+            match &sandbox {
+                Some(sandbox) => sandbox.confine(command),
+                None => command,
+            }
+        });
+        Ok(Started { run: run.map_err(|error| Refusal(error.to_string()))?, note })
     }
 
     /// Runs a command to its end.
     pub(super) async fn run(&self, line: String, cwd: &Path, limit: Duration, live: &Live) -> Result<Outcome, Refusal> {
-        let Started { id, mut view, note } = self.start(&line, cwd)?;
+        let Started { run, note } = self.start(&line, cwd)?;
+        let mut view = run.view();
         let mut screen = Screen::new(self.shows_terminals().then(|| self.terminal_id()));
-        let mut held = Held {
-            terminals: &self.terminals,
-            id: id.clone(),
-            view: view.clone(),
-            shown: screen.terminal().cloned(),
-            live,
-        };
-        let exit = self.terminals.wait_for_exit(&WaitForTerminalExitRequest::new(session(), id.clone()));
+        let mut held = Held { run, shown: screen.terminal().cloned(), live };
+        let exit = held.run.wait();
         let in_time = {
             let showing = async {
                 screen.begin(live, &line, cwd).await;
@@ -80,10 +66,9 @@ impl Commands {
             }
         };
         let ending = match in_time {
-            Ok(Ok(status)) => Ending::Exit(status),
-            Ok(Err(error)) => return Err(Refusal(error.to_string())),
+            Ok(status) => Ending::Exit(status),
             Err(_) => {
-                let _ = self.terminals.kill(&KillTerminalRequest::new(session(), id)).await;
+                held.run.kill().await;
                 Ending::TimeOver(limit.as_secs())
             }
         };
@@ -100,11 +85,14 @@ impl Commands {
     }
 }
 
+/// What is judged and what is executed.
+pub(super) fn invocation(line: &str, cwd: &Path) -> Invocation {
+    Invocation::new(Command::Line(line.to_owned()), cwd)
+}
+
 /// Ends a command when it is dropped, and says so where it is shown.
 struct Held<'a> {
-    terminals: &'a Terminals,
-    id: TerminalId,
-    view: TerminalView,
+    run: Run,
     /// The terminal that is shown as running.
     shown: Option<TerminalId>,
     live: &'a Live,
@@ -112,13 +100,10 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let _ = self.terminals.release(&ReleaseTerminalRequest::new(session(), self.id.clone()));
+        let end = self.run.kill();
         if let (Some(shown), Ok(runtime)) = (self.shown.take(), tokio::runtime::Handle::try_current()) {
-            let (live, mut view) = (self.live.clone(), self.view.clone());
-            runtime.spawn(async move {
-                while view.exit_status().is_none() && view.changed().await {}
-                live.show(Shown::Update(ended(&shown, &view.exit_status().unwrap_or_default()))).await;
-            });
+            let live = self.live.clone();
+            runtime.spawn(async move { live.show(Shown::Update(ended(&shown, &end.await))).await });
         }
     }
 }

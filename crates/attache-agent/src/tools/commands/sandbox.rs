@@ -2,12 +2,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
 use attache_host::sandbox::{Network, Policy, Sandbox};
-use attache_host::terminals::{Limits, Terminals};
 
-use super::{JOBS, OUTPUT, Setup, environment};
+use super::Setup;
 
 /// Whether commands are to be confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,21 +48,6 @@ impl fmt::Display for SandboxState {
             SandboxState::Unavailable(why) => write!(f, "commands cannot be confined: {why}"),
         }
     }
-}
-
-/// What the next command is confined by.
-pub(super) type Slot = Arc<Mutex<Option<Sandbox>>>;
-
-/// Terminals whose commands get no keys and are confined by what is in the slot.
-pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
-    let limits = Limits { running: 4 * JOBS, kept: 8 * JOBS, output: OUTPUT, most_output: OUTPUT };
-    Terminals::new(limits).confine(move |command| {
-        let command = environment::for_command(command, &secrets);
-        match &*crate::lock(&slot) {
-            Some(sandbox) => sandbox.confine(command),
-            None => command,
-        }
-    })
 }
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there

@@ -7,7 +7,7 @@ use attache::model::terminal::{ExitStatus, TerminalId, TerminalOutput, TerminalO
 use attache::model::tool::{ToolCallContent, ToolCallTerminal};
 use attache::model::update::SessionUpdate;
 use attache::proto::base64;
-use attache_host::terminals::{OutputPart, TerminalView};
+use attache_host::commands::{OutputPart, View};
 
 use super::report::fenced;
 use crate::cut::clean;
@@ -60,7 +60,7 @@ impl Screen {
     }
 
     /// Shows what comes, for ever.
-    pub(super) async fn follow(&mut self, live: &Live, view: &mut TerminalView) -> ! {
+    pub(super) async fn follow(&mut self, live: &Live, view: &mut View) -> ! {
         loop {
             if !view.changed().await {
                 std::future::pending::<()>().await;
@@ -71,7 +71,7 @@ impl Screen {
     }
 
     /// Shows what is new.
-    pub(super) async fn show(&mut self, live: &Live, view: &TerminalView) {
+    pub(super) async fn show(&mut self, live: &Live, view: &View) {
         let part = view.output_since(self.end);
         if part.text.is_empty() {
             return;
@@ -91,7 +91,7 @@ impl Screen {
     }
 
     /// Shows how it ended.
-    pub(super) async fn end(&mut self, live: &Live, view: &TerminalView, status: &ExitStatus) {
+    pub(super) async fn end(&mut self, live: &Live, view: &View, status: &ExitStatus) {
         if let Some(id) = self.terminal.clone() {
             self.show(live, view).await;
             live.show(Shown::Update(ended(&id, status))).await;

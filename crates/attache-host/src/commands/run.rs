@@ -1,4 +1,4 @@
-//! A terminal from the start of its command to its end.
+//! A command from its start to its end.
 
 use std::{
     future::{Future as _, poll_fn},
@@ -10,10 +10,7 @@ use std::{
 };
 
 use attache::{
-    model::{
-        session::SessionId,
-        terminal::{ExitStatus, TerminalId},
-    },
+    model::terminal::ExitStatus,
     process::{self, Process},
 };
 use tokio::{
@@ -31,11 +28,9 @@ const BUFFER: usize = 64 << 10;
 /// make holds this much; what comes after it was written by others.
 const LAST_BUFFERS: usize = 16;
 
-/// A command's terminal, shared by those who ask and the task that reads.
+/// A command that runs or has run, shared by those who ask and the task that reads.
 #[derive(Debug)]
-pub(super) struct Terminal {
-    pub(super) id: TerminalId,
-    pub(super) session_id: SessionId,
+pub(super) struct Shared {
     pub(super) command: String,
     pub(super) cwd: PathBuf,
     output: Mutex<Output>,
@@ -43,7 +38,7 @@ pub(super) struct Terminal {
     kill: Notify,
 }
 
-/// What changes in a terminal's life.
+/// What changes in a command's life.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     /// Where the output ends.
@@ -54,11 +49,9 @@ pub(super) struct State {
     pub(super) is_closed: bool,
 }
 
-impl Terminal {
-    pub(super) fn new(id: TerminalId, session_id: SessionId, command: String, cwd: PathBuf, limit: usize) -> Self {
+impl Shared {
+    pub(super) fn new(command: String, cwd: PathBuf, limit: usize) -> Self {
         Self {
-            id,
-            session_id,
             command,
             cwd,
             output: Mutex::new(Output::new(limit)),
@@ -119,7 +112,7 @@ impl Terminal {
 }
 
 /// Tells everybody who waits that the task is gone, in whatever way: a runtime that ends drops its tasks.
-struct Closing(Arc<Terminal>);
+struct Closing(Arc<Shared>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
@@ -140,47 +133,47 @@ enum Event {
 /// Reads what the command writes until it is killed, and then ends it with all that it started.
 ///
 /// The process is held until then although the command may have ended, because what it left in the background ends
-/// with its terminal.
-pub(super) async fn run(terminal: Arc<Terminal>, mut process: Process, pipe: Receiver) {
-    let closing = Closing(terminal);
-    let terminal = &*closing.0;
+/// with its `Run`.
+pub(super) async fn run(shared: Arc<Shared>, mut process: Process, pipe: Receiver) {
+    let closing = Closing(shared);
+    let shared = &*closing.0;
     let mut buffer = vec![0; BUFFER];
     let mut pipe = Some(pipe);
     loop {
-        let has_exited = terminal.exit_status().is_some();
+        let has_exited = shared.exit_status().is_some();
         if has_exited && pipe.is_none() {
-            terminal.state.send_if_modified(|state| !std::mem::replace(&mut state.is_closed, true));
+            shared.state.send_if_modified(|state| !std::mem::replace(&mut state.is_closed, true));
         }
-        match next_event(terminal, &mut process, has_exited, &mut pipe, &mut buffer).await {
+        match next_event(shared, &mut process, has_exited, &mut pipe, &mut buffer).await {
             Event::Kill => break,
             Event::Exit(status) => {
                 // All that the command wrote is in the pipe by now, and is to be seen before its end is.
-                read_what_is_there(terminal, &mut pipe, &mut buffer);
-                terminal.set_exit_status(status);
+                read_what_is_there(shared, &mut pipe, &mut buffer);
+                shared.set_exit_status(status);
             }
             Event::Output(0) => {
                 pipe = None;
                 buffer = Vec::new();
-                terminal.close_output();
+                shared.close_output();
             }
-            Event::Output(length) => terminal.push(&buffer[..length]),
+            Event::Output(length) => shared.push(&buffer[..length]),
         }
     }
     let status = process.shutdown(Duration::ZERO).await;
-    read_what_is_there(terminal, &mut pipe, &mut buffer);
-    if terminal.exit_status().is_none() {
-        terminal.set_exit_status(status);
+    read_what_is_there(shared, &mut pipe, &mut buffer);
+    if shared.exit_status().is_none() {
+        shared.set_exit_status(status);
     }
 }
 
 async fn next_event(
-    terminal: &Terminal,
+    shared: &Shared,
     process: &mut Process,
     has_exited: bool,
     pipe: &mut Option<Receiver>,
     buffer: &mut [u8],
 ) -> Event {
-    let mut killed = pin!(terminal.kill.notified());
+    let mut killed = pin!(shared.kill.notified());
     let mut exited = pin!(process.wait());
     // In this order, so that a flood of output keeps nobody from ending it.
     poll_fn(|context| {
@@ -199,11 +192,11 @@ async fn next_event(
 }
 
 /// Reads without waiting. Asks the kernel and not the runtime, which may not have heard yet that there is something.
-fn read_what_is_there(terminal: &Terminal, pipe: &mut Option<Receiver>, buffer: &mut [u8]) {
+fn read_what_is_there(shared: &Shared, pipe: &mut Option<Receiver>, buffer: &mut [u8]) {
     let Some(pipe) = pipe else { return };
     for _ in 0..LAST_BUFFERS {
         match rustix::io::read(&*pipe, &mut *buffer) {
-            Ok(length @ 1..) => terminal.push(&buffer[..length]),
+            Ok(length @ 1..) => shared.push(&buffer[..length]),
             Ok(0) | Err(_) => break,
         }
     }

@@ -1,27 +1,23 @@
-//! A terminal as a user interface sees it.
+//! A command as a user interface sees it.
 
 use std::{path::Path, sync::Arc};
 
-use attache::model::session::SessionId;
-use attache::model::terminal::{ExitStatus, TerminalId};
+use attache::model::terminal::ExitStatus;
 use tokio::sync::watch;
 
-use super::run::{State, Terminal};
+use super::run::{Shared, State};
 
-/// A terminal to show: live, and also after it was released.
+/// A command to show: live, and also after its [`Run`](super::Run) is gone.
 ///
 /// Nothing is queued. A view that is slow misses what was cut off meanwhile, and sees from the offset that it did.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), attache_host::terminals::TerminalError> {
-/// # use std::path::Path;
-/// # use attache::model::terminal::CreateTerminalRequest;
-/// # use attache_host::terminals::{Limits, Terminals};
-/// # let terminals = Terminals::new(Limits::default());
-/// # let id = terminals.create(&CreateTerminalRequest::new("s1", "echo one; echo two"), Path::new("/"))?.terminal_id;
-/// # let release = attache::model::terminal::ReleaseTerminalRequest::new("s1", id.clone());
-/// let mut view = terminals.view(&"s1".into(), &id)?;
+/// # async fn main() -> Result<(), attache_host::commands::CommandError> {
+/// use attache_host::commands::{Command, Invocation};
+///
+/// let run = Invocation::new(Command::Line("echo one; echo two".into()), "/").start(1 << 20, |command| command)?;
+/// let mut view = run.view();
 /// let (mut shown, mut text) = (0, String::new());
 /// loop {
 ///     let part = view.output_since(shown);
@@ -36,12 +32,12 @@ use super::run::{State, Terminal};
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct TerminalView {
-    terminal: Arc<Terminal>,
+pub struct View {
+    shared: Arc<Shared>,
     state: watch::Receiver<State>,
 }
 
-/// A part of a terminal's output. Offsets count the bytes of all its text.
+/// A part of a command's output. Offsets count the bytes of all its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPart {
     /// Where the text begins: where it was asked for, or later if that is no longer kept.
@@ -57,42 +53,32 @@ impl OutputPart {
     }
 }
 
-impl TerminalView {
-    pub(super) fn new(terminal: Arc<Terminal>) -> Self {
-        let state = terminal.subscribe();
-        Self { terminal, state }
-    }
-
-    /// The terminal's id.
-    pub fn id(&self) -> &TerminalId {
-        &self.terminal.id
-    }
-
-    /// The session that it belongs to.
-    pub fn session_id(&self) -> &SessionId {
-        &self.terminal.session_id
+impl View {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let state = shared.subscribe();
+        Self { shared, state }
     }
 
     /// The command, as one would type it into a shell, harmless to show.
     pub fn command(&self) -> &str {
-        &self.terminal.command
+        &self.shared.command
     }
 
     /// The directory that the command was started in.
     pub fn cwd(&self) -> &Path {
-        &self.terminal.cwd
+        &self.shared.cwd
     }
 
     /// How the command ended, when it has.
     pub fn exit_status(&self) -> Option<ExitStatus> {
-        self.terminal.exit_status()
+        self.shared.exit_status()
     }
 
     /// The output from an offset on, or from the first byte after it that is kept.
     ///
     /// It is what the command wrote, escape sequences included.
     pub fn output_since(&self, offset: u64) -> OutputPart {
-        let (start, text) = self.terminal.output().since(offset);
+        let (start, text) = self.shared.output().since(offset);
         OutputPart { start, text }
     }
 

@@ -1,0 +1,39 @@
+//! Commands: what is judged and what is executed is one value.
+//!
+//! An [`Invocation`] is made once from what somebody wants to run. Its [`action`](Invocation::action) is what rules and
+//! people decide about, and [`start`](Invocation::start) executes the very same. A [`Run`] is the process with everything
+//! it starts, and the end of what it wrote; it ends when the run is dropped. How far "everything" reaches is up to the
+//! program: see [`use_keeper`](attache::process::use_keeper).
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), attache_host::commands::CommandError> {
+//! use attache_host::commands::{Command, Invocation};
+//!
+//! let invocation = Invocation::new(Command::Line("echo hello; exit 3".into()), "/");
+//! let run = invocation.start(1 << 20, |command| command)?;
+//! assert_eq!(run.wait().await.exit_code, Some(3));
+//! assert_eq!(run.output().text, "hello\n");
+//! # Ok(())
+//! # }
+//! ```
+
+mod command;
+#[cfg(unix)]
+mod error;
+#[cfg(unix)]
+mod invocation;
+#[cfg(unix)]
+mod output;
+#[cfg(unix)]
+mod run;
+#[cfg(unix)]
+mod view;
+
+pub use command::Command;
+#[cfg(unix)]
+pub use error::CommandError;
+#[cfg(unix)]
+pub use invocation::{Invocation, Run, Written};
+#[cfg(unix)]
+pub use view::{OutputPart, View};
