@@ -181,7 +181,7 @@ impl CodingAgent {
                 servers: Servers::start(servers, setup),
                 fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
             },
-            gate: Gate::new(places, asker, rules, spill.directory().to_owned()),
+            gate: Gate::new(places, asker, rules, spill.directory().to_owned(), self.config.permissions),
             models: self.models.clone(),
             spill,
             place: Place { cwd, directories, config_dir: self.config.config_dir.clone() },

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use attache_host::permission::Policy;
+
 use crate::model::Thought;
 use crate::model::retry::Patience;
 use crate::settings::{Mode, Words};
@@ -45,6 +47,9 @@ pub struct Config {
     pub thought: Thought,
     /// How commands are confined.
     pub sandbox: SandboxMode,
+    /// What becomes of that which no rule decides; without it, the mode says. A client that runs the agent for somebody
+    /// sets it, so that a call is judged once.
+    pub permissions: Option<Policy>,
     /// What a turn may take.
     pub limits: Limits,
     /// What cannot be told of a model by its name.
@@ -118,6 +123,7 @@ impl Config {
             mode: Mode::default(),
             thought: Thought::default(),
             sandbox: SandboxMode::default(),
+            permissions: None,
             limits: Limits::default(),
             models: BTreeMap::new(),
             patience: Patience::default(),

@@ -8,7 +8,7 @@ use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
 use attache::model::permission::{PermissionOption, PermissionOptionKind};
 use attache::model::tool::{ToolCallUpdate, ToolKind};
-use attache_host::permission::{Action, Engine, Places, Rule, Scope, Session, Subject, Verdict};
+use attache_host::permission::{Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict, carried};
 
 use crate::settings::Mode;
 
@@ -18,6 +18,8 @@ pub(crate) struct Gate {
     session: Session,
     /// What may be read beside the roots: the long outputs of this session's own tools.
     readable: PathBuf,
+    /// What becomes of that which no rule decides, if it is not the mode that says so.
+    policy: Option<Policy>,
     /// One question at a time.
     asking: tokio::sync::Mutex<()>,
 }
@@ -32,12 +34,18 @@ pub(crate) enum Pass {
 }
 
 impl Gate {
-    pub(crate) fn new(places: Places, session: Session, repository_rules: Option<&[u8]>, readable: PathBuf) -> Self {
+    pub(crate) fn new(
+        places: Places,
+        session: Session,
+        repository_rules: Option<&[u8]>,
+        readable: PathBuf,
+        policy: Option<Policy>,
+    ) -> Self {
         let mut engine = Engine::open(places, Mode::default().policy());
         if let Some(rules) = repository_rules {
             engine.set_repository_rules("permissions.toml", rules);
         }
-        Gate { engine: Mutex::new(engine), session, readable, asking: tokio::sync::Mutex::default() }
+        Gate { engine: Mutex::new(engine), session, readable, policy, asking: tokio::sync::Mutex::default() }
     }
 
     /// What is wrong with the files of rules.
@@ -78,7 +86,7 @@ impl Gate {
         let subject = Subject::new(self.session.clone(), actions.to_vec());
         let decision = {
             let mut engine = self.engine();
-            engine.set_policy(mode.policy());
+            engine.set_policy(self.policy.unwrap_or(mode.policy()));
             engine.reload();
             engine.decide(&subject)
         };
@@ -88,11 +96,15 @@ impl Gate {
             Verdict::Ask => {}
         }
         let pattern = pattern(&decision.suggestion);
+        // A client of ours takes the decision as it is, and only asks.
         let ask = Ask::new(title).description(decision.reason.clone()).tool_call(call).options(options(&pattern));
+        let ask = ask.meta(carried::to_meta(actions, &decision));
         match ask_person(turn, ask).await? {
             Decision::Allowed(option) => {
-                if option.as_str() == ALLOW_ALWAYS && !decision.suggestion.is_empty() {
-                    return Ok(self.remember(&decision.suggestion));
+                match option.as_str() {
+                    ALLOW_ALWAYS => self.remember(Scope::Project, &decision.suggestion),
+                    ALLOW_SESSION => self.remember(Scope::Session, &decision.suggestion),
+                    _ => {}
                 }
                 Ok(Pass::Yes)
             }
@@ -103,7 +115,7 @@ impl Gate {
                         .iter()
                         .map(|rule| Rule { verdict: Verdict::Deny, not_args: Vec::new(), ..rule.clone() })
                         .collect();
-                    self.remember(&rules);
+                    self.remember(Scope::Project, &rules);
                 }
                 Ok(Pass::No("the person refused this call".into()))
             }
@@ -125,13 +137,12 @@ impl Gate {
         matches!(action, Action::Files { kind: ToolKind::Read, paths } if paths.iter().all(is_own))
     }
 
-    /// A yes that cannot be remembered is still a yes for this once.
-    fn remember(&self, rules: &[Rule]) -> Pass {
+    /// An answer that cannot be remembered is still an answer for this once.
+    fn remember(&self, scope: Scope, rules: &[Rule]) {
         let mut engine = self.engine();
-        if engine.remember(Scope::Project, &self.session, rules).is_err() {
+        if engine.remember(scope, &self.session, rules).is_err() {
             let _ = engine.remember(Scope::Session, &self.session, rules);
         }
-        Pass::Yes
     }
 
     fn engine(&self) -> MutexGuard<'_, Engine> {
@@ -157,6 +168,7 @@ async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {
 const MOMENT: Duration = Duration::from_millis(100);
 
 const ALLOW_ALWAYS: &str = "allow_always";
+const ALLOW_SESSION: &str = "allow_session";
 const REJECT_ALWAYS: &str = "reject_always";
 
 /// What "always" stands for, in words; empty when there is no rule for it.
@@ -172,6 +184,8 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
     if !pattern.is_empty() {
         let name = format!("Always allow {pattern} in this project");
         options.push(PermissionOption::new(ALLOW_ALWAYS, name, PermissionOptionKind::AllowAlways));
+        let name = format!("Always allow {pattern} in this session");
+        options.push(PermissionOption::new(ALLOW_SESSION, name, PermissionOptionKind::AllowAlways));
     }
     options.push(PermissionOption::new("reject_once", "Reject", PermissionOptionKind::RejectOnce));
     if !pattern.is_empty() {

@@ -10,7 +10,7 @@ use attache_agent::{CodingAgent, Config, Keys, Mode, Models, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
-use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice};
+use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice, Permissions};
 use crate::connect::until_interrupted;
 use crate::exit::{Code, Failure};
 use crate::paths;
@@ -48,6 +48,7 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
             CommandSandbox::Off => SandboxMode::Off,
         };
     }
+    config.permissions = options.permissions.map(Permissions::policy);
     if let Some(requests) = options.max_turn_requests {
         config.limits.requests = requests;
     }

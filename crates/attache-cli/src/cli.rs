@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use attache_host::permission::Policy;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
@@ -196,6 +197,19 @@ pub(crate) enum Permissions {
     None,
 }
 
+impl Permissions {
+    /// What becomes of that which no rule decides.
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Permissions::Ask => Policy::Ask,
+            Permissions::Reads => Policy::Reads,
+            Permissions::Edits => Policy::Edits,
+            Permissions::All => Policy::All,
+            Permissions::None => Policy::None,
+        }
+    }
+}
+
 /// Which version of the protocol to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Version {
@@ -235,6 +249,10 @@ pub(crate) struct AgentOptions {
     /// How commands are confined
     #[arg(long, value_enum)]
     pub(crate) sandbox: Option<CommandSandbox>,
+
+    /// What it may do where no rule decides, in place of what the mode says
+    #[arg(long, value_enum)]
+    pub(crate) permissions: Option<Permissions>,
 
     /// How often a model may be asked in one turn
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]

@@ -56,6 +56,7 @@
 //! pattern or a mode allows; only a rule that names the very path allows them, or the mode [`Policy::All`].
 
 mod answer;
+pub mod carried;
 mod engine;
 mod file;
 mod grant;

@@ -45,9 +45,7 @@ impl Desk {
     fn file(&self, kind: &str, path: &str) -> Verdict {
         let path = self.path(path);
         let subject = match kind {
-            "served read" => {
-                Subject::served(self.session(), Action::Files { kind: ToolKind::Read, paths: vec![path] })
-            }
+            "served read" => Subject::served(self.session(), Action::Files { kind: ToolKind::Read, paths: vec![path] }),
             "edit" => Subject::served(self.session(), Action::Files { kind: ToolKind::Edit, paths: vec![path] }),
             _ => return self.call(kind, &[&path], "{}").verdict,
         };

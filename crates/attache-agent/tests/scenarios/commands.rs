@@ -45,20 +45,20 @@ async fn commands_are_text_where_the_client_shows_no_terminals() {
               | broken
               | ```
             usage
-            permission "echo broken; exit 3" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "echo broken; exit 3" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool run_command "sleep 60" execute: pending → in_progress → failed
               | ```console
               | the command did not end within 1 seconds, and was ended with everything it started
               | hint: `background` is for what runs long
               | ```
             usage
-            permission "sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool run_command "echo ready; sleep 60" execute: pending → in_progress → completed
               | ```console
               | started as `job-1`; `job_output` tells what it prints, `stop_job` ends it
               | ```
             usage
-            permission "echo ready; sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "echo ready; sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool job_output "Look at job-1" read: pending → in_progress → completed
               | ```console
               | `job-1` is running
@@ -131,18 +131,18 @@ async fn version_2_sees_them_in_terminals() {
         tool run_command "echo broken; exit 3" execute: pending → in_progress → failed
           in a terminal
         usage
-        permission "echo broken; exit 3" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "echo broken; exit 3" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         terminal "echo broken; exit 3" exit 3
           | broken
         tool run_command "sleep 60" execute: pending → in_progress → failed
           in a terminal
         usage
-        permission "sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         terminal "sleep 60" exit SIGTERM
         tool run_command "echo ready; sleep 60" execute: pending → in_progress → completed
           in a terminal
         usage
-        permission "echo ready; sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "echo ready; sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         terminal "echo ready; sleep 60" exit SIGTERM
           | ready
         tool job_output "Look at job-1" read: pending → in_progress → completed

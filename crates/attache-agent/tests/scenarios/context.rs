@@ -240,7 +240,7 @@ async fn a_model_without_tools_is_driven_by_json() {
               at ~/b.txt
               diff ~/b.txt: nothing → "b\n"
             usage
-            permission "Create `b.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Create `b.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             text It is done.
             usage
             stop end_turn

@@ -45,20 +45,20 @@ async fn every_tool_for_files_is_shown_and_done_in_every_dialect() {
               at ~/a.txt:2
               diff ~/a.txt: "one\ntwo\nthree\n" → "one\nzwei\nthree\n"
             usage
-            permission "Edit `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Edit `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool write_file "Create `new/b.txt`" edit: pending → in_progress → completed
               at ~/new/b.txt
               diff ~/new/b.txt: nothing → "fresh\n"
             usage
-            permission "Create `new/b.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Create `new/b.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool move_file "Move `new/b.txt` to `c.txt`" move: pending → in_progress → completed
               at ~/c.txt
             usage
-            permission "Move `new/b.txt` to `c.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Move `new/b.txt` to `c.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool delete_file "Delete `old.txt`" delete: pending → in_progress → completed
               at ~/old.txt
             usage
-            permission "Delete `old.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Delete `old.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool list_directory "List `.`" read: pending → in_progress → completed
               at ~
             usage

@@ -258,7 +258,7 @@ async fn architect_is_left_with_a_plan_that_is_allowed() {
           at ~/a.txt
           diff ~/a.txt: nothing → "changed"
         usage
-        permission "Create `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "Create `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         text Done.
         usage
         stop end_turn

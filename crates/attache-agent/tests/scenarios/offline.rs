@@ -40,7 +40,7 @@ async fn plain_commands_drive_the_tools() {
               at ~/a.txt:2
               diff ~/a.txt: "one\ntwo\n" → "one\nzwei\n"
             usage
-            permission "Edit `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Edit `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             text Changed `a.txt`. `a.txt` is edited: replaced line 2
             usage
             stop end_turn
@@ -54,7 +54,7 @@ async fn plain_commands_drive_the_tools() {
               | hello
               | ```
             usage
-            permission "echo hello" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "echo hello" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             text `echo hello` ran:
               | ```
               | hello
@@ -100,7 +100,7 @@ async fn what_is_refused_is_not_done_and_said() {
         tool run_command "touch made.txt" execute: pending → failed
           | the person refused this call
         usage
-        permission "touch made.txt" [allow_once, allow_always, reject_once, reject_always] → reject_once
+        permission "touch made.txt" [allow_once, allow_always, allow_always, reject_once, reject_always] → reject_once
         text As you wish: that is not done.
         usage
         stop end_turn

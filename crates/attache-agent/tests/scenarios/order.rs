@@ -46,10 +46,10 @@ async fn changes_of_one_answer_are_made_in_order() {
               | there is no file `c.txt`
               | hint: there is `b.txt` in that directory
             usage
-            permission "Create `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Create `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             permission "cat a.txt > b.txt" [allow_once, reject_once] → allow_once
-            permission "Move `a.txt` to `c.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
-            permission "Delete `c.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Move `a.txt` to `c.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
+            permission "Delete `c.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             text Done.
             usage
             stop end_turn

@@ -100,11 +100,11 @@ async fn a_page_is_fetched_as_text_when_that_is_allowed() {
             tool fetch_url "Fetch http://SERVER/page" fetch: pending → in_progress → completed
               | http://SERVER/page: HTTP 200, text/html, 23 bytes
             usage
-            permission "Fetch http://SERVER/page" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Fetch http://SERVER/page" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool fetch_url "Fetch http://SERVER/none" fetch: pending → in_progress → failed
               | http://SERVER/none: HTTP 404, no type, 0 bytes
             usage
-            permission "Fetch http://SERVER/none" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "Fetch http://SERVER/none" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             text Done.
             usage
             stop end_turn

@@ -129,12 +129,12 @@ async fn always_names_its_pattern() {
     check(
         &names.join("\n").replace(world.root.to_str().unwrap(), "$WORLD"),
         r#"
-        Create `new.txt`: Allow once | Always allow edit of `$WORLD/project/**` in this project | Reject | Never allow edit of `$WORLD/project/**` in this project
-        Edit `a.txt`: Allow once | Always allow edit of `$WORLD/project/**` in this project | Reject | Never allow edit of `$WORLD/project/**` in this project
-        Move `b.txt` to `c.txt`: Allow once | Always allow move of `$WORLD/project/**` in this project | Reject | Never allow move of `$WORLD/project/**` in this project
-        Delete `d.txt`: Allow once | Always allow delete of `$WORLD/project/d.txt` in this project | Reject | Never allow delete of `$WORLD/project/d.txt` in this project
-        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Reject | Never allow the command `touch ran.txt …` in this project
-        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Reject | Never allow the command `touch ran.txt …` in this project
+        Create `new.txt`: Allow once | Always allow edit of `$WORLD/project/**` in this project | Always allow edit of `$WORLD/project/**` in this session | Reject | Never allow edit of `$WORLD/project/**` in this project
+        Edit `a.txt`: Allow once | Always allow edit of `$WORLD/project/**` in this project | Always allow edit of `$WORLD/project/**` in this session | Reject | Never allow edit of `$WORLD/project/**` in this project
+        Move `b.txt` to `c.txt`: Allow once | Always allow move of `$WORLD/project/**` in this project | Always allow move of `$WORLD/project/**` in this session | Reject | Never allow move of `$WORLD/project/**` in this project
+        Delete `d.txt`: Allow once | Always allow delete of `$WORLD/project/d.txt` in this project | Always allow delete of `$WORLD/project/d.txt` in this session | Reject | Never allow delete of `$WORLD/project/d.txt` in this project
+        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Always allow the command `touch ran.txt …` in this session | Reject | Never allow the command `touch ran.txt …` in this project
+        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Always allow the command `touch ran.txt …` in this session | Reject | Never allow the command `touch ran.txt …` in this project
         Read `$WORLD/secret.txt`: Allow once | Reject
         "#,
     );
@@ -163,7 +163,7 @@ async fn a_file_that_changes_while_the_person_thinks_is_not_overwritten() {
           diff ~/a.txt: "one\n" → "eins\n"
           | `a.txt` has changed since it was read: read it again, then make the change
         usage
-        permission "Edit `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "Edit `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         text Done.
         usage
         stop end_turn

@@ -217,7 +217,7 @@ async fn a_turn_that_is_cancelled_leaves_nothing_open() {
             tool run_command "touch ran.txt; sleep 60" execute: pending → in_progress → failed
             tool write_file "Write a file" edit: pending → failed
             usage
-            permission "touch ran.txt; sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+            permission "touch ran.txt; sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             stop cancelled
             "#,
         );

@@ -27,12 +27,12 @@ async fn files_are_read_and_written_through_the_client() {
           at ~/a.txt:1
           diff ~/a.txt: "one\n" → "eins\n"
         usage
-        permission "Edit `a.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "Edit `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         tool write_file "Create `b.txt`" edit: pending → in_progress → completed
           at ~/b.txt
           diff ~/b.txt: nothing → "new\n"
         usage
-        permission "Create `b.txt`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "Create `b.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         text Done.
         usage
         stop end_turn
@@ -77,11 +77,11 @@ async fn commands_run_in_the_terminals_of_the_client() {
         tool run_command "exit 7" execute: pending → in_progress → failed
           in a terminal
         usage
-        permission "exit 7" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "exit 7" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         tool run_command "sleep 60" execute: pending → in_progress → failed
           in a terminal
         usage
-        permission "sleep 60" [allow_once, allow_always, reject_once, reject_always] → allow_once
+        permission "sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
         text Done.
         usage
         stop end_turn

@@ -5,7 +5,7 @@
 //! text I look.
 //! tool read_file "Read `a.txt`" read: pending → in_progress → completed
 //!   at ~/a.txt:1
-//! permission "Run `make`" [allow_once, allow_always, reject_once, reject_always] → allow_once
+//! permission "Run `make`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
 //! plan pending "first", completed "second"
 //! options mode=code
 //! usage

@@ -44,6 +44,12 @@ pub(crate) struct AgentSpec {
 }
 
 impl AgentSpec {
+    /// Adds an option to the command of the agent that is built in.
+    pub(crate) fn add_option(&mut self, name: &str, value: impl clap::ValueEnum) {
+        let value = value.to_possible_value().map(|value| value.get_name().to_owned());
+        self.words.extend([name.to_owned()].into_iter().chain(value));
+    }
+
     fn new(name: &str, named: bool, words: Vec<String>, env: BTreeMap<String, String>) -> Self {
         let row = catalog::row_of(name, &words);
         AgentSpec {

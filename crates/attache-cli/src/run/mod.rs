@@ -20,7 +20,7 @@ use attache_host::sandbox::{self, Sandbox};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use crate::agents::AgentSpec;
-use crate::cli::{Format, Run, SandboxKind};
+use crate::cli::{Format, Permissions, Run, SandboxKind};
 use crate::connect::{self, Opening};
 use crate::event::{self, Level};
 use crate::exit::{Code, Failure};
@@ -65,6 +65,11 @@ pub(crate) async fn run(mut args: Run) -> Code {
             // It can be any model there, and what the agent offers follows from it.
             *model = crate::agent::model_id(model)?;
             spec.env.insert(crate::agent::MODEL.into(), model.clone());
+        }
+        // Our own agent judges what it does, and asks us only what a person has to say.
+        let is_told = |permissions: &Permissions| spec.is_built_in && *permissions != Permissions::Ask;
+        if let Some(permissions) = args.permissions.filter(is_told) {
+            spec.add_option("--permissions", permissions);
         }
         Ok((cwd, project, spec))
     });
@@ -146,8 +151,7 @@ impl Conversation<'_> {
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
-        let name = &self.spec.name;
-        let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
+        let mut services = Services::new(self.args, self.spec, self.cwd, &directories, self.project, sandbox.as_ref())?;
         // Our own agent reads the same files, and tells the same.
         let notices = self.project.notices().into_iter().chain(services.problems());
         for event in notices.filter(|_| !self.spec.is_built_in) {

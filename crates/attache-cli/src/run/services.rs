@@ -11,7 +11,7 @@ use attache::model::content::ContentBlock;
 use attache::model::diff::Diff;
 use attache::model::error::ErrorObject;
 use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
-use attache::model::permission::PermissionOutcome;
+use attache::model::permission::{PermissionOption, PermissionOutcome};
 use attache::model::session::SessionId;
 use attache::model::terminal::CreateTerminalRequest;
 use attache::model::tool::{ToolCallContent, ToolCallId, ToolKind};
@@ -20,7 +20,8 @@ use attache::{Client, Event, SessionView};
 use attache_host::commands::Invocation;
 use attache_host::files::Files;
 use attache_host::permission::{
-    self, Action, Decision, Engine, Grants, Places, Policy, Question, Scope, Session, ShownChange, Subject, Verdict,
+    self, Action, Decision, Engine, Grants, NoSuchChoice, Places, Policy, Question, Scope, Session, ShownChange,
+    Subject, Verdict, carried,
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
@@ -44,6 +45,8 @@ const KNOWN_BYTES: usize = 1 << 20;
 
 /// What this machine does for the agent.
 pub(crate) struct Services {
+    /// Our own agent judges what it does, and tells us what it would do: it is asked about, and not judged again.
+    is_built_in: bool,
     session: Session,
     policy: Policy,
     engine: Engine,
@@ -93,19 +96,13 @@ enum Finished {
 impl Services {
     pub(crate) fn new(
         args: &Run,
-        agent: &str,
+        agent: &AgentSpec,
         cwd: &Path,
         directories: &[PathBuf],
         project: &Project,
         sandbox: Option<&Sandbox>,
     ) -> Result<Self, Failure> {
-        let policy = match args.permissions {
-            None | Some(Permissions::Ask) => Policy::Ask,
-            Some(Permissions::Reads) => Policy::Reads,
-            Some(Permissions::Edits) => Policy::Edits,
-            Some(Permissions::All) => Policy::All,
-            Some(Permissions::None) => Policy::None,
-        };
+        let policy = args.permissions.map_or(Policy::Ask, Permissions::policy);
         let places = Places {
             config_dir: crate::paths::config()?,
             state_dir: crate::paths::state()?,
@@ -120,11 +117,12 @@ impl Services {
             terminals = terminals.confine(move |command| sandbox.confine(command));
         }
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
-        let mut session = Session::new(agent, "", cwd);
+        let mut session = Session::new(agent.name.as_str(), "", cwd);
         session.roots.extend_from_slice(directories);
         // Asking takes somebody who sees the question.
         let tty = if std::io::stderr().is_terminal() { Tty::open().ok().map(Arc::new) } else { None };
         Ok(Services {
+            is_built_in: agent.is_built_in,
             session,
             policy,
             engine,
@@ -141,8 +139,11 @@ impl Services {
         })
     }
 
-    /// Offers what is served here.
+    /// Offers what is served here. Our own agent does everything itself, in its sandbox, and by the same rules.
     pub(crate) fn offer(client: Client, agent: &AgentSpec) -> Client {
+        if agent.is_built_in {
+            return client;
+        }
         let client = client.write_files().terminals();
         if agent.reads_itself { client } else { client.read_files() }
     }
@@ -194,8 +195,15 @@ impl Services {
             Event::Permission(ask) => {
                 let id = ask.tool_call().map(|call| &call.tool_call_id);
                 let known = id.and_then(|id| self.tools.get(id)?.0.tool_call(id));
-                let subject = Subject::from_request(self.session.clone(), &ask, known);
-                self.decide(subject, What::Permission(ask))
+                let mut subject = Subject::from_request(self.session.clone(), &ask, known);
+                let carried = ask.meta.as_ref().filter(|_| self.is_built_in).and_then(carried::from_meta);
+                match carried {
+                    Some((actions, decision)) => {
+                        subject.actions = actions;
+                        self.settle(Asked { subject, decision, what: What::Permission(ask) })
+                    }
+                    None => self.decide(subject, What::Permission(ask)),
+                }
             }
             Event::ReadTextFile(call) => {
                 self.find(FileOperation::Read, call, Spot::default(), What::Read);
@@ -369,7 +377,7 @@ impl Services {
         let is_told = by_person || matches!(asked.what, What::Permission(_));
         let mut events: Vec<_> = is_told.then(|| permission_event(&asked, Answer::Allowed)).into_iter().collect();
         match asked.what {
-            What::Permission(ask) => match permission::allow(&ask.options, scope) {
+            What::Permission(ask) => match self.choice(&ask, scope) {
                 Ok(outcome) => {
                     self.grants.add(&asked.subject, Instant::now());
                     self.answer(ask, outcome);
@@ -400,6 +408,20 @@ impl Services {
             What::Run(call, invocation) => events.extend(self.run(call, &invocation)),
         }
         events
+    }
+
+    /// Which of the agent's choices a yes is. Our own agent remembers for itself what is for its session and project.
+    fn choice(&self, ask: &PermissionAsk, scope: Scope) -> Result<PermissionOutcome, NoSuchChoice> {
+        let name = match scope {
+            Scope::Session => "allow_session",
+            Scope::Project => "allow_always",
+            Scope::Once | Scope::Always => "allow_once",
+        };
+        let is_it = |option: &&PermissionOption| self.is_built_in && option.option_id.as_str() == name;
+        match ask.options.iter().find(is_it) {
+            Some(option) => Ok(PermissionOutcome::selected(option.option_id.clone())),
+            None => permission::allow(&ask.options, scope),
+        }
     }
 
     fn run(&mut self, call: Pending<CreateTerminalRequest>, invocation: &Invocation) -> Option<event::Event> {
@@ -512,7 +534,8 @@ impl Services {
             Reply::Allow(scope) => {
                 let rules = std::mem::take(&mut asked.decision.suggestion);
                 let mut events = Vec::new();
-                if let Err(error) = self.engine.remember(scope, &self.session, &rules) {
+                let is_ours = !self.is_built_in || scope == Scope::Always;
+                if is_ours && let Err(error) = self.engine.remember(scope, &self.session, &rules) {
                     events.push(event::Event::notice(Level::Warning, format!("this is allowed once only: {error}")));
                 }
                 asked.decision.reason = "the person said yes".into();

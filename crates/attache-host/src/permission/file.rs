@@ -266,6 +266,15 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Rules as the text of a file.
+pub(super) fn write_rules(rules: &[Rule]) -> String {
+    let mut document = DocumentMut::new();
+    if !rules.is_empty() {
+        document.insert("rule", Item::ArrayOfTables(rules.iter().map(write_rule).collect()));
+    }
+    document.to_string()
+}
+
 fn write_rule(rule: &Rule) -> Table {
     let mut table = Table::new();
     table.insert("verdict", value(rule.verdict.as_str()));

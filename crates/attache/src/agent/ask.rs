@@ -1,10 +1,10 @@
 //! Asking for permission.
 
-use attache_proto::model::Patch;
 use attache_proto::model::permission::{
     PermissionOption, PermissionOptionId, PermissionOptionKind, PermissionOutcome, PermissionRequest, PermissionSubject,
 };
 use attache_proto::model::tool::ToolCallUpdate;
+use attache_proto::model::{Meta, Patch};
 
 use super::{SessionHandle, ToolCall};
 use crate::Error;
@@ -24,6 +24,7 @@ pub struct Ask {
     description: Option<String>,
     subject: Option<PermissionSubject>,
     options: Vec<PermissionOption>,
+    meta: Option<Meta>,
 }
 
 /// What came of a question for permission.
@@ -55,6 +56,7 @@ impl Ask {
                 PermissionOption::new("allow_once", "Allow once", PermissionOptionKind::AllowOnce),
                 PermissionOption::new("reject_once", "Reject", PermissionOptionKind::RejectOnce),
             ],
+            meta: None,
         }
     }
 
@@ -76,6 +78,12 @@ impl Ask {
     /// Says which tool call it is about, and what there is to know of it: its input, its diff.
     pub fn tool_call(mut self, update: ToolCallUpdate) -> Self {
         self.subject = Some(PermissionSubject::tool_call(update));
+        self
+    }
+
+    /// Adds custom metadata (`_meta`) for the client.
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
         self
     }
 
@@ -118,6 +126,7 @@ impl Ask {
         let request = PermissionRequest::new(handle.id().clone(), self.options).title(self.title).with(|request| {
             request.description = self.description;
             request.subject = self.subject;
+            request.meta = self.meta;
         });
         let response = handle.call(&request).await?;
         // Only a choice that was offered counts, and only one of the two kinds of yes allows.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use attache::agent::SessionHandle;
+use attache::agent::{SessionHandle, Terminal};
 use attache::model::terminal::CreateTerminalRequest;
 use tokio::time::timeout;
 
@@ -42,6 +42,8 @@ pub(super) async fn run(
         Ok(Err(error)) => return Err(Refusal(format!("the client does not run the command: {error}"))),
         Err(_) => return Err(Refusal("the client does not run the command".into())),
     };
+    let mut held = Held { terminal: Some(terminal), live };
+    let Some(terminal) = &held.terminal else { return Err(Refusal("the client does not run the command".into())) };
     live.show(Shown::Content(vec![terminal_content(terminal.id())])).await;
 
     let ending = match timeout(limit, terminal.wait()).await {
@@ -60,6 +62,26 @@ pub(super) async fn run(
     };
     // A terminal has to be shown before it is released; then it stays.
     live.taken().await;
-    let _ = timeout(PROMPTLY, terminal.release()).await;
+    if let Some(terminal) = held.terminal.take() {
+        let _ = timeout(PROMPTLY, terminal.release()).await;
+    }
     Ok(report::outcome(&ending, &written, None, &commands.setup.spill))
+}
+
+/// A terminal of the client. Dropped, it is released, but not before it was shown.
+struct Held<'a> {
+    terminal: Option<Terminal>,
+    live: &'a Live,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let (Some(terminal), Ok(runtime)) = (self.terminal.take(), tokio::runtime::Handle::try_current()) {
+            let live = self.live.clone();
+            runtime.spawn(async move {
+                let _ = timeout(PROMPTLY, live.taken()).await;
+                drop(terminal);
+            });
+        }
+    }
 }

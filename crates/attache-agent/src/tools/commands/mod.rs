@@ -1,9 +1,6 @@
 //! Running commands: `run_command`, `job_output` and `stop_job`.
 //!
-//! A v1 client that offers terminals runs the commands in those; a person sees them there as if they had typed them. Such
-//! a terminal is the client's: our sandbox does not confine it. Everything else is a process of our own: background jobs,
-//! commands that must not reach the network, and all commands where the client offers no terminals. Those run in the
-//! sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, without the keys of
+//! Commands are processes of our own, in the sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, without the keys of
 //! models in their [`environment`], and end with all that they started: when they are cancelled, when their time is over,
 //! when the session ends, and when we do.
 
@@ -185,7 +182,6 @@ impl Commands {
         match sandbox::make(mode, &self.setup) {
             Err(why) => SandboxState::Unavailable(why),
             Ok(None) => SandboxState::Off,
-            Ok(Some(_)) if self.client_terminals().is_some() => SandboxState::Client,
             Ok(Some(_)) => SandboxState::On { offline: mode == SandboxMode::Offline },
         }
     }
@@ -238,10 +234,10 @@ impl Commands {
         Ok(Prepared { title, kind, locations: Vec::new(), content, actions, work })
     }
 
-    /// The client, if it runs commands for us. It cannot keep them from the network, so then it does not.
+    /// The client, if it runs commands for us. It cannot confine them, so it does only where they need not be.
     fn client_terminals(&self) -> Option<&SessionHandle> {
         let client = self.setup.client.as_ref()?;
-        (client.client().capabilities.terminal && self.mode() != SandboxMode::Offline).then_some(client)
+        (client.client().capabilities.terminal && self.mode() == SandboxMode::Off).then_some(client)
     }
 
     /// Whether the client shows terminals that are ours.

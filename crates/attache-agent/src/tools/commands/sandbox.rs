@@ -30,8 +30,6 @@ pub enum SandboxState {
         /// And have no network.
         offline: bool,
     },
-    /// They run in terminals of the client, which are not ours to confine. Background jobs are confined.
-    Client,
     /// They cannot be; this is why.
     Unavailable(String),
 }
@@ -42,9 +40,6 @@ impl fmt::Display for SandboxState {
             SandboxState::Off => f.write_str("commands are not confined"),
             SandboxState::On { offline: false } => f.write_str("commands run in a sandbox"),
             SandboxState::On { offline: true } => f.write_str("commands run in a sandbox without a network"),
-            SandboxState::Client => f.write_str(
-                "commands run in the client's terminals, which are not confined; background jobs run in a sandbox",
-            ),
             SandboxState::Unavailable(why) => write!(f, "commands cannot be confined: {why}"),
         }
     }
