@@ -74,6 +74,8 @@
 
 mod answer;
 mod arguments;
+#[cfg(test)]
+mod documentation;
 mod engine;
 mod file;
 mod grant;

@@ -386,3 +386,6 @@ fn options() -> ParserOptions {
     // Extended patterns are left out: with them parentheses could hide in words.
     ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -536,11 +536,8 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Builds the project, with its build scripts.",
     ),
-    row("cargo b", Runs, &[CARGO], Nothing, "Builds the project."),
     row("cargo check", Runs, &[CARGO], Nothing, "Checks the project, with its build scripts."),
-    row("cargo c", Runs, &[CARGO], Nothing, "Checks the project."),
     row("cargo test", Runs, &[CARGO, "--no-run --no-fail-fast --doc", LIBTEST], Names, "Runs tests of the project."),
-    row("cargo t", Runs, &[CARGO, "--no-run --no-fail-fast --doc", LIBTEST], Names, "Runs tests of the project."),
     row("cargo bench", Runs, &[CARGO, "--no-run --no-fail-fast", LIBTEST], Names, "Runs benchmarks of the project."),
     row("cargo clippy", Runs, &[CARGO, "--no-deps -- -D: -W: -A: -F:"], Nothing, "Lints the project; without `--fix`."),
     row(
