@@ -101,3 +101,11 @@ pub use rules::{Arguments, Rule, Verdict};
 pub use secrets::is_secret;
 pub use subject::{Action, Command, Session, Subject};
 pub use visible::{visible, visible_lines};
+
+/// The commands of a shell line, if they are all there is and mean only themselves; otherwise what is in the way.
+///
+/// For fuzzing: front ends have no use for it.
+#[doc(hidden)]
+pub fn plain_commands(line: &str) -> Result<Vec<Vec<String>>, &'static str> {
+    shell::read(line).plain().map(<[Vec<String>]>::to_vec)
+}
