@@ -52,16 +52,28 @@ impl Section {
 /// A project with links that lead out of it, and a repository without a work tree that came with it.
 fn lay_out(directory: &Path) {
     let path = |name: &str| directory.join(name);
-    for name in
-        ["config", "project/src", "project/.git/hooks", "project/bare/objects", "project/bare/refs", "elsewhere"]
-    {
+    for name in [
+        "config",
+        "project/src",
+        "project/.git/hooks",
+        "project/bare/objects",
+        "project/bare/refs",
+        "project/hub.git",
+        "project/src/trap",
+        "elsewhere",
+    ] {
         std::fs::create_dir_all(path(name)).unwrap();
     }
     for name in ["project/src/main.rs", "project/README.md", "project/.env", "project/bare/HEAD", "elsewhere/file"] {
         std::fs::write(path(name), "text\n").unwrap();
     }
     #[cfg(unix)]
-    for (target, link) in [("/etc", "out"), ("../.env", "src/plain.txt"), ("../../elsewhere", "src/away")] {
+    for (target, link) in [
+        ("/etc", "out"),
+        ("../.env", "src/plain.txt"),
+        ("../../elsewhere", "src/away"),
+        ("/etc/x", "src/trap/README.md"),
+    ] {
         std::os::unix::fs::symlink(target, path("project").join(link)).unwrap();
     }
 }

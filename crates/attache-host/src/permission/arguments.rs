@@ -8,8 +8,32 @@ use attache::model::tool::ToolKind;
 
 use super::table::{ALIASES, LEADING, Operands, ROWS, Row};
 
-/// Whether a path may be used in this way: beneath the directories of the session, and no secret.
-pub(super) type MayTouch<'a> = &'a dyn Fn(&str, &ToolKind) -> bool;
+/// Where a command would run.
+pub(super) trait Surroundings {
+    /// Whether a path may be used in this way: beneath the directories of the session, and no secret.
+    fn may_touch(&self, path: &str, kind: &ToolKind) -> bool;
+    /// Whether there is something at a path.
+    fn exists(&self, path: &str) -> bool;
+    /// Whether a path leads to a directory.
+    fn is_directory(&self, path: &str) -> bool;
+}
+
+/// No place in particular: every path will do, and nothing is there.
+pub(super) struct Anywhere;
+
+impl Surroundings for Anywhere {
+    fn may_touch(&self, _: &str, _: &ToolKind) -> bool {
+        true
+    }
+
+    fn exists(&self, _: &str) -> bool {
+        false
+    }
+
+    fn is_directory(&self, _: &str) -> bool {
+        false
+    }
+}
 
 /// Directories in which a program of a name is the one that the name stands for.
 const PROGRAM_DIRECTORIES: &[&str] = &["/bin/", "/usr/bin/", "/usr/local/bin/"];
@@ -77,11 +101,11 @@ pub(super) fn without_timeout(command: &[String]) -> &[String] {
 }
 
 /// Whether the words after those that a row names are all in the row.
-pub(super) fn are_harmless(row: &Row, arguments: &[String], may_touch: MayTouch<'_>) -> bool {
+pub(super) fn are_harmless(row: &Row, arguments: &[String], surroundings: &dyn Surroundings) -> bool {
     if row.operands == Operands::Anything {
         return true;
     }
-    let mut reading = Reading { row, operands: Vec::new(), has_pattern: false, may_touch };
+    let mut reading = Reading { row, operands: Vec::new(), has_pattern: false, surroundings };
     reading.read(arguments).is_some() && reading.operands_are_harmless()
 }
 
@@ -141,7 +165,7 @@ struct Reading<'a> {
     row: &'a Row,
     operands: Vec<&'a String>,
     has_pattern: bool,
-    may_touch: MayTouch<'a>,
+    surroundings: &'a dyn Surroundings,
 }
 
 impl<'a> Reading<'a> {
@@ -257,7 +281,20 @@ impl<'a> Reading<'a> {
     fn is_path(&self, path: &str, kind: &ToolKind) -> bool {
         // Many programs read further arguments from a file after `@`; git has revisions there.
         let is_list = path.starts_with('@') && !self.row.command.starts_with("git ");
-        !is_list && (self.may_touch)(path, kind)
+        !is_list && self.surroundings.may_touch(path, kind)
+    }
+
+    /// What is copied to a directory may go through a link that is there already.
+    fn may_fill_directory(&self) -> bool {
+        let Some((last, others)) = self.operands.split_last() else { return true };
+        let target =
+            |path: &str| format!("{last}/{}", path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+        !self.surroundings.is_directory(last) || others.iter().all(|path| self.is_path(&target(path), &ToolKind::Edit))
+    }
+
+    /// A name that is no path: git would take a directory for a repository, and run its hooks.
+    fn is_remote(&self, name: &str) -> bool {
+        is_word(name) && !self.surroundings.exists(name) && !self.surroundings.exists(&format!("{name}.git"))
     }
 
     fn operands_are_harmless(&self) -> bool {
@@ -274,9 +311,11 @@ impl<'a> Reading<'a> {
         };
         match self.row.operands {
             Operands::Nothing => operands.is_empty(),
-            Operands::Anything | Operands::Text => true,
+            Operands::Anything => true,
+            // Some shells evaluate what their own `printf` is given as a number.
+            Operands::Text => operands.iter().all(|operand| !operand.contains("$(") && !operand.contains('`')),
             Operands::Paths => all(operands, &ToolKind::Read),
-            Operands::Changed => all(operands, &ToolKind::Edit),
+            Operands::Changed => all(operands, &ToolKind::Edit) && self.may_fill_directory(),
             Operands::OnePath => operands.len() <= 1 && all(operands, &ToolKind::Read),
             Operands::PlainPaths => {
                 all(operands, &ToolKind::Read) && operands.iter().all(|operand| !operand.contains(':'))
@@ -284,7 +323,8 @@ impl<'a> Reading<'a> {
             Operands::PatternThenPaths => script_then_paths(|_| true),
             Operands::Names => operands.iter().all(|operand| is_name(operand)),
             Operands::Remote => {
-                first.is_none_or(is_word) && others.iter().all(|operand| is_name(operand) && !operand.contains(':'))
+                first.is_none_or(|first| self.is_remote(first))
+                    && others.iter().all(|operand| is_name(operand) && !operand.contains(':'))
             }
             Operands::Format => operands.len() <= 1 && first.is_none_or(|format| format.starts_with('+')),
             Operands::Mode => {
@@ -391,15 +431,13 @@ fn is_plain_filter(filter: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ANYWHERE: MayTouch<'static> = &|_, _| true;
-
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
     }
 
     fn is_harmless(command: &[String]) -> bool {
         let Some((row, length)) = row_for(command) else { return false };
-        are_harmless(row, &command[length..], ANYWHERE)
+        are_harmless(row, &command[length..], &Anywhere)
     }
 
     /// The words of a row, with a name for `*` and the operands that it cannot do without.

@@ -6,6 +6,7 @@ use attache::model::Secret;
 use attache::model::tool::ToolKind;
 use glob::Pattern;
 
+use super::arguments::{self, Surroundings};
 use super::engine::Policy;
 use super::place::{Execution, Ground, Place};
 use super::programs;
@@ -191,13 +192,8 @@ impl Judge<'_> {
         let targets =
             commands.iter().filter(|words| self.is_change_of_directory(words)).filter_map(|words| words.get(1));
         let cwd = execution.cwd.written().map(Path::to_path_buf);
-        let directories: Vec<PathBuf> = cwd.into_iter().chain(targets.map(PathBuf::from)).collect();
-        let may_touch = |path: &str, kind: &ToolKind| {
-            directories
-                .iter()
-                .map(|directory| self.ground.place(path, directory))
-                .all(|place| place.is_beneath_roots() && !place.is_guarded(kind))
-        };
+        let directories = cwd.into_iter().chain(targets.map(PathBuf::from)).collect();
+        let workplace = Workplace { ground: self.ground, directories };
         let mut found = None;
         let mut partly_named = None;
         let mut suggestion: Vec<Rule> = Vec::new();
@@ -205,17 +201,17 @@ impl Judge<'_> {
             if self.is_change_of_directory(words) {
                 continue;
             }
-            if words[0] == "git" && directories.iter().any(|directory| is_in_bare_repository(directory)) {
+            if workplace.misleads(words) {
                 return Opinion::ask(
                     "the directory is a repository without a work tree, whose settings may run programs",
                 );
             }
-            match self.allowing(|rule| rule.allows_command(words, &may_touch)) {
+            match self.allowing(|rule| rule.allows_command(words, &workplace)) {
                 Some(rule) => found = found.or(Some(rule)),
                 None => {
                     let named = self.allowing(|rule| rule.names_beginning_of(words));
                     partly_named = partly_named.or(named.map(|_| programs::limits(words)));
-                    let Some((command, args)) = programs::suggestion(words, &may_touch) else {
+                    let Some((command, args)) = programs::suggestion(words, &workplace) else {
                         return Opinion::ask("no rule can say what this command runs");
                     };
                     suggestion.push(Rule { command, args, ..self.new_rule() });
@@ -284,6 +280,37 @@ impl Judge<'_> {
             None if self.policy == Policy::All => Opinion::by_policy(),
             None => Opinion::ask(reason),
         }
+    }
+}
+
+/// The directories that a command may run in.
+struct Workplace<'a> {
+    ground: &'a Ground,
+    directories: Vec<PathBuf>,
+}
+
+impl Workplace<'_> {
+    /// Whether a command finds settings there that nobody has looked at.
+    fn misleads(&self, command: &[String]) -> bool {
+        let is_git =
+            arguments::without_timeout(command).first().is_some_and(|program| programs::name(program) == "git");
+        is_git && self.directories.iter().any(|directory| is_in_bare_repository(directory))
+    }
+}
+
+impl Surroundings for Workplace<'_> {
+    fn may_touch(&self, path: &str, kind: &ToolKind) -> bool {
+        let places = self.directories.iter().map(|directory| self.ground.place(path, directory));
+        !self.directories.is_empty()
+            && places.into_iter().all(|place| place.is_beneath_roots() && !place.is_guarded(kind))
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.directories.iter().any(|directory| directory.join(path).symlink_metadata().is_ok())
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        self.directories.iter().any(|directory| directory.join(path).is_dir())
     }
 }
 

@@ -4,7 +4,7 @@
 //! they say what else a command may run. That is a net and no promise. They also say which programs a rule has to name with
 //! all their words, because what they do is in their words.
 
-use super::arguments::{self, MayTouch};
+use super::arguments::{self, Anywhere, Surroundings};
 use super::rules::Arguments;
 use super::shell::Text;
 
@@ -274,6 +274,9 @@ const GIT: &str = "add am annotate apply archive bisect blame branch bundle cat-
     update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged worktree \
     write-tree";
 
+/// Other programs whose subcommands have aliases or shorter forms. What has no row may be one.
+const HAVE_ALIASES: &[&str] = &["bun", "bundle", "cargo", "composer", "gh", "gradle", "npm", "pnpm", "yarn"];
+
 /// Whether a rule that names a command to its last word may allow it: not if it runs what it is given as input.
 pub(super) fn says_what_runs(command: &[String]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return false };
@@ -305,11 +308,11 @@ pub(super) fn needs_all_words(command: &[String]) -> bool {
 
 /// The words that a rule would have to begin with to allow a command from now on, and what it says about the rest. `None` if
 /// even the whole command does not say what it does.
-pub(super) fn suggestion(command: &[String], may_touch: MayTouch<'_>) -> Option<(Vec<String>, Arguments)> {
+pub(super) fn suggestion(command: &[String], surroundings: &dyn Surroundings) -> Option<(Vec<String>, Arguments)> {
     let plain = arguments::without_leading_options(arguments::without_timeout(command));
     if let Some((row, length)) = arguments::row_for(&plain)
         && !row.changes_what_it_names()
-        && arguments::are_harmless(row, &plain[length..], may_touch)
+        && arguments::are_harmless(row, &plain[length..], surroundings)
     {
         return Some((plain[..length].to_vec(), Arguments::Known));
     }
@@ -420,8 +423,9 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
             words[index].as_ref().is_some_and(|word| !is_wrapper(word)) && is_opaque(&words[index..])
         }),
         None => {
+            let is_text = |word: &String| word.starts_with(['-', '+']) || word.contains('=');
             let is_flag = |(index, word): (usize, &Text)| {
-                word.as_ref().is_some_and(|word| word.starts_with('-') && is_dangerous(program, index, word))
+                word.as_ref().is_some_and(|word| is_text(word) && is_dangerous(program, index, word))
             };
             words.iter().enumerate().skip(1).any(is_flag)
         }
@@ -447,16 +451,14 @@ pub(super) fn may_be_alias(program: &str, subcommand: &str) -> bool {
     if program == "git" {
         return !GIT.split_whitespace().any(|command| command == subcommand);
     }
-    arguments::is_known_program(program)
-        && !subcommand.starts_with('-')
-        && !arguments::is_known_subcommand(program, subcommand)
+    HAVE_ALIASES.contains(&program) && !arguments::is_known_subcommand(program, subcommand)
 }
 
 /// Whether a row of the table takes all words as they are. Such a command runs no other, whatever its words.
 pub(super) fn is_known_harmless(words: &[Text]) -> bool {
     let Some(words) = words.iter().cloned().collect::<Option<Vec<String>>>() else { return false };
     let plain = arguments::without_leading_options(&words);
-    arguments::row_for(&plain).is_some_and(|(row, length)| arguments::are_harmless(row, &plain[length..], &|_, _| true))
+    arguments::row_for(&plain).is_some_and(|(row, length)| arguments::are_harmless(row, &plain[length..], &Anywhere))
 }
 
 /// The name of a program without its directory.

@@ -3,7 +3,7 @@
 use attache::model::tool::ToolKind;
 use glob::{MatchOptions, Pattern};
 
-use super::arguments::{self, MayTouch};
+use super::arguments::{self, Anywhere, Surroundings};
 use super::place::{Execution, Place};
 use super::programs;
 use super::shell::{Line, Text};
@@ -181,7 +181,7 @@ impl Rule {
             _ if programs::needs_all_words(&self.command) && arguments::row_for(&plain).is_none() => {
                 format!("the rule for `{words}` allows exactly that, because what it runs is in its words")
             }
-            Some((row, length)) if arguments::are_harmless(row, &plain[length..], &|_, _| true) => {
+            Some((row, length)) if arguments::are_harmless(row, &plain[length..], &Anywhere) => {
                 format!("the rule for `{words}` allows it with arguments that are known to be harmless only")
             }
             None if plain.len() == 1 && arguments::is_known_program(program) => {
@@ -265,7 +265,7 @@ impl Rule {
     }
 
     /// Whether it allows a command that means only itself.
-    pub(super) fn allows_command(&self, command: &[String], may_touch: MayTouch<'_>) -> bool {
+    pub(super) fn allows_command(&self, command: &[String], surroundings: &dyn Surroundings) -> bool {
         if self.command.is_empty() {
             return false;
         }
@@ -292,7 +292,7 @@ impl Rule {
                 let Some((row, length)) = arguments::row_for(&command) else { return false };
                 command.starts_with(words.as_ref())
                     && (length <= words.len() || row.only_reads())
-                    && arguments::are_harmless(row, &command[length..], may_touch)
+                    && arguments::are_harmless(row, &command[length..], surroundings)
                     && is_meant(&command[words.len()..])
             }
         }
@@ -393,7 +393,7 @@ impl Rule {
             return match self.verdict {
                 Verdict::Allow => line
                     .plain()
-                    .is_ok_and(|commands| commands.iter().all(|command| self.allows_command(command, &|_, _| true))),
+                    .is_ok_and(|commands| commands.iter().all(|command| self.allows_command(command, &Anywhere))),
                 Verdict::Ask | Verdict::Deny => self.guards_line(&line) == Match::Yes,
             };
         }

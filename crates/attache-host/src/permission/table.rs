@@ -164,12 +164,12 @@ const PYTEST: &str = "-q -v -x -s -l -k: -m: -r: -n:word --quiet --verbose --exi
 const RUFF: &str = "-q --quiet -v --verbose -s --silent --output-format:word --select: --ignore: --extend-select: \
     --statistics --diff --no-cache -n --exit-zero --exit-non-zero-on-fix --preview --no-preview --show-fixes --no-fix \
     --respect-gitignore --force-exclude -e --show-settings --target-version:word --line-length:number";
-const GO_BUILD: &str = "-v -n -x -race -msan -asan -tags: -p: -trimpath -mod:word -buildvcs: -a -work";
+const GO_BUILD: &str = "-v -n -x -race -msan -asan -tags: -p: -trimpath -mod:word -buildvcs=word -a -work";
 const GO_TEST: &str = "-run: -bench: -benchmem -benchtime: -count: -short -cover -covermode:word -coverprofile:out -timeout: \
-    -failfast -json -parallel: -cpu: -list: -shuffle: -skip: -vet:word -fuzztime:";
-const NPM: &str = "-s --silent -q --quiet --if-present --no-color --no-audit --no-fund --no-progress --loglevel:word \
+    -failfast -json -parallel: -cpu: -list: -shuffle: -skip: -vet=word -fuzztime:";
+const NPM: &str = "words -s --silent -q --quiet --if-present --no-color --no-audit --no-fund --no-progress --loglevel:word \
     --offline --prefer-offline --ignore-scripts";
-const JEST: &str = "-t: --testNamePattern: --coverage --no-coverage --ci --runInBand -i --verbose --silent --no-cache --bail:: -b \
+const JEST: &str = "words -t: --testNamePattern: --coverage --no-coverage --ci --runInBand -i --verbose --silent --no-cache --bail:: -b \
     --maxWorkers: --passWithNoTests --listTests --onlyFailures --onlyChanged --detectOpenHandles --forceExit \
     --testTimeout: --watch=word --watchAll=word --watchman=word --no-watchman --errorOnDeprecated --color --no-color --expand \
     --findRelatedTests --testPathPattern: --testPathPatterns: --testPathIgnorePatterns:";
@@ -659,7 +659,7 @@ pub(super) const ROWS: &[Row] = &[
     // JavaScript. Words after the name of a script go to the script, of which nothing is known.
     row("npm test", Runs, &[NPM, "-w:name --workspace:name -ws --workspaces"], Nothing, "Runs the script for tests."),
     row("npm t", Runs, &[NPM], Nothing, "Runs the script for tests."),
-    row("npm run", Reads, &["--json"], Nothing, "Lists scripts."),
+    row("npm run", Reads, &["words --json"], Nothing, "Lists scripts."),
     row(
         "npm run *",
         Runs,
@@ -679,33 +679,39 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "npm ls",
         Reads,
-        &["--all -a --depth: --json --long -l --parseable -p -g --global --omit:word"],
+        &["words --all -a --depth: --json --long -l --parseable -p -g --global --omit:word"],
         Names,
         "Lists packages.",
     ),
-    row("npm outdated", Network, &["--json --long -l --all -a"], Names, "Lists packages that are not the newest."),
+    row(
+        "npm outdated",
+        Network,
+        &["words --json --long -l --all -a"],
+        Names,
+        "Lists packages that are not the newest.",
+    ),
     row(
         "npm audit",
         Network,
-        &["--json --omit:word --audit-level:word --production"],
+        &["words --json --omit:word --audit-level:word --production"],
         Nothing,
         "Lists known faults; without `fix`.",
     ),
-    row("npm view", Network, &["--json"], Names, "Shows what the registry knows of a package."),
+    row("npm view", Network, &["words --json"], Names, "Shows what the registry knows of a package."),
     row("npm --version", Reads, &[], Nothing, "Shows the version."),
     row("npm -v", Reads, &[], Nothing, "Shows the version."),
-    row("pnpm test", Runs, &["-s --silent -r --recursive --if-present"], Nothing, "Runs the script for tests."),
+    row("pnpm test", Runs, &["words -s --silent -r --recursive --if-present"], Nothing, "Runs the script for tests."),
     row(
         "pnpm run *",
         Runs,
-        &["-s --silent -r --recursive --if-present"],
+        &["words -s --silent -r --recursive --if-present"],
         Nothing,
         "Runs the script that the rule names.",
     ),
     row(
         "pnpm install",
         Runs,
-        &["--frozen-lockfile --no-frozen-lockfile --offline --prefer-offline --ignore-scripts --silent \
+        &["words --frozen-lockfile --no-frozen-lockfile --offline --prefer-offline --ignore-scripts --silent \
         --lockfile-only --prod -P -D"],
         Nothing,
         "Installs what the project names.",
@@ -713,40 +719,40 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "pnpm list",
         Runs,
-        &["--depth: --json --long --parseable -r --recursive --prod -P --dev -D"],
+        &["words --depth: --json --long --parseable -r --recursive --prod -P --dev -D"],
         Names,
         "Lists packages.",
     ),
-    row("pnpm ls", Runs, &["--depth: --json --long -r --recursive"], Names, "Lists packages."),
-    row("pnpm why", Runs, &["--json -r --recursive"], Names, "Says why a package is there."),
-    row("pnpm outdated", Network, &["--json -r --recursive"], Names, "Lists packages that are not the newest."),
+    row("pnpm ls", Runs, &["words --depth: --json --long -r --recursive"], Names, "Lists packages."),
+    row("pnpm why", Runs, &["words --json -r --recursive"], Names, "Says why a package is there."),
+    row("pnpm outdated", Network, &["words --json -r --recursive"], Names, "Lists packages that are not the newest."),
     row("pnpm --version", Runs, &[], Nothing, "Shows the version."),
-    row("yarn test", Runs, &["-s --silent"], Nothing, "Runs the script for tests."),
-    row("yarn build", Runs, &["-s --silent"], Nothing, "Runs the script that builds."),
-    row("yarn lint", Runs, &["-s --silent"], Nothing, "Runs the script that lints."),
-    row("yarn run *", Runs, &["-s --silent"], Nothing, "Runs the script that the rule names."),
+    row("yarn test", Runs, &["words -s --silent"], Nothing, "Runs the script for tests."),
+    row("yarn build", Runs, &["words -s --silent"], Nothing, "Runs the script that builds."),
+    row("yarn lint", Runs, &["words -s --silent"], Nothing, "Runs the script that lints."),
+    row("yarn run *", Runs, &["words -s --silent"], Nothing, "Runs the script that the rule names."),
     row(
         "yarn install",
         Runs,
-        &["--frozen-lockfile --immutable --offline --prefer-offline --ignore-scripts --silent"],
+        &["words --frozen-lockfile --immutable --offline --prefer-offline --ignore-scripts --silent"],
         Nothing,
         "Installs what the project names.",
     ),
-    row("yarn list", Runs, &["--depth: --json --pattern:"], Nothing, "Lists packages."),
-    row("yarn why", Runs, &["--json"], Names, "Says why a package is there."),
+    row("yarn list", Runs, &["words --depth: --json --pattern:"], Nothing, "Lists packages."),
+    row("yarn why", Runs, &["words --json"], Names, "Says why a package is there."),
     row("yarn --version", Runs, &[], Nothing, "Shows the version."),
     row(
         "bun test",
         Runs,
-        &["-t: --test-name-pattern: --bail:: --timeout: --coverage --only --todo --rerun-each:"],
+        &["words -t: --test-name-pattern: --bail:: --timeout: --coverage --only --todo --rerun-each:"],
         Paths,
         "Runs tests of the project.",
     ),
-    row("bun run *", Runs, &["--silent --bun"], Nothing, "Runs the script that the rule names."),
+    row("bun run *", Runs, &["words --silent --bun"], Nothing, "Runs the script that the rule names."),
     row(
         "bun install",
         Runs,
-        &["--frozen-lockfile --ignore-scripts --production --silent --dry-run"],
+        &["words --frozen-lockfile --ignore-scripts --production --silent --dry-run"],
         Nothing,
         "Installs what the project names.",
     ),
@@ -764,43 +770,45 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "eslint",
         Runs,
-        &["--ext: --quiet --max-warnings: --format:word -f:word --color --no-color --no-error-on-unmatched-pattern \
-        --report-unused-disable-directives --no-inline-config --debug --version -v --pass-on-no-patterns"],
+        &[
+            "words --ext: --quiet --max-warnings: --format:word -f:word --color --no-color --no-error-on-unmatched-pattern \
+        --report-unused-disable-directives --no-inline-config --debug --version -v --pass-on-no-patterns",
+        ],
         Paths,
         "Lints with the project's settings; without `--fix` and without other settings.",
     ),
     row(
         "eslint --fix",
         Writes,
-        &["--ext: --quiet --max-warnings: --format:word -f:word --color --no-color"],
+        &["words --ext: --quiet --max-warnings: --format:word -f:word --color --no-color"],
         Changed,
         "Lints with the project's settings and mends files.",
     ),
     row(
         "prettier --check",
         Runs,
-        &["-u --ignore-unknown --log-level:word --no-color --no-error-on-unmatched-pattern"],
+        &["words -u --ignore-unknown --log-level:word --no-color --no-error-on-unmatched-pattern"],
         Paths,
         "Says which files are not formatted.",
     ),
     row(
         "prettier -c",
         Runs,
-        &["-u --ignore-unknown --log-level:word --no-color"],
+        &["words -u --ignore-unknown --log-level:word --no-color"],
         Paths,
         "Says which files are not formatted.",
     ),
     row(
         "prettier --list-different",
         Runs,
-        &["-u --ignore-unknown --log-level:word"],
+        &["words -u --ignore-unknown --log-level:word"],
         Paths,
         "Lists files that are not formatted.",
     ),
     row(
         "prettier --write",
         Writes,
-        &["-u --ignore-unknown --log-level:word --no-color --list-different -l"],
+        &["words -u --ignore-unknown --log-level:word --no-color --list-different -l"],
         Changed,
         "Formats files.",
     ),
@@ -808,7 +816,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "vitest",
         Runs,
-        &["-t: --testNamePattern: --run --coverage --silent --bail: --no-color --passWithNoTests \
+        &["words -t: --testNamePattern: --run --coverage --silent --bail: --no-color --passWithNoTests \
         --reporter:word --hideSkippedTests --testTimeout: --no-watch"],
         Paths,
         "Runs tests with the project's settings.",
@@ -816,7 +824,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "vitest run",
         Runs,
-        &["-t: --testNamePattern: --coverage --silent --bail: --no-color --passWithNoTests --reporter:word \
+        &["words -t: --testNamePattern: --coverage --silent --bail: --no-color --passWithNoTests --reporter:word \
         --hideSkippedTests --testTimeout:"],
         Paths,
         "Runs tests with the project's settings.",
@@ -824,14 +832,14 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "mocha",
         Runs,
-        &["-g: --grep: -f: --fgrep: -b --bail -t: --timeout: -C --no-color --recursive --exit -i --invert"],
+        &["words -g: --grep: -f: --fgrep: -b --bail -t: --timeout: -C --no-color --recursive --exit -i --invert"],
         Paths,
         "Runs tests with the project's settings.",
     ),
     row(
         "playwright test",
         Runs,
-        &["-g: --grep: --headed -j: --workers: --retries: --project:word -x --reporter:word --list"],
+        &["words -g: --grep: --headed -j: --workers: --retries: --project:word -x --reporter:word --list"],
         Paths,
         "Runs tests with the project's settings.",
     ),
@@ -1196,10 +1204,10 @@ pub(super) const ROWS: &[Row] = &[
     row("docker info", Reads, &["-f: --format:"], Nothing, "Shows what it runs on."),
     row("docker volume ls", Reads, &["-q --filter: -f: --format:"], Nothing, "Lists volumes."),
     row("docker network ls", Reads, &["-q --no-trunc --filter: -f: --format:"], Nothing, "Lists networks."),
-    row("docker compose ps", Reads, &["-a -q --all --services --format:word"], Names, "Lists services."),
+    row("docker compose ps", Runs, &["-a -q --all --services --format:word"], Names, "Lists services."),
     row(
         "docker compose logs",
-        Reads,
+        Runs,
         &["-t -n: --tail: --since: --until: --no-color --timestamps --no-log-prefix"],
         Names,
         "Shows output of services.",
