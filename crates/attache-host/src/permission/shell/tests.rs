@@ -1,5 +1,7 @@
 //! What the reader calls plain is what real shells execute, word for word.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
