@@ -37,17 +37,34 @@
 //!
 //! # Commands
 //!
-//! A rule that allows `["git", "diff"]` allows it with any further plain arguments. Each command of a list or a pipeline
-//! needs such a rule, except `cd` to a directory of the session. Anything that is more than its words is asked about:
-//! expansions, redirections, variables, compound commands, functions, background jobs, more than one line, invisible
-//! characters, and whatever cannot be parsed. A program is meant by the name that the rule has: `./git` is not `git`.
+//! A rule that allows `["git", "diff"]` allows it with arguments that are known to be harmless: a table of commands and
+//! options says which, with the reasons, and `docs/commands.md` is made from it. Anything else is asked about: an option that
+//! is not in the table, a shorter form of one that is, an option before the subcommand, a path outside the directories of the
+//! session or to a secret. A rule that names a command to its last word allows exactly that. For a program that is not in the
+//! table, that is all; `args` says more:
 //!
-//! Programs that run others (`sudo`, `env`, `xargs`, `sh`, `python`…) are allowed only as far as a rule names what they
-//! run. The same goes for arguments that make a program run another or write a file (`find -exec`, `git diff --output`…),
-//! as far as they are known here: think of what a program can do before you allow it.
+//! ```toml
+//! [[rule]]
+//! verdict = "allow"
+//! command = ["frobnicate"]
+//! args = "any"                      # or "known", or "none" for exactly these words
+//! ```
+//!
+//! `args = "any"` is for a person who knows what a program can do; it is never suggested. Programs that run what their words
+//! name (`sudo`, `env`, `xargs`, `sh`, `python`, `docker run`, `npm exec`, `uv run`…) are allowed with all their words only,
+//! whatever the rule says, except for the commands that have a row of their own, such as `uv run pytest`. `timeout 60` before a
+//! command changes nothing. A rule for a program alone, such as `["git"]`, allows those of its subcommands that change nothing.
+//!
+//! Each command of a list or a pipeline needs a rule, except `cd` to a directory of the session. What is more than its words is
+//! asked about: expansions, redirections, variables, compound commands, functions, background jobs, more than one line,
+//! invisible characters, and whatever cannot be parsed. A program is meant by the name that the rule has: `./git` is not
+//! `git`.
+//!
+//! In the first version, rules allowed any plain arguments. They still load; [`Rule::narrowed`] says what they allow less.
 //!
 //! Rules that deny are read generously: in any directory, inside of any construct, behind any program that runs others.
-//! Where it cannot be told whether one applies, the command is asked about, in every mode. A rule for a path is also seen
+//! Where it cannot be told whether one applies, the command is asked about, in every mode: a shell that reads its input, code
+//! for an interpreter or an editor, an alias, variables that are more than a word. A rule for a path is also seen
 //! in the words of a command, where they name the path; what a program opens by itself, only a sandbox can deny.
 //!
 //! # Secrets
@@ -56,7 +73,10 @@
 //! pattern or a mode allows; only a rule that names the very path allows them, or the mode [`Policy::All`].
 
 mod answer;
+mod arguments;
 pub mod carried;
+#[cfg(test)]
+mod documentation;
 mod engine;
 mod file;
 mod grant;
@@ -70,6 +90,7 @@ mod secrets;
 mod shell;
 mod strict;
 mod subject;
+mod table;
 mod visible;
 
 pub use answer::{NoSuchChoice, allow, reject};
@@ -77,7 +98,15 @@ pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
 pub use file::{RulesError, parse_rules};
 pub use grant::{Grants, ShownChange};
 pub use question::{Change, Question};
-pub use rules::{Rule, Verdict};
+pub use rules::{Arguments, Rule, Verdict};
 pub use secrets::is_secret;
 pub use subject::{Action, Session, Subject};
 pub use visible::{visible, visible_lines};
+
+/// The commands of a shell line, if they are all there is and mean only themselves; otherwise what is in the way.
+///
+/// For fuzzing: front ends have no use for it.
+#[doc(hidden)]
+pub fn plain_commands(line: &str) -> Result<Vec<Vec<String>>, &'static str> {
+    shell::read(line).plain().map(<[Vec<String>]>::to_vec)
+}

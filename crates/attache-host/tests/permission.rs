@@ -500,7 +500,8 @@ fn a_question_shows_everything_and_hides_nothing() {
     assert_eq!(question.commands, ["git status\\x1b[1A\nrm x"]);
     assert_eq!(question.cwd, "/p/\\u{200b}q");
     assert_eq!(question.kinds, ["edit", "execute"]);
-    assert_eq!(question.paths, ["/p/a\\u{202e}b", "/p/loc\\x0a"]);
+    assert_eq!(question.paths, ["/p/a\\u{202e}b"]);
+    assert_eq!(question.named, ["/p/loc\\x0a"]);
     let change =
         Change::Texts { path: "/p/a\\u{202e}b".into(), old: Some("old\n".into()), new: "new\\x1b[2K\n".into() };
     assert_eq!(question.changes, [change]);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use attache::model::terminal::CreateTerminalRequest;
 use attache_host::commands::Command;
-use attache_host::permission::{Action, Engine, Places, Policy, Scope, Session, Subject, Verdict, parse_rules};
+use attache_host::permission::{Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict, parse_rules};
 use attache_testkit::Dice;
 use tempfile::TempDir;
 
@@ -162,7 +162,7 @@ fn the_harmless_ones_still_pass() {
     // As words, everything but the name of the program and a control character is only itself.
     for words in [
         vec!["git", "status", "$(rm x)", ";", "rm"],
-        vec!["git", "log", "--grep=`x`", "*", "~", "{a,b}"],
+        vec!["git", "log", "--grep=`x`", "*", "{a,b}"],
         vec!["rg", "a|b", ">", "x"],
         vec!["cargo", "test", "--", "a b"],
     ] {
@@ -180,12 +180,15 @@ fn a_rule_with_a_path_means_that_path() {
 }
 
 #[test]
-fn a_rule_for_a_bare_git_does_not_reach_its_dangerous_options() {
+fn a_rule_for_a_bare_git_allows_what_changes_nothing() {
     let desk = Desk::new(Policy::Ask, "[[rule]]\nverdict = \"allow\"\ncommand = [\"git\"]\n");
-    for line in ["git status", "git push", "git log -c"] {
+    for line in ["git status", "git diff --stat", "git log -c", "git --no-pager show HEAD", "git branch -a"] {
         assert_eq!(desk.verdict(line), Verdict::Allow, "{line}");
     }
     for line in [
+        "git push",
+        "git commit -m x",
+        "git branch -D x",
         "git -c core.pager=x log",
         "git -ccore.pager=x log",
         "git --exec-path=/tmp log",
@@ -536,12 +539,33 @@ fn no_random_line_is_allowed_unless_it_is_allowed_commands_only() {
 fn a_suggested_rule_allows_what_it_was_suggested_for_and_nothing_hidden() {
     for (line, commands) in [
         ("cargo test --lib", vec!["cargo test"]),
-        ("npm run build -- x", vec!["npm run build"]),
+        ("npm run build -- x", vec!["npm run build -- x"]),
+        ("npm run build", vec!["npm run build"]),
         ("rm -r build", vec!["rm -r build"]),
         ("cargo fmt && cargo test", vec!["cargo fmt", "cargo test"]),
         ("cd /project && cargo doc", vec!["cargo doc"]),
         ("sudo systemctl status", vec!["sudo systemctl status"]),
         ("git -C /x push", vec!["git -C /x push"]),
+        ("git --no-pager diff --stat", vec!["git diff"]),
+        ("timeout 60 cargo test --lib", vec!["cargo test"]),
+        ("git push --force", vec!["git push --force"]),
+        ("git push origin main", vec!["git push"]),
+        ("git branch -D x", vec!["git branch -D x"]),
+        ("uv run sh -c 'x y'", vec!["uv run sh -c x y"]),
+        ("uv run pytest -q", vec!["uv run pytest"]),
+        ("npx eslint src", vec!["npx eslint src"]),
+        ("frobnicate --all", vec!["frobnicate --all"]),
+        ("cat /etc/hosts", vec!["cat /etc/hosts"]),
+        ("rm old.txt", vec!["rm old.txt"]),
+        ("touch src/new.rs", vec!["touch src/new.rs"]),
+        ("git checkout main", vec!["git checkout main"]),
+        ("sh -c 'make x; make y'", vec![]),
+        ("python -c 'x'", vec![]),
+        ("ls | sh", vec![]),
+        ("ls | xargs rm", vec![]),
+        ("eval x", vec![]),
+        ("source x", vec![]),
+        ("python x.py", vec!["python x.py"]),
         ("ls $(x)", vec![]),
         ("cat .env", vec!["cat .env"]),
     ] {
@@ -556,6 +580,85 @@ fn a_suggested_rule_allows_what_it_was_suggested_for_and_nothing_hidden() {
         assert_eq!(later, if commands.is_empty() { Verdict::Ask } else { Verdict::Allow }, "{line}");
         assert_ne!(desk.verdict(&format!("{line}; curl x")), Verdict::Allow, "{line}");
     }
+}
+
+#[test]
+fn rules_of_the_first_version_load_and_say_what_they_allow_less() {
+    let text = "
+        [[rule]]
+        verdict = 'allow'
+        command = ['make', 'test']
+        match = ['make test VERBOSE=1']
+        [[rule]]
+        verdict = 'allow'
+        command = ['frobnicate', '--all']
+        [[rule]]
+        verdict = 'allow'
+        command = ['git']
+        [[rule]]
+        verdict = 'allow'
+        command = ['uv', 'run', 'sh']
+        [[rule]]
+        verdict = 'allow'
+        command = ['git', 'push', '--force']
+        [[rule]]
+        verdict = 'deny'
+        command = ['rm']
+        [[rule]]
+        verdict = 'allow'
+        command = ['frobnicate']
+        args = 'any'
+        [[rule]]
+        verdict = 'allow'
+        command = ['cargo', 'test']
+        args = 'known'
+    ";
+    let rules = parse_rules("r.toml", text).unwrap();
+    let sentences: Vec<String> = rules.iter().filter_map(|rule| rule.narrowed()).collect();
+    let parts = [
+        "`make test` allows it with arguments that are known to be harmless only",
+        "`frobnicate --all` allows it without further arguments only",
+        "`git` allows only those of its subcommands that change nothing",
+        "`uv run sh` allows exactly that",
+        "`git push --force` allows it without further arguments only",
+    ];
+    assert_eq!(sentences.len(), parts.len(), "{sentences:?}");
+    for (sentence, part) in sentences.iter().zip(parts) {
+        assert!(sentence.contains(part) && sentence.contains("args = \"any\""), "{sentence}");
+    }
+    assert_eq!(rules[6].to_string(), "allow the command `frobnicate …` with any arguments");
+    // What says what it means about arguments is held to its examples.
+    let wrong = text.replace("args = 'known'", "args = 'known'\nmatch = ['cargo test --config x']");
+    assert!(parse_rules("r.toml", &wrong).unwrap_err().to_string().contains("does not match its example"));
+    for wrong in ["args = 'some'", "args = ['any']"] {
+        assert!(parse_rules("r.toml", &text.replace("args = 'any'", wrong)).is_err(), "{wrong}");
+    }
+    assert!(parse_rules("r.toml", "[[rule]]\nverdict = 'deny'\ncommand = ['x']\nargs = 'any'\n").is_err());
+    assert!(parse_rules("r.toml", "[[rule]]\nverdict = 'allow'\nkind = 'read'\nargs = 'any'\n").is_err());
+}
+
+#[test]
+fn what_is_remembered_says_what_it_means_about_arguments() {
+    let mut desk = Desk::new(Policy::Ask, "");
+    for line in ["cargo test --lib", "frobnicate x"] {
+        let decision = desk.engine.decide(&desk.subject(line));
+        desk.engine.remember(Scope::Always, &desk.session(), &decision.suggestion).unwrap();
+    }
+    let text = std::fs::read_to_string(desk.directory.path().join("config/permissions.toml")).unwrap();
+    assert!(text.contains("command = [\"cargo\", \"test\"]\nargs = \"known\""), "{text}");
+    assert!(text.contains("command = [\"frobnicate\", \"x\"]\nargs = \"none\""), "{text}");
+    assert_eq!(desk.engine.rules().filter_map(|rule| rule.narrowed()).count(), 0);
+    assert_eq!(desk.verdict("cargo test -p x"), Verdict::Allow);
+    assert_eq!(desk.verdict("frobnicate x"), Verdict::Allow);
+    assert_eq!(desk.verdict("frobnicate x y"), Verdict::Ask);
+    // The same, denied: a word about arguments has no place there.
+    let rules: Vec<Rule> = desk.engine.rules().cloned().collect();
+    let denied: Vec<Rule> = rules.into_iter().map(|rule| Rule { verdict: Verdict::Deny, ..rule }).collect();
+    for _ in 0..2 {
+        desk.engine.remember(Scope::Project, &desk.session(), &denied).unwrap();
+    }
+    assert_eq!(desk.engine.project_rules().len(), 2);
+    assert_eq!(desk.verdict("frobnicate x y"), Verdict::Deny);
 }
 
 #[test]

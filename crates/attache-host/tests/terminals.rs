@@ -95,12 +95,15 @@ async fn commands_run_as_given() {
 }
 
 #[tokio::test]
-async fn a_program_with_blanks_in_its_path_is_no_shell_line() {
+async fn a_line_is_a_line_whatever_files_there_are() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("my tools")).unwrap();
     std::fs::copy("/bin/true", dir.path().join("my tools/it")).unwrap();
     let path = dir.path().join("my tools/it");
-    assert_eq!(run(&request(path.to_str().unwrap())).await, (String::new(), code(0)));
+    // What is judged as a line is run as one; who means the file says so, by quotes or with arguments.
+    assert_eq!(run(&request(path.to_str().unwrap())).await.1, code(127));
+    assert_eq!(run(&request(&format!("'{}'", path.display()))).await, (String::new(), code(0)));
+    assert_eq!(run(&request(path.to_str().unwrap()).args(["x"])).await, (String::new(), code(0)));
 }
 
 #[tokio::test]

@@ -10,9 +10,13 @@ mod decoding;
 mod frames;
 mod input;
 mod json;
+mod lines;
 mod message;
 mod patches;
+#[cfg(unix)]
+mod paths;
 mod peer;
+mod rules;
 mod translator;
 mod view;
 
@@ -20,8 +24,12 @@ pub use attache_testkit::conversation;
 pub use decoding::decoding;
 pub use frames::frames;
 pub use json::json;
+pub use lines::lines;
 pub use patches::patches;
+#[cfg(unix)]
+pub use paths::paths;
 pub use peer::peer;
+pub use rules::rules;
 pub use translator::translator;
 pub use view::view;
 
@@ -38,4 +46,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("translator", translator),
     ("patches", patches),
     ("conversation", conversation),
+    ("lines", lines),
+    ("rules", rules),
+    #[cfg(unix)]
+    ("paths", paths),
 ];

@@ -84,7 +84,7 @@ async fn what_is_remembered_is_listed_and_taken_back() {
     check(
         &chat.turn("/permissions").await.replace(&rules_file(&world), "RULES"),
         r#"
-        text 1. allow the command `touch ran.txt …` for the agent `attache` (RULES:3)
+        text 1. allow the command `touch ran.txt` for the agent `attache` (RULES:3)
           |
           | `/permissions remove NUMBER` takes back what was kept for this project.
         stop end_turn
@@ -107,7 +107,7 @@ async fn what_is_remembered_is_listed_and_taken_back() {
     check(
         &chat.turn("/permissions remove 1").await,
         r#"
-        text Removed: allow the command `touch ran.txt …` for the agent `attache`
+        text Removed: allow the command `touch ran.txt` for the agent `attache`
         stop end_turn
         "#,
     );

@@ -133,8 +133,8 @@ async fn always_names_its_pattern() {
         Edit `a.txt`: Allow once | Always allow edit of `$WORLD/project/**` in this project | Always allow edit of `$WORLD/project/**` in this session | Reject | Never allow edit of `$WORLD/project/**` in this project
         Move `b.txt` to `c.txt`: Allow once | Always allow move of `$WORLD/project/**` in this project | Always allow move of `$WORLD/project/**` in this session | Reject | Never allow move of `$WORLD/project/**` in this project
         Delete `d.txt`: Allow once | Always allow delete of `$WORLD/project/d.txt` in this project | Always allow delete of `$WORLD/project/d.txt` in this session | Reject | Never allow delete of `$WORLD/project/d.txt` in this project
-        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Always allow the command `touch ran.txt …` in this session | Reject | Never allow the command `touch ran.txt …` in this project
-        touch ran.txt: Allow once | Always allow the command `touch ran.txt …` in this project | Always allow the command `touch ran.txt …` in this session | Reject | Never allow the command `touch ran.txt …` in this project
+        touch ran.txt: Allow once | Always allow the command `touch ran.txt` in this project | Always allow the command `touch ran.txt` in this session | Reject | Never allow the command `touch ran.txt` in this project
+        touch ran.txt: Allow once | Always allow the command `touch ran.txt` in this project | Always allow the command `touch ran.txt` in this session | Reject | Never allow the command `touch ran.txt` in this project
         Read `$WORLD/secret.txt`: Allow once | Reject
         "#,
     );

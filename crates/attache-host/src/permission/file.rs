@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use attache::model::tool::ToolKind;
 use toml_edit::{Array, ArrayOfTables, Document, DocumentMut, Item, Table, Value, value};
 
-use super::rules::{Rule, Verdict};
+use super::rules::{Arguments, Rule, Verdict};
 use crate::store;
 
 /// Why a file of rules was refused. Nothing of it applies then.
@@ -129,6 +129,14 @@ fn read_rule(source: &Source<'_>, table: &Table) -> Result<Rule, RulesError> {
             "path" => rule.paths = some()?,
             // A text would invite to write a line, which is not what is compared.
             "command" => rule.command = list()?,
+            "args" => {
+                rule.args = match one()?.as_str() {
+                    "none" => Arguments::None,
+                    "known" => Arguments::Known,
+                    "any" => Arguments::Any,
+                    _ => return Err(source.wrong(span(), "`args` is `none`, `known` or `any`")),
+                };
+            }
             "tool" => rule.tools = some()?,
             "not_args" => rule.not_args = list()?,
             "match" => examples = list()?,
@@ -142,7 +150,7 @@ fn read_rule(source: &Source<'_>, table: &Table) -> Result<Rule, RulesError> {
     }
     rule.verdict = verdict.ok_or_else(|| source.wrong(table.span(), "the rule has no `verdict`"))?;
     rule.check().map_err(|problem| source.wrong(table.span(), problem))?;
-    if let Some(example) = examples.iter().find(|example| !rule.fits_example(example)) {
+    if let Some(example) = examples.iter().find(|example| !rule.fits_match(example)) {
         return Err(source.wrong(table.span(), format!("the rule does not match its example `{example}`")));
     }
     if let Some(example) = others.iter().find(|example| rule.fits_example(example)) {
@@ -293,6 +301,9 @@ fn write_rule(rule: &Rule) -> Table {
         if !list.is_empty() {
             table.insert(key, Item::Value(Value::Array(list.into_iter().collect())));
         }
+    }
+    if let (Verdict::Allow, Some(args)) = (rule.verdict, rule.args.as_str()) {
+        table.insert("args", value(args));
     }
     table
 }

@@ -1,11 +1,12 @@
 //! What the rules and the mode say about one action.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use attache::model::Secret;
 use attache::model::tool::ToolKind;
 use glob::Pattern;
 
+use super::arguments::{self, Surroundings};
 use super::engine::Policy;
 use super::place::{Execution, Ground, Place};
 use super::programs;
@@ -163,10 +164,13 @@ impl Judge<'_> {
         env: &[(String, Secret)],
         paths: &[String],
     ) -> Opinion {
-        let line = match command {
+        let mut line = match command {
             Command::Line(line) | Command::Shell { line, .. } => shell::read(line),
             Command::Words(words) => shell::from_words(words),
         };
+        for (name, value) in env.iter().filter(|(name, value)| !is_harmless_variable(name, value.expose())) {
+            line.assign(Some(value.expose().to_owned()), !name.is_empty());
+        }
         let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);
         let execution = Execution { cwd, places: self.places(paths) };
         if let Some(opinion) = self.guard(|rule| rule.guards_execution(&execution, &line)) {
@@ -185,23 +189,44 @@ impl Judge<'_> {
         if !env.iter().all(|(name, value)| is_harmless_variable(name, value.expose())) {
             return Opinion::ask("the command is given variables that may change what it does");
         }
+        // Where a command runs depends on whether a `cd` before it succeeds, so its paths have to be right everywhere.
+        let targets =
+            commands.iter().filter(|words| self.is_change_of_directory(words)).filter_map(|words| words.get(1));
+        let cwd = execution.cwd.written().map(Path::to_path_buf);
+        let directories = cwd.into_iter().chain(targets.map(PathBuf::from)).collect();
+        let workplace = Workplace { ground: self.ground, directories };
         let mut found = None;
+        let mut partly_named = None;
         let mut suggestion: Vec<Rule> = Vec::new();
         for words in commands {
             if self.is_change_of_directory(words) {
                 continue;
             }
-            match self.allowing(|rule| rule.allows_command(words)) {
+            if workplace.misleads(words) {
+                return Opinion::ask(
+                    "the directory is a repository without a work tree, whose settings may run programs",
+                );
+            }
+            match self.allowing(|rule| rule.allows_command(words, &workplace)) {
                 Some(rule) => found = found.or(Some(rule)),
                 None => {
-                    let prefix = words[..programs::suggested_length(words)].to_vec();
-                    suggestion.push(Rule { command: prefix, ..self.new_rule() });
+                    let named = self.allowing(|rule| rule.names_beginning_of(words));
+                    partly_named = partly_named.or(named.map(|_| programs::limits(words)));
+                    let Some((command, args)) = programs::suggestion(words, &workplace) else {
+                        return Opinion::ask("no rule can say what this command runs");
+                    };
+                    suggestion.push(Rule { command, args, ..self.new_rule() });
                 }
             }
         }
         match found {
             Some(rule) if suggestion.is_empty() => Opinion::by_rule(rule),
             None if suggestion.is_empty() => Opinion::ask("no rule decides this"),
+            _ if let Some(limits) = partly_named => {
+                let reason =
+                    format!("a rule allows this command, but these arguments are not known to be harmless{limits}");
+                Opinion { suggestion, ..Opinion::ask(reason) }
+            }
             _ => Opinion { suggestion, ..Opinion::ask("no rule decides this command, or not all of it") },
         }
     }
@@ -257,6 +282,44 @@ impl Judge<'_> {
             None => Opinion::ask(reason),
         }
     }
+}
+
+/// The directories that a command may run in.
+struct Workplace<'a> {
+    ground: &'a Ground,
+    directories: Vec<PathBuf>,
+}
+
+impl Workplace<'_> {
+    /// Whether a command finds settings there that nobody has looked at.
+    fn misleads(&self, command: &[String]) -> bool {
+        let is_git =
+            arguments::without_timeout(command).first().is_some_and(|program| programs::name(program) == "git");
+        is_git && self.directories.iter().any(|directory| is_in_bare_repository(directory))
+    }
+}
+
+impl Surroundings for Workplace<'_> {
+    fn may_touch(&self, path: &str, kind: &ToolKind) -> bool {
+        let places = self.directories.iter().map(|directory| self.ground.place(path, directory));
+        !self.directories.is_empty()
+            && places.into_iter().all(|place| place.is_beneath_roots() && !place.is_guarded(kind))
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.directories.iter().any(|directory| directory.join(path).symlink_metadata().is_ok())
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        self.directories.iter().any(|directory| directory.join(path).is_dir())
+    }
+}
+
+/// Whether git would take a directory for a repository without a work tree. One may come with a project, as files like any
+/// others, and its settings name programs.
+fn is_in_bare_repository(directory: &Path) -> bool {
+    let candidates = directory.ancestors().take_while(|ancestor| !ancestor.join(".git").exists());
+    candidates.into_iter().any(|ancestor| ancestor.join("HEAD").exists() && ancestor.join("objects").exists())
 }
 
 pub(super) fn is_harmless_variable(name: &str, value: &str) -> bool {

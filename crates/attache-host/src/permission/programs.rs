@@ -1,8 +1,11 @@
 //! Programs that run other programs, and what makes others do so.
 //!
-//! A rule that allows a program allows it with any plain arguments. These tables say where that would go too far. They
-//! are a net below the rules and no promise: a program that nobody thought of can still be told to run another.
+//! What a rule allows is decided by the rows of `table.rs`. The tables here are for the other side: where a rule denies,
+//! they say what else a command may run. That is a net and no promise. They also say which programs a rule has to name with
+//! all their words, because what they do is in their words.
 
+use super::arguments::{self, Anywhere, Surroundings};
+use super::rules::Arguments;
 use super::shell::Text;
 
 /// How a program runs others.
@@ -92,7 +95,7 @@ const RUNNERS: &[(&str, Runs)] = &[
     ("nsenter", Runs::Anything),
     ("nvim", Runs::Anything),
     ("osascript", Runs::Script),
-    ("parallel", Runs::Anything),
+    ("parallel", Runs::Command),
     ("perl", Runs::Script),
     ("perf", Runs::Anything),
     ("php", Runs::Script),
@@ -166,23 +169,21 @@ const RUNNERS: &[(&str, Runs)] = &[
 const TAR: &[&str] =
     &["--checkpoint-action", "--to-command", "-I", "--use-compress-program", "-F", "--info-script", "--rsh-command"];
 
-/// Arguments that make a program run another, or write where it should only read, after the words that the rule names.
-/// A long option is also meant by its beginnings and with a value; a short one also with its value glued to it.
+/// Arguments that make a program run another, for rules that deny. A long option is also meant by its beginnings and with a
+/// value; a short one also with its value glued to it.
 const FLAGS: &[(&str, &[&str])] = &[
     ("bat", &["--pager"]),
-    ("cargo", &["--config", "-Z"]),
+    ("cargo", &["run", "--config", "-Z"]),
     ("cmake", &["-E", "-P", "-C"]),
-    ("curl", &["-o", "-O", "--output", "--remote-name", "--output-dir", "-K", "--config", "-T", "--upload-file"]),
-    ("date", &["-s", "--set"]),
-    ("diff", &["--to-file", "--from-file"]),
-    ("docker", &["run", "exec", "-H", "--host", "--config"]),
+    ("docker", &["run", "exec"]),
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
     ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("find", &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"]),
+    ("find", &["-exec", "-execdir", "-ok", "-okdir"]),
     ("gcc", &["-wrapper", "-B", "-specs", "--specs", "-fplugin"]),
     (
         "git",
         &[
+            "-c",
             "--config",
             "--config-env",
             "--exec-path",
@@ -192,116 +193,143 @@ const FLAGS: &[(&str, &[&str])] = &[
             "--ext-diff",
             "--extcmd",
             "--exec",
-            "--git-dir",
             "--open-files-in-pager",
             "-O",
-            "--output",
-            "--paginate",
             "--receive-pack",
             "--template",
             "--upload-pack",
-            "--work-tree",
             "ext::",
         ],
     ),
-    ("go", &["-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-overlay", "--overlay", "-C"]),
-    ("gradle", &["-I", "--init-script", "-c", "--settings-file"]),
+    ("go", &["run", "generate", "-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"]),
     ("gtar", TAR),
-    ("jq", &["-L", "--from-file", "-f"]),
-    ("journalctl", &["--vacuum-size", "--vacuum-time", "--rotate"]),
-    ("kubectl", &["exec", "run", "--kubeconfig"]),
-    ("less", &["-o", "-O", "--log-file", "--LOG-FILE", "-k", "--lesskey-file", "+"]),
-    (
-        "make",
-        &[
-            "-f",
-            "--file",
-            "--makefile",
-            "-C",
-            "--directory",
-            "--eval",
-            "-E",
-            "-I",
-            "--include-dir",
-            "SHELL=",
-            "MAKEFLAGS=",
-        ],
-    ),
+    ("journalctl", &["--pager"]),
+    ("kubectl", &["exec", "run"]),
+    ("less", &["+"]),
+    ("make", &["--eval", "SHELL=", "SHELL:=", "MAKEFLAGS="]),
     ("man", &["-P", "--pager", "-H", "--html"]),
-    ("mvn", &["exec:"]),
-    ("npm", &["exec", "x", "--script-shell", "--prefix", "-C", "--node-options", "--userconfig", "--globalconfig"]),
-    ("pip", &["--target", "--config-settings", "--global-option", "--python"]),
-    ("pnpm", &["exec", "dlx", "-C", "--dir", "--script-shell"]),
+    ("npm", &["exec", "x", "--script-shell", "--node-options"]),
+    ("pnpm", &["exec", "dlx", "--script-shell"]),
     ("podman", &["run", "exec"]),
-    ("poetry", &["run", "-C", "--directory"]),
-    ("printf", &["-v"]),
-    ("rg", &["--pre", "--hostname-bin", "--search-zip", "-z"]),
-    ("rsync", &["-e", "--rsh", "--rsync-path", "--daemon"]),
-    ("sort", &["-o", "--output", "--compress-program", "-T", "--temporary-directory"]),
+    ("poetry", &["run"]),
+    ("bundle", &["exec"]),
+    ("rustup", &["run"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
     ("tar", TAR),
-    ("tcpdump", &["-z", "--postrotate-command", "-w"]),
-    ("test", &["-v"]),
-    ("[", &["-v"]),
-    ("tree", &["-o", "-R"]),
-    ("uv", &["run", "tool", "--directory", "--project"]),
-    (
-        "wget",
-        &[
-            "-O",
-            "-o",
-            "-a",
-            "--output-document",
-            "--use-askpass",
-            "--execute",
-            "-e",
-            "--output-file",
-            "--append-output",
-        ],
-    ),
-    ("yarn", &["exec", "dlx", "--cwd"]),
-    ("zip", &["-TT", "--unzip-command", "-T"]),
+    ("tcpdump", &["-z", "--postrotate-command"]),
+    ("uv", &["run", "tool"]),
+    ("wget", &["--use-askpass", "--execute", "-e"]),
+    ("yarn", &["exec", "dlx"]),
+    ("zip", &["-TT", "--unzip-command"]),
 ];
 
-/// Whether a rule for these words may allow a command that begins with them.
-pub(super) fn prefix_is_enough(prefix: &[String], command: &[String]) -> bool {
-    let (Some(program), Some((_, arguments))) = (command.first().map(|program| name(program)), prefix.split_first())
-    else {
-        return false;
-    };
-    let runs = runs(program);
-    if prefix.len() >= command.len() && runs != Some(Runs::Script) {
-        // The rule names the command to its last word.
-        return true;
-    }
-    let named = match runs {
-        None => true,
-        Some(Runs::Anything) => false,
-        // `python -m pytest` says what runs, `python` and `python -c` do not. At the end of a pipeline, `sh` alone runs
-        // whatever it is given.
-        Some(Runs::Script) => arguments.last().is_some_and(|last| !last.starts_with('-')),
-        Some(Runs::Command) => inner_is_named(arguments, &command[1..]),
-        Some(Runs::CommandAfter(skipped)) => {
-            arguments.iter().take(skipped).all(|word| !word.starts_with('-'))
-                && arguments.len() > skipped
-                && inner_is_named(&arguments[skipped..], &command[1 + skipped..])
+/// Subcommands that run what their words name: a rule names all of them.
+const RUNNING_SUBCOMMANDS: &[&str] = &["bisect", "dlx", "exec", "foreach", "generate", "run", "run-script"];
+
+/// Programs that take what they run from their input.
+const FED: &[&str] = &["parallel", "xargs"];
+
+/// Commands of the shell that change what later commands mean, or that read a text as commands.
+const SHELL_STATE: &[&str] = &[
+    ".",
+    "alias",
+    "bind",
+    "complete",
+    "declare",
+    "enable",
+    "eval",
+    "export",
+    "fc",
+    "hash",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "source",
+    "trap",
+    "typeset",
+    "unset",
+];
+
+/// Shells, which read commands from their input if they are given no file and no line.
+const SHELLS: &[&str] = &["ash", "bash", "csh", "dash", "fish", "ksh", "rbash", "sh", "tcsh", "zsh"];
+
+/// The commands of git itself. What is none of them may be an alias for any.
+const GIT: &str = "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap \
+    check-ref-format checkout checkout-index cherry cherry-pick citool clean clone column commit commit-graph commit-tree config \
+    count-objects credential describe diff diff-files diff-index diff-tree difftool fast-export fast-import fetch \
+    filter-branch fmt-merge-msg for-each-ref format-patch fsck gc grep gui hash-object help index-pack init \
+    interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index \
+    merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id prune \
+    prune-packed pull push range-diff read-tree rebase reflog remote repack replace request-pull rerere reset restore \
+    rev-list rev-parse revert rm send-email send-pack shortlog show show-branch show-index show-ref sparse-checkout stash \
+    status stripspace submodule switch symbolic-ref tag unpack-file unpack-objects update-index update-ref \
+    update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged worktree \
+    write-tree";
+
+/// Other programs whose subcommands have aliases or shorter forms. What has no row may be one.
+const HAVE_ALIASES: &[&str] = &["bun", "bundle", "cargo", "composer", "gh", "gradle", "npm", "pnpm", "yarn"];
+
+/// Whether a rule that names a command to its last word may allow it: not if it runs what it is given as input.
+pub(super) fn says_what_runs(command: &[String]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    match runs(name(program)) {
+        // `python x.py` says what runs, `python` and `python -c` do not. At the end of a pipeline, `sh` alone runs whatever it
+        // is given.
+        Some(Runs::Script) => {
+            is_version(arguments)
+                || (arguments.last().is_some_and(|last| !last.starts_with('-'))
+                    && !arguments.iter().any(|word| word == "-s"))
         }
-    };
-    let rest = command.iter().enumerate().skip(prefix.len());
-    named
-        && !git_is_redirected(program, prefix, command)
-        && !rest.into_iter().any(|(index, word)| is_dangerous(program, index, word))
+        _ => true,
+    }
 }
 
-/// Whether the words that a rule names after a program such as `nohup` say which command it runs.
-fn inner_is_named(arguments: &[String], inner: &[String]) -> bool {
-    let Some(first) = arguments.first() else { return false };
-    // After an option nobody can tell a value from a command.
-    !first.starts_with('-') && !first.contains('=') && prefix_is_enough(arguments, inner)
+/// `python --version` runs nothing.
+fn is_version(arguments: &[String]) -> bool {
+    matches!(arguments, [only] if matches!(only.as_str(), "--version" | "-V" | "-v"))
 }
 
-/// Options of git before its command, such as `-c`, run other programs or lead to another repository.
-fn git_is_redirected(program: &str, prefix: &[String], command: &[String]) -> bool {
-    program == "git" && prefix.len() == 1 && command.get(1).is_some_and(|word| word.starts_with('-'))
+/// Whether what a command does is in all of its words, so that a rule has to name them all, whatever it says about
+/// arguments.
+pub(super) fn needs_all_words(command: &[String]) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return true };
+    let is_short = |word: &str| word == "x" && matches!(name(program), "bun" | "npm" | "pnpm");
+    let is_subcommand = |word: &String| RUNNING_SUBCOMMANDS.contains(&word.as_str()) || is_short(word);
+    runs(name(program)).is_some() || arguments.iter().take_while(|word| *word != "--").any(is_subcommand)
+}
+
+/// The words that a rule would have to begin with to allow a command from now on, and what it says about the rest. `None` if
+/// even the whole command does not say what it does.
+pub(super) fn suggestion(command: &[String], surroundings: &dyn Surroundings) -> Option<(Vec<String>, Arguments)> {
+    let plain = arguments::without_leading_options(arguments::without_timeout(command));
+    if let Some((row, length)) = arguments::row_for(&plain)
+        && !row.changes_what_it_names()
+        && arguments::are_harmless(row, &plain[length..], surroundings)
+    {
+        return Some((plain[..length].to_vec(), Arguments::Known));
+    }
+    let program = name(command.first()?);
+    let is_text = |word: &String| word.starts_with('-') && word != "-m";
+    let has_text =
+        runs(program) == Some(Runs::Script) && command.get(1).is_none_or(is_text) && !is_version(&command[1..]);
+    let is_unsafe = has_text || FED.contains(&program) || SHELL_STATE.contains(&program) || !says_what_runs(command);
+    (!is_unsafe).then(|| (command.to_vec(), Arguments::None))
+}
+
+/// What is known about a command and why no more of it, for a reason that people read.
+pub(super) fn limits(command: &[String]) -> String {
+    match arguments::row_for(&arguments::without_leading_options(command)) {
+        Some((row, _)) => format!(" (`{}`: {})", row.command, row.reason.trim_end_matches('.')),
+        None => String::new(),
+    }
 }
 
 /// Whether the word at an index makes a program run another.
@@ -326,51 +354,111 @@ fn is_dangerous(program: &str, index: usize, word: &str) -> bool {
 /// The first word of a command that may begin another one, if any may.
 pub(super) fn inner_start(words: &[Text]) -> Option<usize> {
     let program = name(words.first()?.as_ref()?);
+    if is_known_harmless(words) {
+        return None;
+    }
     if runs(program).is_some() {
         return Some(1);
     }
     let mut rest = words.iter().enumerate().skip(1);
     let found = rest.find(|(index, word)| word.as_ref().is_some_and(|word| is_dangerous(program, *index, word)))?;
-    Some(found.0 + 1)
+    // The value may be glued to the option, as in `--filter='rm x'`.
+    Some(found.0)
 }
 
-/// The words after which a suggested rule ends: `cargo test`, `npm run build`, but all of `rm -r build`.
-pub(super) fn suggested_length(command: &[String]) -> usize {
-    const SUBCOMMANDS: &[&str] = &[
-        "apt",
-        "brew",
-        "bundle",
-        "cargo",
-        "composer",
-        "deno",
-        "docker",
-        "dotnet",
-        "gh",
-        "git",
-        "go",
-        "gradle",
-        "helm",
-        "just",
-        "kubectl",
-        "make",
-        "mix",
-        "mvn",
-        "npm",
-        "pip",
-        "pnpm",
-        "poetry",
-        "rustup",
-        "systemctl",
-        "terraform",
-        "uv",
-        "yarn",
-    ];
-    let word = |index: usize| command.get(index).is_some_and(|word| !word.starts_with('-'));
-    match command.first().map(String::as_str) {
-        Some("npm" | "pnpm" | "yarn") if command.get(1).is_some_and(|verb| verb == "run") && word(2) => 3,
-        Some(program) if SUBCOMMANDS.contains(&program) && word(1) => 2,
-        _ => command.len(),
+/// Whether a command may run something that its words do not show: a text in some language, what comes as input, or what was
+/// said to the shell before.
+pub(super) fn is_opaque(words: &[Text]) -> bool {
+    let Some(Some(program)) = words.first() else { return false };
+    let program = name(program);
+    if is_known_harmless(words) {
+        return false;
     }
+    let arguments = &words[1..];
+    let is_option = |word: &Text| word.as_ref().is_none_or(|word| word.starts_with(['-', '+']));
+    // Scripts begin with `set -e`, and `sed -i` does what `sed` does with the same script.
+    let is_strictness = |word: &Text| {
+        let letters = |word: &String| {
+            word == "pipefail" || word.strip_prefix('-').is_some_and(|w| w.chars().all(|c| "euxo".contains(c)))
+        };
+        word.as_ref().is_some_and(letters)
+    };
+    if program == "set" && arguments.iter().all(is_strictness) {
+        return false;
+    }
+    if program == "sed" && arguments.iter().any(|word| word.as_deref() == Some("-i")) {
+        let others: Vec<Text> = words.iter().filter(|word| word.as_deref() != Some("-i")).cloned().collect();
+        return !is_known_harmless(&others);
+    }
+    if SHELL_STATE.contains(&program) {
+        return true;
+    }
+    match runs(program) {
+        // A line is read as such; a file is a program like any other.
+        Some(Runs::Script) if SHELLS.contains(&base(program)) => {
+            match arguments.iter().position(|word| !is_option(word)) {
+                None => true,
+                Some(0) => false,
+                Some(first) => {
+                    let is_line = |word: &Text| word.as_ref().is_some_and(|word| is_line_option(word));
+                    !arguments[..first].iter().all(|word| word.is_some())
+                        || !arguments[..first].last().is_some_and(is_line)
+                }
+            }
+        }
+        Some(Runs::Script) => {
+            let is_module = |word: &Text| matches!(word.as_deref(), Some("-m" | "--version" | "-V"));
+            arguments.first().is_none_or(|first| is_option(first) && !is_module(first))
+        }
+        Some(Runs::Anything) => true,
+        // What is given to it may be arguments of a program that runs others.
+        Some(Runs::Command | Runs::CommandAfter(_)) if FED.contains(&program) => {
+            let inner = |word: &Text| word.as_ref().is_none_or(|word| runs(name(word)).is_some());
+            arguments.iter().all(is_option) || arguments.iter().any(inner)
+        }
+        // Any word may be the command that it runs: `sudo -u me sh`.
+        Some(Runs::Command | Runs::CommandAfter(_)) => (1..words.len()).any(|index| {
+            let is_wrapper =
+                |word: &String| matches!(runs(name(word)), Some(Runs::Command | Runs::CommandAfter(_)) | None);
+            words[index].as_ref().is_some_and(|word| !is_wrapper(word)) && is_opaque(&words[index..])
+        }),
+        None => {
+            let is_text = |word: &String| word.starts_with(['-', '+']) || word.contains('=');
+            let is_flag = |(index, word): (usize, &Text)| {
+                word.as_ref().is_some_and(|word| is_text(word) && is_dangerous(program, index, word))
+            };
+            words.iter().enumerate().skip(1).any(is_flag)
+        }
+    }
+}
+
+/// Whether an option of a shell says that the next word is a line: `-c`, `-lc`.
+fn is_line_option(option: &str) -> bool {
+    option.strip_prefix('-').is_some_and(|letters| {
+        letters.ends_with('c') && letters.bytes().all(|letter| letter.is_ascii_lowercase() && letter != b's')
+    })
+}
+
+/// Whether further words may come to a command from its input, as with `xargs`.
+pub(super) fn is_fed(words: &[Text]) -> bool {
+    let Some(Some(program)) = words.first() else { return false };
+    FED.contains(&name(program))
+}
+
+/// Whether a subcommand of a program could be another name for one that a rule denies.
+pub(super) fn may_be_alias(program: &str, subcommand: &str) -> bool {
+    let program = name(program);
+    if program == "git" {
+        return !GIT.split_whitespace().any(|command| command == subcommand);
+    }
+    HAVE_ALIASES.contains(&program) && !arguments::is_known_subcommand(program, subcommand)
+}
+
+/// Whether a row of the table takes all words as they are. Such a command runs no other, whatever its words.
+pub(super) fn is_known_harmless(words: &[Text]) -> bool {
+    let Some(words) = words.iter().cloned().collect::<Option<Vec<String>>>() else { return false };
+    let plain = arguments::without_leading_options(&words);
+    arguments::row_for(&plain).is_some_and(|(row, length)| arguments::are_harmless(row, &plain[length..], &Anywhere))
 }
 
 /// The name of a program without its directory.
@@ -378,9 +466,12 @@ pub(super) fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// Versions such as `python3.12` count as what they are versions of.
+fn base(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 fn runs(program: &str) -> Option<Runs> {
-    // Versions such as `python3.12` count as what they are versions of.
-    let base = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let find = |wanted: &str| RUNNERS.iter().find(|(name, _)| *name == wanted).map(|(_, runs)| *runs);
-    find(program).or_else(|| find(base))
+    find(program).or_else(|| find(base(program)))
 }

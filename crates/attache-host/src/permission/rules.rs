@@ -3,6 +3,7 @@
 use attache::model::tool::ToolKind;
 use glob::{MatchOptions, Pattern};
 
+use super::arguments::{self, Anywhere, Surroundings};
 use super::place::{Execution, Place};
 use super::programs;
 use super::shell::{Line, Text};
@@ -50,12 +51,40 @@ pub struct Rule {
     pub paths: Vec<String>,
     /// The words that the command begins with.
     pub command: Vec<String>,
+    /// Which further words the command may have, for a rule that allows.
+    pub args: Arguments,
     /// Patterns for arguments; a command with one of them is not allowed by this rule.
     pub not_args: Vec<String>,
     /// The tools that it is for, as patterns for their names. Such a rule is about no file and no command.
     pub tools: Vec<String>,
     /// Where it stands, for people: `permissions.toml:12`.
     pub origin: String,
+}
+
+/// Which words a command may have after those that a rule names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arguments {
+    /// The rule does not say: the same as [`Arguments::Known`]. Rules of the first version are like that, and meant any.
+    #[default]
+    Unsaid,
+    /// None: the rule names the whole command.
+    None,
+    /// Those that are known to be harmless for this command; none for a program that is not known.
+    Known,
+    /// Any, on the word of a person who knows the program. Programs that run others are named with all their words still.
+    Any,
+}
+
+impl Arguments {
+    /// The word for it in a file, if there is one.
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Arguments::Unsaid => None,
+            Arguments::None => Some("none"),
+            Arguments::Known => Some("known"),
+            Arguments::Any => Some("any"),
+        }
+    }
 }
 
 /// How surely a rule is about something.
@@ -76,6 +105,7 @@ impl Rule {
             kinds: Vec::new(),
             paths: Vec::new(),
             command: Vec::new(),
+            args: Arguments::Unsaid,
             not_args: Vec::new(),
             tools: Vec::new(),
             origin: String::new(),
@@ -102,6 +132,12 @@ impl Rule {
         if !self.not_args.is_empty() && (self.command.is_empty() || self.verdict != Verdict::Allow) {
             return Err("`not_args` belongs to a rule that allows a `command`".into());
         }
+        if self.args != Arguments::Unsaid && self.command.is_empty() {
+            return Err("`args` belongs to a rule with a `command`".into());
+        }
+        if self.args == Arguments::Any && self.verdict != Verdict::Allow {
+            return Err("`args` belongs to a rule that allows a `command`".into());
+        }
         if self.verdict == Verdict::Allow && self.command.is_empty() && self.tools.is_empty() {
             if self.kinds.is_empty() {
                 return Err("a rule that allows names a `command` or a `kind` or a `tool`".into());
@@ -115,7 +151,45 @@ impl Rule {
 
     /// Whether it is the same rule, wherever it stands.
     pub(super) fn says_the_same(&self, other: &Rule) -> bool {
-        Rule { origin: String::new(), ..self.clone() } == Rule { origin: String::new(), ..other.clone() }
+        // A rule that denies is about every command that begins with its words.
+        let plain = |rule: &Rule| Rule {
+            origin: String::new(),
+            args: if rule.verdict == Verdict::Allow { rule.args } else { Arguments::Unsaid },
+            ..rule.clone()
+        };
+        plain(self) == plain(other)
+    }
+
+    /// What it allows less than it did in the first version, as a sentence for people; `None` if it says what it means
+    /// about arguments, or if it was never about more.
+    ///
+    /// ```
+    /// use attache_host::permission::{Arguments, Rule, Verdict};
+    ///
+    /// let rule = Rule { command: vec!["frobnicate".into()], ..Rule::new(Verdict::Allow) };
+    /// assert!(rule.narrowed().is_some_and(|sentence| sentence.contains("without further arguments")));
+    /// assert_eq!(Rule { args: Arguments::Any, ..rule }.narrowed(), None);
+    /// ```
+    pub fn narrowed(&self) -> Option<String> {
+        if self.verdict != Verdict::Allow || self.command.is_empty() || self.args != Arguments::Unsaid {
+            return None;
+        }
+        let words = super::question::shell_text(&self.command);
+        let plain = arguments::without_leading_options(&self.command);
+        let program = self.command.first()?;
+        let now = match arguments::row_for(&plain) {
+            _ if programs::needs_all_words(&self.command) && arguments::row_for(&plain).is_none() => {
+                format!("the rule for `{words}` allows exactly that, because what it runs is in its words")
+            }
+            Some((row, length)) if arguments::are_harmless(row, &plain[length..], &Anywhere) => {
+                format!("the rule for `{words}` allows it with arguments that are known to be harmless only")
+            }
+            None if plain.len() == 1 && arguments::is_known_program(program) => {
+                format!("the rule for `{words}` allows only those of its subcommands that change nothing")
+            }
+            _ => format!("the rule for `{words}` allows it without further arguments only"),
+        };
+        Some(format!("{now}; `args = \"known\"` keeps that, `args = \"any\"` allows any arguments"))
     }
 
     pub(super) fn is_for_agent(&self, agent: &str) -> bool {
@@ -191,15 +265,42 @@ impl Rule {
     }
 
     /// Whether it allows a command that means only itself.
-    pub(super) fn allows_command(&self, command: &[String]) -> bool {
-        if self.command.is_empty() || !command.starts_with(&self.command) {
+    pub(super) fn allows_command(&self, command: &[String], surroundings: &dyn Surroundings) -> bool {
+        if self.command.is_empty() {
             return false;
         }
-        let rest = &command[self.command.len()..];
-        let forbidden = |word: &String| self.not_args.iter().any(|pattern| matches_word(pattern, word));
-        programs::prefix_is_enough(&self.command, command)
-            && !rest.iter().any(forbidden)
-            && !rest.iter().any(|word| secrets::is_in_word(word))
+        if command == self.command {
+            return programs::says_what_runs(command);
+        }
+        let is_meant = |rest: &[String]| {
+            let forbidden = |word: &String| self.not_args.iter().any(|pattern| matches_word(pattern, word));
+            !rest.iter().any(|word| forbidden(word) || secrets::is_in_word(word))
+        };
+        match self.args {
+            Arguments::None => false,
+            Arguments::Any => {
+                command.starts_with(&self.command)
+                    && !programs::needs_all_words(command)
+                    && is_meant(&command[self.command.len()..])
+            }
+            Arguments::Known | Arguments::Unsaid => {
+                let plain = |words| arguments::without_leading_options(arguments::without_timeout(words));
+                let (words, command) = (plain(&self.command), plain(command));
+                if words.first() != command.first() {
+                    return false;
+                }
+                let Some((row, length)) = arguments::row_for(&command) else { return false };
+                command.starts_with(words.as_ref())
+                    && (length <= words.len() || row.only_reads())
+                    && arguments::are_harmless(row, &command[length..], surroundings)
+                    && is_meant(&command[words.len()..])
+            }
+        }
+    }
+
+    /// Whether it would allow a command but for its arguments.
+    pub(super) fn names_beginning_of(&self, command: &[String]) -> bool {
+        !self.command.is_empty() && command.starts_with(&self.command)
     }
 
     /// Whether a command that it denies or asks about is in this line. A rule without a command is about every line.
@@ -211,14 +312,35 @@ impl Rule {
             return Match::Yes;
         }
         let found = line.all().map(|command| self.guards_words(command)).max().unwrap_or(Match::No);
-        if line.opaque { found.max(Match::Maybe) } else { found }
+        let is_uncertain = line.opaque
+            || line.all().any(|command| programs::is_opaque(command))
+            || line.assigned.iter().any(|value| self.is_named_in(value));
+        if is_uncertain { found.max(Match::Maybe) } else { found }
     }
 
     fn guards_words(&self, words: &[Text]) -> Match {
         // Whatever follows a program that runs others may be the command that it runs.
         let start = programs::inner_start(words).unwrap_or(words.len());
-        let inner = (start..words.len()).map(|index| self.begins(&words[index..]));
-        inner.chain([self.begins(words)]).max().unwrap_or(Match::No)
+        // More words may come from its input.
+        let fed: Vec<Text> = if programs::is_fed(words) { [words, &[None]].concat() } else { words.to_vec() };
+        let inner = (start..words.len()).map(|index| self.begins(&fed[index..]));
+        let found = inner.chain([self.begins(words)]).max().unwrap_or(Match::No);
+        // A text among the arguments of a program that is not known well may be meant to be run.
+        let is_text = |word: &Text| word.as_ref().is_some_and(|word| self.is_named_in(word) && !self.is_program(word));
+        if found == Match::No && !programs::is_known_harmless(words) && words.iter().skip(1).any(is_text) {
+            return Match::Maybe;
+        }
+        found
+    }
+
+    fn is_program(&self, word: &str) -> bool {
+        self.command.first().is_some_and(|program| programs::name(program) == word)
+    }
+
+    /// Whether the name of its program stands somewhere in a text.
+    fn is_named_in(&self, text: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '+' | '-');
+        text.split(|c: char| !is_part(c)).any(|word| self.is_program(word))
     }
 
     /// Whether words begin with those of the rule, seen generously: in any directory, with options in between.
@@ -230,7 +352,14 @@ impl Rule {
             Some(Some(word)) if word == program || programs::name(word) == programs::name(program) => Match::Yes,
             Some(Some(_)) => return Match::No,
         };
-        first.min(follows(rest, &words[1..]))
+        let followed = follows(rest, &words[1..]);
+        // An alias of the program may be what the rule denies.
+        let is_alias = |word: &Text| word.as_ref().is_some_and(|word| programs::may_be_alias(program, word));
+        let subcommand = words[1..].iter().find(|word| word.as_ref().is_none_or(|word| !word.starts_with('-')));
+        if followed == Match::No && !rest.is_empty() && subcommand.is_some_and(is_alias) {
+            return Match::Maybe;
+        }
+        first.min(followed)
     }
 
     /// Whether it denies or asks about a command.
@@ -249,14 +378,22 @@ impl Rule {
         if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }
 
+    /// Whether an example of what it allows is one. The examples of a first-version rule may have arguments that it allows no
+    /// more; the file is still read, and [`Rule::narrowed`] says so.
+    pub(super) fn fits_match(&self, example: &str) -> bool {
+        let is_of_first_version = self.verdict == Verdict::Allow && self.args == Arguments::Unsaid;
+        let begins = |commands: &[Vec<String>]| commands.iter().all(|command| self.names_beginning_of(command));
+        self.fits_example(example) || (is_of_first_version && shell::read(example).plain().is_ok_and(begins))
+    }
+
     /// Whether an example of the file is one: a shell line, a tool, a path or a kind, whatever the rule is about.
     pub(super) fn fits_example(&self, example: &str) -> bool {
         if !self.command.is_empty() {
             let line = shell::read(example);
             return match self.verdict {
-                Verdict::Allow => {
-                    line.plain().is_ok_and(|commands| commands.iter().all(|command| self.allows_command(command)))
-                }
+                Verdict::Allow => line
+                    .plain()
+                    .is_ok_and(|commands| commands.iter().all(|command| self.allows_command(command, &Anywhere))),
                 Verdict::Ask | Verdict::Deny => self.guards_line(&line) == Match::Yes,
             };
         }
@@ -275,7 +412,12 @@ impl std::fmt::Display for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.verdict.as_str())?;
         if !self.command.is_empty() {
-            write!(f, " the command `{} …`", super::question::shell_text(&self.command))?;
+            let is_exact = self.verdict == Verdict::Allow && self.args == Arguments::None;
+            let more = if is_exact { "" } else { " …" };
+            write!(f, " the command `{}{more}`", super::question::shell_text(&self.command))?;
+            if self.args == Arguments::Any {
+                write!(f, " with any arguments")?;
+            }
         } else if !self.tools.is_empty() {
             let tools: Vec<_> = self.tools.iter().map(|tool| format!("`{}`", super::visible(tool))).collect();
             write!(f, " the tool {}", tools.join(", "))?;

@@ -33,6 +33,8 @@ pub(super) struct Line {
     pub(super) commands: Vec<Vec<Text>>,
     /// Commands that arguments of those would be, were they read by a shell: `sh -c 'rm x'`.
     pub(super) inner: Vec<Vec<Text>>,
+    /// Values of variables that are set for commands: some of them are commands for others.
+    pub(super) assigned: Vec<String>,
     /// Whether there may be commands that were not found.
     pub(super) opaque: bool,
     /// The commands, if they are all there is and mean only themselves; otherwise what is in the way.
@@ -104,7 +106,10 @@ impl Line {
             next += 1;
             let Some(start) = programs::inner_start(words) else { continue };
             let is_text = |text: &&String| text.contains(|c: char| !c.is_ascii_alphanumeric());
-            let texts: Vec<String> = words[start..].iter().flatten().filter(is_text).cloned().collect();
+            // The text may be the value of an option, as in `--filter='rm x'`.
+            let value = |text: &String| text.split_once('=').map(|(_, value)| value.to_owned());
+            let texts = words[start..].iter().flatten().filter(is_text);
+            let texts: Vec<String> = texts.flat_map(|text| [Some(text.clone()), value(text)]).flatten().collect();
             for text in texts {
                 if left == 0 {
                     self.opaque = true;
@@ -228,6 +233,15 @@ impl Line {
         let mut words = Vec::new();
         for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
             self.read_item(item, depth);
+            if let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item
+                && let AssignmentValue::Scalar(word) = &assignment.value
+            {
+                let value = self.read_word(word, depth);
+                let name = assignment.name.to_string();
+                // What is set for no command stays in the shell, but for names that are in the environment already.
+                let is_exported = simple.word_or_name.is_some() || !name.contains(|c: char| c.is_ascii_lowercase());
+                self.assign(value, is_exported);
+            }
         }
         if let Some(name) = &simple.word_or_name {
             words.push(self.read_word(name, depth));
@@ -249,6 +263,15 @@ impl Line {
             self.commands.push(words);
         }
         flat
+    }
+
+    /// Notes the value of a variable. One that is more than a word may be a command for a program that looks at it.
+    pub(super) fn assign(&mut self, value: Text, is_exported: bool) {
+        let is_simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ',' | ':' | '+' | '-');
+        match value {
+            Some(value) if value.chars().all(is_simple) => self.assigned.push(value),
+            _ => self.opaque |= is_exported,
+        }
     }
 
     fn read_item(&mut self, item: &CommandPrefixOrSuffixItem, depth: usize) {
@@ -363,3 +386,6 @@ fn options() -> ParserOptions {
     // Extended patterns are left out: with them parentheses could hide in words.
     ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

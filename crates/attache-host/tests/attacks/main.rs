@@ -9,4 +9,5 @@ mod commands;
 mod files;
 mod grants;
 mod question;
+mod rules;
 mod support;

@@ -1,0 +1,4 @@
+//! See `lines` in tests/fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| attache_fuzz_targets::lines(data));

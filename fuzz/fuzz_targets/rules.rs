@@ -1,0 +1,4 @@
+//! See `rules` in tests/fuzz.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| attache_fuzz_targets::rules(data));
