@@ -39,6 +39,8 @@ impl Home {
             writable: vec![self.path().join("project"), self.path().join("temp")],
             readable: vec!["/".into()],
             hidden: vec![self.path().join("secret")],
+            protected: Vec::new(),
+            sockets: Vec::new(),
             network: Network::Open,
         }
     }
@@ -76,7 +78,9 @@ async fn files_can_be_changed_in_the_roots_and_read_elsewhere_but_for_secrets() 
         for command in [alone, as_child] {
             let text = output(sandbox.confine(command.cwd(home.path().join("project")))).await;
             assert_eq!(text.starts_with("works"), works, "{script}: {text}");
-            let is_denied = text.contains("denied") || text.contains("cross-device");
+            // Root sees that what covers a secret is empty, others may not look.
+            let words = ["denied", "cross-device", "Read-only file system", "No such file"];
+            let is_denied = words.iter().any(|word| text.contains(word));
             assert!(works || is_denied, "{script}: {text}");
         }
     };
@@ -155,6 +159,24 @@ fn program_that_tries_doors() {
         tell("inet6", libc::socket(libc::AF_INET6, libc::SOCK_STREAM, 0).into());
         tell("netlink", libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, 0).into());
         tell("unix", libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).into());
+        let mut pair = [0; 2];
+        tell("pair", libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, pair.as_mut_ptr()).into());
+        let parent = libc::getppid();
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        tell("own-limit", libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit).into());
+        let limits = |pid| libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit);
+        tell("limit", { limits }(parent).into());
+        tell("own-nice", libc::setpriority(libc::PRIO_PROCESS, 0, 0).into());
+        tell("nice", libc::setpriority(libc::PRIO_PROCESS, parent as u32, 19).into());
+        tell("nice-all", libc::setpriority(libc::PRIO_USER, 0, 19).into());
+        let mut processors: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        libc::sched_getaffinity(0, size, &mut processors);
+        tell("own-affinity", libc::sched_setaffinity(0, size, &processors).into());
+        tell("affinity", libc::sched_setaffinity(parent, size, &processors).into());
+        let idle = libc::sched_param { sched_priority: 0 };
+        tell("scheduler", libc::sched_setscheduler(parent, libc::SCHED_IDLE, &idle).into());
+        tell("io-priority", libc::syscall(libc::SYS_ioprio_set, 1, parent, 3 << 13));
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().unwrap()));
     let connect = TcpStream::connect_timeout(&address, LONG);
@@ -186,7 +208,17 @@ async fn doors_out_are_closed_and_the_network_only_if_asked() {
             ("inet", online),
             ("inet6", online),
             ("netlink", online),
-            ("unix", 0),
+            ("unix", online),
+            ("pair", 0),
+            ("own-limit", 0),
+            ("limit", libc::EPERM),
+            ("own-nice", 0),
+            ("nice", libc::EPERM),
+            ("nice-all", libc::EPERM),
+            ("own-affinity", 0),
+            ("affinity", libc::EPERM),
+            ("scheduler", libc::EPERM),
+            ("io-priority", libc::EPERM),
             ("connect", online),
             ("thread", 0),
         ];
@@ -230,7 +262,9 @@ async fn a_program_in_a_hidden_place_is_not_started() {
     let Some(sandbox) = sandbox(&home.policy()) else { return };
     fs::copy("/bin/true", home.path().join("secret/true")).unwrap();
     let error = sandbox.confine(Command::new(home.path().join("secret/true"))).spawn().unwrap_err();
-    assert!(error.to_string().contains("is not executable"), "{error}");
+    // Root sees that there is nothing where it was, others may not look.
+    let words = ["is not executable", "not found"];
+    assert!(words.iter().any(|word| error.to_string().contains(word)), "{error}");
 }
 
 /// Asks for a sandbox where there is none, started by the test below and idle otherwise.

@@ -1,7 +1,10 @@
-//! The calls into the kernel: Landlock here, the filter of system calls in `seccomp.rs`.
+//! The calls into the kernel: Landlock here, the filter of system calls in `seccomp.rs`, a view of the machine of one's
+//! own in `namespace_linux.rs`.
 //!
 //! Made directly, because what is applied between fork and exec has to be a few plain system calls.
 
+#[path = "namespace_linux.rs"]
+mod namespace;
 #[path = "seccomp.rs"]
 mod seccomp;
 
@@ -11,6 +14,7 @@ use std::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
         unix::fs::OpenOptionsExt as _,
     },
+    path::Path,
     ptr,
     sync::Arc,
 };
@@ -20,7 +24,8 @@ use libc::c_int;
 
 use super::{
     Network, SandboxError, Support,
-    paths::{Access, Rule},
+    mounts::Plan,
+    view::{Access, Rule},
 };
 
 /// The first version that also keeps files from being truncated.
@@ -90,18 +95,41 @@ pub(super) fn check() -> Result<Support, SandboxError> {
         return Err(SandboxError::OldLandlock { version });
     }
     seccomp::check().map_err(|_| SandboxError::NoSeccomp)?;
-    Ok(Support { landlock: version })
+    Ok(Support { landlock: version, namespaces: namespace::check().is_ok() })
+}
+
+/// Why there are no namespaces.
+pub(super) fn why_no_namespaces() -> Option<String> {
+    namespace::check().err().map(|failure| failure.to_string())
+}
+
+/// Whether a sandbox of ours with namespaces is around us already. Nobody else makes a file where its sign is.
+pub(super) fn is_inside_of_another() -> bool {
+    Path::new(super::mounts::SIGN).exists()
 }
 
 /// A set of rules in the kernel and a filter, ready to be applied.
 pub(super) struct Confinement {
+    namespaces: Option<namespace::Namespaces>,
     ruleset: OwnedFd,
     filter: Vec<libc::sock_filter>,
 }
 
 impl Confinement {
-    pub(super) fn new(support: Support, rules: &[Rule], network: Network) -> Result<Self, SandboxError> {
-        let ruleset = create_ruleset(support).map_err(|source| SandboxError::Refused { source })?;
+    /// Without a plan there is no view of one's own.
+    pub(super) fn new(
+        support: Support,
+        rules: &[Rule],
+        plan: Option<&Plan>,
+        network: Network,
+    ) -> Result<Self, SandboxError> {
+        let refused = |source| SandboxError::Refused { source };
+        let namespaces = plan.map(namespace::Namespaces::new).transpose();
+        let namespaces = namespaces.map_err(|failure| refused(failure.into_error()))?;
+        let ruleset = create_ruleset(support).map_err(refused)?;
+        if let Some(memory) = namespaces.as_ref().and_then(|namespaces| namespaces.shared_memory.as_ref()) {
+            allow(&ruleset, memory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
+        }
         for rule in rules {
             match add_rule(&ruleset, support, rule) {
                 Err(source) if rule.is_required => {
@@ -111,11 +139,15 @@ impl Confinement {
                 Err(_) | Ok(()) => {}
             }
         }
-        Ok(Self { ruleset, filter: seccomp::filter(network) })
+        Ok(Self { namespaces, ruleset, filter: seccomp::filter(network) })
     }
 
     /// Confines the calling thread for good. Only makes system calls.
-    fn apply(&self) -> io::Result<()> {
+    pub(super) fn apply(&self) -> io::Result<()> {
+        // First, because everything after it forbids to mount and to enter.
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.enter()?;
+        }
         // SAFETY: numbers, and a descriptor that we own.
         unsafe {
             // Whoever cannot gain rights by executing a setuid program may confine itself.
@@ -162,11 +194,16 @@ fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> 
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let allowed = match rule.access {
+        Access::Hidden => return Ok(()),
         Access::Read => READ,
         Access::Write => READ | CHANGE | IOCTL_DEV,
     };
     let allowed = allowed & handled(support) & if kind.is_dir() { u64::MAX } else { FOR_FILES };
-    let attributes = PathBeneath { allowed_access: allowed, parent_fd: file.as_raw_fd() };
+    allow(ruleset, file.as_raw_fd(), allowed)
+}
+
+fn allow(ruleset: &OwnedFd, path: c_int, allowed: u64) -> io::Result<()> {
+    let attributes = PathBeneath { allowed_access: allowed, parent_fd: path };
     // SAFETY: reads the attributes; the descriptors are open.
     let result = unsafe {
         libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const attributes, 0u32)
