@@ -192,13 +192,9 @@ impl Commands {
 
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
-        let mode = self.mode();
-        match sandbox::make(mode, &self.setup) {
-            Err(why) => SandboxState::Unavailable(why),
-            Ok(None) => SandboxState::Off,
-            Ok(Some(_)) if self.client_terminals().is_some() => SandboxState::Client,
-            Ok(Some(_)) => SandboxState::On { offline: mode == SandboxMode::Offline },
-        }
+        let state = SandboxState::of(self.mode(), &self.setup.roots, &self.setup.hidden);
+        let is_clients = matches!(state, SandboxState::On { .. }) && self.client_terminals().is_some();
+        if is_clients { SandboxState::Client } else { state }
     }
 
     /// Ends all jobs and whatever else runs.
