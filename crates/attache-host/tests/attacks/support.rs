@@ -30,6 +30,12 @@ pub fn hostile_agent() -> &'static Path {
     BUILT.get_or_init(|| build(&["--example", "hostile_agent"], "examples/hostile_agent"))
 }
 
+/// The attacks of `examples/sandbox_attacker.rs`.
+pub fn sandbox_attacker() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--example", "sandbox_attacker"], "examples/sandbox_attacker"))
+}
+
 /// Builds something, in a place where every user can execute it: the target directory may be out of their reach.
 fn build(what: &[&str], path: &str) -> PathBuf {
     static OPEN: OnceLock<PathBuf> = OnceLock::new();
