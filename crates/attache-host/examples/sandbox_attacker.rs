@@ -13,6 +13,7 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
+    use attache_host::sandbox::{Policy, Sandbox};
     use std::io::{Error, ErrorKind};
 
     let number = || argument.parse::<i32>().unwrap();
@@ -46,6 +47,13 @@ fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
             "idle" => {
                 let nothing = libc::sched_param { sched_priority: 0 };
                 done(libc::sched_setscheduler(number(), libc::SCHED_IDLE, &nothing).into())
+            }
+            // No attack: a program that keeps others from looking into it makes a sandbox as well as any.
+            "confine-from-the-dark" => {
+                libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                let sandbox = Sandbox::new(&Policy::new(["."])).map_err(Error::other)?;
+                let is_dark = libc::prctl(libc::PR_GET_DUMPABLE) == 0;
+                if is_dark && sandbox.gaps().is_empty() { Ok(()) } else { Err(Error::other(sandbox.gaps().join("; "))) }
             }
             _ => panic!("there is no attack `{attack}`"),
         }

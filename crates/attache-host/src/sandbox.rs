@@ -28,11 +28,7 @@
 
 mod explain;
 mod git;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
-mod mounts;
 mod policy;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
-mod sockets;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
 mod view;
 
@@ -57,7 +53,7 @@ pub use policy::{Network, Policy};
 pub const LIMITS: [&str; 5] = [
     "What commands write into the project is run by whoever builds or tests it later; look at it first.",
     "Files of other projects can be read, `.env` among them; only known secrets of your home are hidden.",
-    "Sockets that other programs make under the temporary directory after a command has started can be reached.",
+    "A socket that another program makes after a command has started can be reached by it, unless it is in `/run` or hidden.",
     "With the network open, anything that can be read can be sent anywhere, and local servers can be reached.",
     "`.git/hooks` and `.git/config` of the project are protected, repositories inside of it are not; and git follows a \
      file `.git/commondir`, which `attache doctor` and `/status` tell of.",
@@ -67,6 +63,7 @@ pub const LIMITS: [&str; 5] = [
 #[derive(Clone)]
 pub struct Sandbox {
     confinement: Arc<kernel::Confinement>,
+    policy: Arc<Policy>,
     gaps: Arc<[String]>,
 }
 
@@ -93,11 +90,7 @@ impl Sandbox {
                     .map(|path| format!("`{}` leads git elsewhere; remove it if you did not make it", path.display())),
             );
         }
-        let plan = if support.namespaces {
-            let temporary = view::resolve(&std::env::temp_dir());
-            let allowed: Vec<PathBuf> = policy.sockets.iter().map(|path| view::resolve(path)).collect();
-            Some(mounts::plan(&rows, &sockets::within_reach(&rows, &temporary, &allowed))?)
-        } else {
+        if !support.namespaces {
             let mut open = Vec::new();
             for (hidden, writable) in view::hidden_in_writable(&rows) {
                 let (hidden, writable) = (hidden.path.clone(), writable.path.clone());
@@ -109,22 +102,25 @@ impl Sandbox {
                 open.push(hidden);
             }
             rows.retain(|row| !open.contains(&row.path));
-            None
-        };
+        }
         let missing = view::hidden_in_writable(&rows).filter(|(row, _)| row.path.symlink_metadata().is_err());
         let missing: Vec<_> = missing.map(|(row, _)| row.path.display()).collect();
         if let [first, others @ ..] = &missing[..] {
             let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
             gaps.push(format!("what is to be hidden and does not exist yet can be made: `{first}`{others}"));
         }
-        let rules = view::rules(&rows)?;
-        let confinement = kernel::Confinement::new(support, &rules, plan.as_ref(), policy.network)?;
-        Ok(Self { confinement: Arc::new(confinement), gaps: gaps.into() })
+        let confinement = kernel::Confinement::new(support, &rows, policy)?;
+        Ok(Self { confinement: Arc::new(confinement), policy: Arc::new(policy.clone()), gaps: gaps.into() })
     }
 
     /// Says what the kernel of this machine can enforce, or why a sandbox is not possible.
     pub fn check() -> Result<Support, SandboxError> {
         kernel::check()
+    }
+
+    /// What it enforces. Whoever acts on behalf of a confined process asks it first: [`Policy::may_read`].
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// What this machine does not enforce of what a sandbox should, in a sentence each, without a full stop. Best is none.

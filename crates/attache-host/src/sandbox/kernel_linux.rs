@@ -3,10 +3,14 @@
 //!
 //! Made directly, because what is applied between fork and exec has to be a few plain system calls.
 
+#[path = "mounts.rs"]
+mod mounts;
 #[path = "namespace_linux.rs"]
 mod namespace;
 #[path = "seccomp.rs"]
 mod seccomp;
+#[path = "sockets.rs"]
+mod sockets;
 
 use std::{
     fs, io,
@@ -14,7 +18,7 @@ use std::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
         unix::fs::OpenOptionsExt as _,
     },
-    path::Path,
+    path::{Path, PathBuf},
     ptr,
     sync::Arc,
 };
@@ -23,9 +27,8 @@ use attache::process::Command;
 use libc::c_int;
 
 use super::{
-    Network, SandboxError, Support,
-    mounts::Plan,
-    view::{Access, Rule},
+    Network, Policy, SandboxError, Support,
+    view::{self, Access, Row, Rule},
 };
 
 /// The first version that also keeps files from being truncated.
@@ -105,7 +108,7 @@ pub(super) fn why_no_namespaces() -> Option<String> {
 
 /// Whether a sandbox of ours with namespaces is around us already. Nobody else makes a file where its sign is.
 pub(super) fn is_inside_of_another() -> bool {
-    Path::new(super::mounts::SIGN).exists()
+    Path::new(mounts::SIGN).exists()
 }
 
 /// A set of rules in the kernel and a filter, ready to be applied.
@@ -116,21 +119,18 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    /// Without a plan there is no view of one's own.
-    pub(super) fn new(
-        support: Support,
-        rules: &[Rule],
-        plan: Option<&Plan>,
-        network: Network,
-    ) -> Result<Self, SandboxError> {
+    pub(super) fn new(support: Support, rows: &[Row], policy: &Policy) -> Result<Self, SandboxError> {
         let refused = |source| SandboxError::Refused { source };
-        let namespaces = plan.map(namespace::Namespaces::new).transpose();
-        let namespaces = namespaces.map_err(|failure| refused(failure.into_error()))?;
+        let rules = view::rules(rows)?;
+        let namespaces = match support.namespaces {
+            true => Some(namespaces(rows, policy)?),
+            false => None,
+        };
         let ruleset = create_ruleset(support).map_err(refused)?;
         if let Some(memory) = namespaces.as_ref().and_then(|namespaces| namespaces.shared_memory.as_ref()) {
             allow(&ruleset, memory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
         }
-        for rule in rules {
+        for rule in &rules {
             match add_rule(&ruleset, support, rule) {
                 Err(source) if rule.is_required => {
                     return Err(SandboxError::Path { path: rule.path.clone(), source });
@@ -139,7 +139,7 @@ impl Confinement {
                 Err(_) | Ok(()) => {}
             }
         }
-        Ok(Self { namespaces, ruleset, filter: seccomp::filter(network) })
+        Ok(Self { namespaces, ruleset, filter: seccomp::filter(policy.network) })
     }
 
     /// Confines the calling thread for good. Only makes system calls.
@@ -159,6 +159,14 @@ impl Confinement {
         }
         seccomp::apply(&self.filter)
     }
+}
+
+/// The view of the machine that a table describes.
+fn namespaces(rows: &[Row], policy: &Policy) -> Result<namespace::Namespaces, SandboxError> {
+    let temporary = view::resolve(&std::env::temp_dir());
+    let allowed: Vec<PathBuf> = policy.sockets.iter().map(|path| view::resolve(path)).collect();
+    let plan = mounts::plan(rows, &sockets::within_reach(rows, &temporary, &allowed))?;
+    namespace::Namespaces::new(&plan).map_err(|failure| SandboxError::Refused { source: failure.into_error() })
 }
 
 fn create_ruleset(support: Support) -> io::Result<OwnedFd> {

@@ -4,13 +4,13 @@ use std::{convert::Infallible, sync::Arc};
 
 use attache::process::Command;
 
-use super::{Network, SandboxError, Support, mounts::Plan, view::Rule};
+use super::{Policy, SandboxError, Support, view::Row};
 
 /// There is none.
 pub(super) struct Confinement(Infallible);
 
 impl Confinement {
-    pub(super) fn new(_: Support, _: &[Rule], _: Option<&Plan>, _: Network) -> Result<Self, SandboxError> {
+    pub(super) fn new(_: Support, _: &[Row], _: &Policy) -> Result<Self, SandboxError> {
         Err(SandboxError::OtherSystem)
     }
 

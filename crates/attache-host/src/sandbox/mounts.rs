@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
+use super::super::{
     SandboxError,
     view::{Access, Row, SHARED_MEMORY, Why, around},
 };

@@ -14,7 +14,7 @@ use std::{
 
 use libc::{c_char, c_int, c_long, c_uint, pid_t};
 
-use super::super::mounts::{EMPTY_DIRECTORY, EMPTY_FILE, Make, Mount, Plan, What};
+use super::mounts::{EMPTY_DIRECTORY, EMPTY_FILE, Make, Mount, Plan, What};
 
 // From `linux/mount.h` and `linux/fcntl.h`.
 const OPEN_TREE_CLONE: c_uint = 1;

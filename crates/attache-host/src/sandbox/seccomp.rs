@@ -95,8 +95,9 @@ const ONLY_ITSELF: &[(c_long, u32)] = &[
 
 /// The same where the first argument says whether the second is a process, a group or a user: only a process will do.
 const ONLY_ITSELF_BY_KIND: &[(c_long, u32)] =
-    &[(libc::SYS_setpriority, libc::PRIO_PROCESS as u32), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
-/// From `linux/ioprio.h`.
+    &[(libc::SYS_setpriority, PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
+/// From `linux/resource.h` and `linux/ioprio.h`.
+const PRIO_PROCESS: u32 = 0;
 const IOPRIO_WHO_PROCESS: u32 = 1;
 
 /// Flags of `clone` that make a namespace. There is one more, for time, but `clone` cannot make that.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::view::{Access, Row, Why, around};
+use super::super::view::{Access, Row, Why, around};
 
 /// A list that is longer is a machine gone mad.
 const MOST_BYTES: u64 = 16 << 20;

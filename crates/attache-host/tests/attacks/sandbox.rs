@@ -278,6 +278,12 @@ fn a_sandbox_works_inside_of_a_sandbox() {
 }
 
 #[test]
+fn a_program_that_nobody_may_look_into_can_confine_others() {
+    let ran = free(&home(), &attack("confine-from-the-dark", ""));
+    assert!(ran.out.contains("got through"), "{ran:?}");
+}
+
+#[test]
 fn a_command_ends_with_all_that_it_started_and_its_exit_code_is_passed_on() {
     let place = home();
     super::support::attache();
