@@ -28,7 +28,7 @@ use libc::c_int;
 
 use super::{
     Network, Policy, SandboxError, Support,
-    view::{self, Access, Row, Rule},
+    view::{self, Access, Row, Rule, Why},
 };
 
 /// The first version that also keeps files from being truncated.
@@ -129,6 +129,17 @@ impl Confinement {
         let ruleset = create_ruleset(support).map_err(refused)?;
         if let Some(memory) = namespaces.as_ref().and_then(|namespaces| namespaces.shared_memory.as_ref()) {
             allow(&ruleset, memory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
+        }
+        if namespaces.is_some() {
+            // What is hidden is covered, so the directories above it may be listed.
+            let tops = rows.iter().filter(|row| row.access == Access::Read && row.why == Why::Named);
+            for row in tops {
+                if let Ok(directory) = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&row.path)
+                    && directory.metadata().is_ok_and(|found| found.is_dir())
+                {
+                    allow(&ruleset, directory.as_raw_fd(), READ_DIR).map_err(refused)?;
+                }
+            }
         }
         for rule in &rules {
             match add_rule(&ruleset, support, rule) {

@@ -278,6 +278,31 @@ fn a_sandbox_works_inside_of_a_sandbox() {
 }
 
 #[test]
+fn what_a_sandbox_means_can_be_read_before_anything_runs() {
+    let place = home();
+    let run = |args: &[&str]| {
+        let mut command = place.command(&["sandbox", "explain"]);
+        command.args(args).env("TMPDIR", place.path("tmp"));
+        place.run(command).out
+    };
+    let explained: Value = serde_json::from_str(&run(&["--json", "--offline", "--", "sh"])).unwrap();
+    let has = |list: &str, path: &str| {
+        let path = place.path(path).canonicalize().unwrap().display().to_string();
+        explained[list].as_array().unwrap().contains(&json!(path))
+    };
+    assert!(has("writable", "home/project") && has("writable", "tmp") && has("readable", "/"), "{explained}");
+    assert!(has("hidden", "home/.ssh") && has("hidden", "home/.config/attache"), "{explained}");
+    assert!(has("protected", "home/project/.git/hooks"), "{explained}");
+    assert_eq!(explained["reachable"][0], "no network, and no sockets");
+    assert_eq!((&explained["enforced"], &explained["can_start"]), (&json!(true), &json!(true)), "{explained}");
+    let text = run(&["--", "sh"]);
+    assert!(text.contains("and can be started") && text.contains("Hidden: neither read nor changed:\n"), "{text}");
+    // What is above something hidden can be listed, and ordinary programs find what they need.
+    let ran = confined(&place, &[], "ls -a .. && ls / && getent hosts localhost && mktemp");
+    assert!(ran.code == Some(0) && ran.out.contains("usr") && ran.out.contains("file"), "{ran:?}");
+}
+
+#[test]
 fn a_program_that_nobody_may_look_into_can_confine_others() {
     let ran = free(&home(), &attack("confine-from-the-dark", ""));
     assert!(ran.out.contains("got through"), "{ran:?}");
