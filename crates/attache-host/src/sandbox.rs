@@ -53,7 +53,8 @@ pub use policy::{Network, Policy};
 pub const LIMITS: [&str; 5] = [
     "What commands write into the project is run by whoever builds or tests it later; look at it first.",
     "Files of other projects can be read, `.env` among them; only known secrets of your home are hidden.",
-    "A socket that another program makes after a command has started can be reached by it, unless it is in `/run` or hidden.",
+    "Before Linux 7.1, a socket that another program makes after a command has started can be reached by it, unless it is \
+     in `/run` or hidden.",
     "With the network open, anything that can be read can be sent anywhere, and local servers can be reached.",
     "`.git/hooks` and `.git/config` of the project are protected, repositories inside of it are not; and git follows a \
      file `.git/commondir`, which `attache doctor` and `/status` tell of.",
@@ -157,6 +158,9 @@ pub struct Support {
 }
 
 impl Support {
+    /// The first version of Landlock that decides about sockets with a path, in Linux 7.1.
+    const SOCKETS: u32 = 9;
+
     /// Whether use of devices is confined beyond reading and writing them.
     pub fn devices(self) -> bool {
         self.landlock >= 5
@@ -167,16 +171,23 @@ impl Support {
         self.landlock >= 6
     }
 
+    /// Whether sockets with a path that others made cannot be reached.
+    pub fn sockets(self) -> bool {
+        self.namespaces || self.landlock >= Self::SOCKETS
+    }
+
     /// What is missing, in a sentence each, without a full stop.
     pub fn gaps(self) -> Vec<String> {
         let mut gaps = Vec::new();
         // A sandbox of ours around this one has told its own gaps.
         if !self.namespaces && !kernel::is_inside_of_another() {
             let why = kernel::why_no_namespaces().unwrap_or_else(|| "not on this system".into());
-            gaps.push(format!(
-                "with the network open, programs that listen on a socket with a path can be asked to act outside \
-                 (Docker, D-Bus, tmux, agents of ssh), because there are no namespaces: {why}"
-            ));
+            if !self.sockets() {
+                gaps.push(format!(
+                    "with the network open, programs that listen on a socket with a path can be asked to act outside \
+                     (Docker, D-Bus, tmux, agents of ssh), because there are no namespaces: {why}"
+                ));
+            }
             gaps.push("modes, owners and times of the user's files can be changed, though not their content".into());
             gaps.push("memory that other programs share (`/dev/shm`, System V) can be read and changed".into());
             gaps.push("`.git/hooks` and `.git/config` of the project can be changed".into());

@@ -51,6 +51,8 @@ const MAKE_SYM: u64 = 1 << 12;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
+/// To connect to a socket with a path that was made outside.
+const RESOLVE_UNIX: u64 = 1 << 16;
 
 const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
 const CHANGE: u64 =
@@ -58,7 +60,7 @@ const CHANGE: u64 =
 /// Nobody in a sandbox makes devices.
 const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
 /// What can be allowed for something that is not a directory.
-const FOR_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+const FOR_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
 
 const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
 const SCOPE_SIGNAL: u64 = 1 << 1;
@@ -202,7 +204,9 @@ fn create_ruleset(support: Support) -> io::Result<OwnedFd> {
 
 /// What is denied unless a rule allows it.
 fn handled(support: Support) -> u64 {
-    READ | CHANGE | NEVER | if support.devices() { IOCTL_DEV } else { 0 }
+    let devices = if support.devices() { IOCTL_DEV } else { 0 };
+    let sockets = if support.landlock >= Support::SOCKETS { RESOLVE_UNIX } else { 0 };
+    READ | CHANGE | NEVER | devices | sockets
 }
 
 fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> {
@@ -212,13 +216,18 @@ fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> 
     if kind.is_symlink() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    allow(ruleset, file.as_raw_fd(), allowed(support, rule, kind.is_dir()))
+}
+
+/// What a rule allows, as far as the kernel knows it.
+fn allowed(support: Support, rule: &Rule, is_directory: bool) -> u64 {
     let allowed = match rule.access {
-        Access::Hidden => return Ok(()),
+        Access::Hidden => 0,
         Access::Read => READ,
         Access::Write => READ | CHANGE | IOCTL_DEV,
     };
-    let allowed = allowed & handled(support) & if kind.is_dir() { u64::MAX } else { FOR_FILES };
-    allow(ruleset, file.as_raw_fd(), allowed)
+    let connects = if rule.connects { RESOLVE_UNIX } else { 0 };
+    (allowed | connects) & handled(support) & if is_directory { u64::MAX } else { FOR_FILES }
 }
 
 fn allow(ruleset: &OwnedFd, path: c_int, allowed: u64) -> io::Result<()> {
@@ -233,4 +242,24 @@ fn allow(ruleset: &OwnedFd, path: c_int, allowed: u64) -> io::Result<()> {
 pub(super) fn confine(command: Command, confinement: Arc<Confinement>) -> Command {
     // SAFETY: `apply` only makes system calls.
     unsafe { command.before_exec(Arc::new(move || confinement.apply())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_asked_for_no_more_than_its_version_knows() {
+        let rule = |access, connects| Rule { path: "/".into(), access, connects, is_required: false };
+        for (landlock, highest) in [(3, TRUNCATE), (5, IOCTL_DEV), (7, IOCTL_DEV), (8, IOCTL_DEV), (9, RESOLVE_UNIX)] {
+            let support = Support { landlock, namespaces: false };
+            assert!(handled(support) & highest != 0 && handled(support) < highest << 1, "{landlock}");
+            for rule in [rule(Access::Read, true), rule(Access::Write, false), rule(Access::Write, true)] {
+                assert_eq!(allowed(support, &rule, true) & !handled(support), 0, "{landlock} {rule:?}");
+                assert_eq!(allowed(support, &rule, false) & !FOR_FILES, 0, "{landlock} {rule:?}");
+                let connects = allowed(support, &rule, true) & RESOLVE_UNIX != 0;
+                assert_eq!(connects, landlock >= 9 && rule.connects, "{landlock} {rule:?}");
+            }
+        }
+    }
 }

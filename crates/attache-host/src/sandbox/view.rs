@@ -198,6 +198,8 @@ pub(super) struct Rule {
     pub(super) path: PathBuf,
     /// Never hidden.
     pub(super) access: Access,
+    /// Whether sockets in it that somebody else made can be connected to.
+    pub(super) connects: bool,
     /// Without it there would be no point in running; others may vanish before they are opened.
     pub(super) is_required: bool,
 }
@@ -206,16 +208,27 @@ pub(super) struct Rule {
 pub(super) fn rules(rows: &[Row]) -> Result<Vec<Rule>, SandboxError> {
     let hidden: Vec<&Path> =
         rows.iter().filter(|row| row.access == Access::Hidden).map(|row| row.path.as_path()).collect();
+    let temporary = resolve(&std::env::temp_dir());
     let mut rules = Vec::new();
     for row in rows {
         match row.access {
             Access::Hidden => {}
             Access::Write => {
-                rules.push(Rule { path: row.path.clone(), access: Access::Write, is_required: row.why == Why::Named })
+                rules.push(Rule {
+                    path: row.path.clone(),
+                    access: Access::Write,
+                    // Everybody makes sockets among the temporary files.
+                    connects: row.why == Why::Named && row.path != temporary,
+                    is_required: row.why == Why::Named,
+                })
             }
             // Inside of something writable Landlock cannot take anything away.
             Access::Read if row.why == Why::Protected => {}
-            Access::Read => list_around(row.path.clone(), &hidden, &mut rules)?,
+            Access::Read => {
+                let before = rules.len();
+                list_around(row.path.clone(), &hidden, &mut rules)?;
+                rules[before..].iter_mut().for_each(|rule| rule.connects = row.why == Why::Needed);
+            }
         }
     }
     Ok(rules)
@@ -227,7 +240,7 @@ fn list_around(path: PathBuf, hidden: &[&Path], rules: &mut Vec<Rule>) -> Result
         return Ok(());
     }
     if !hidden.iter().any(|hidden| hidden.starts_with(&path)) {
-        rules.push(Rule { path, access: Access::Read, is_required: false });
+        rules.push(Rule { path, access: Access::Read, connects: false, is_required: false });
         return if rules.len() > MAX_RULES { Err(SandboxError::TooManyPaths) } else { Ok(()) };
     }
     // As deep as the hidden paths are.
