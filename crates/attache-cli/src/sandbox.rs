@@ -4,7 +4,6 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use attache_host::sandbox::{Explanation, Network, Policy, Sandbox};
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,9 +12,6 @@ use crate::cli::{SandboxCommand, SandboxOptions};
 use crate::connect;
 use crate::exit::{Code, Failure};
 use crate::visible::visible;
-
-/// How long what a command left behind may take to be gone.
-const END: Duration = Duration::from_secs(5);
 
 /// Does what the command line says. `run` does not return: its exit code is the command's.
 pub(crate) async fn run(command: SandboxCommand) -> Result<(), Failure> {
@@ -110,7 +106,7 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
     let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     let mut child = tokio::process::Command::new(program);
     child.args(args).current_dir(&cwd).stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-    keep(&mut child, sandbox);
+    tree::keep(&mut child, sandbox);
     let mut child = match child.spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -137,55 +133,74 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
             _ = hangup.recv() => break 129,
         }
     };
-    end_the_rest().await;
+    tree::end_the_rest().await;
     Ok(code)
 }
 
-/// Confines the command, and makes us the parent of whatever it leaves behind.
+/// The command with all that it starts.
 #[cfg(target_os = "linux")]
-fn keep(command: &mut tokio::process::Command, sandbox: Sandbox) {
-    let us = std::process::id();
-    // SAFETY: takes numbers only.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
-    let hook = move || {
-        // SAFETY: system calls on numbers, which may be made between fork and exec.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            // If we ended before that call, no signal will come.
-            if libc::getppid() as u32 != us {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-        }
-        sandbox.enter()
-    };
-    // SAFETY: the hook only makes system calls.
-    unsafe { command.pre_exec(hook) };
-}
+mod tree {
+    use std::io;
+    use std::time::{Duration, Instant};
 
-#[cfg(not(target_os = "linux"))]
-fn keep(_: &mut tokio::process::Command, _: Sandbox) {}
+    use attache_host::sandbox::Sandbox;
 
-/// Ends all that is left of the command: its orphans are our children.
-#[cfg(target_os = "linux")]
-async fn end_the_rest() {
-    let began = Instant::now();
-    while began.elapsed() < END {
-        for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            for child in children.split_whitespace().filter_map(|pid| pid.parse::<libc::pid_t>().ok()) {
-                // SAFETY: sends a signal to a child of ours, whose id is its own until we have waited for it.
-                unsafe { libc::kill(child, libc::SIGKILL) };
+    /// How long what a command left behind may take to be gone.
+    const END: Duration = Duration::from_secs(5);
+
+    /// Confines the command, and makes us the parent of whatever it leaves behind. It has the terminal, so it has no
+    /// keeper: if we are killed, the command ends, and what it started in the background may not.
+    pub(super) fn keep(command: &mut tokio::process::Command, sandbox: Sandbox) {
+        let us = std::process::id();
+        // SAFETY: takes numbers only.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+        let hook = move || {
+            // SAFETY: system calls on numbers, which may be made between fork and exec.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // If we ended before that call, no signal will come.
+                if libc::getppid() as u32 != us {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
             }
+            sandbox.enter()
+        };
+        // SAFETY: the hook only makes system calls.
+        unsafe { command.pre_exec(hook) };
+    }
+
+    /// Ends all that is left of the command: its orphans are our children.
+    pub(super) async fn end_the_rest() {
+        let began = Instant::now();
+        while began.elapsed() < END {
+            for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+                let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+                for child in children.split_whitespace().filter_map(|pid| pid.parse::<libc::pid_t>().ok()) {
+                    // SAFETY: sends a signal to a child of ours, whose id is its own until we have waited for it.
+                    unsafe { libc::kill(child, libc::SIGKILL) };
+                }
+            }
+            // SAFETY: asks whether anybody has ended, without waiting.
+            let reap = || unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+            let left = loop {
+                match reap() {
+                    1.. => {}
+                    left => break left,
+                }
+            };
+            // Nobody is left, or somebody is who has not ended yet.
+            if left == -1 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // SAFETY: waits for nobody in particular, without waiting.
-        while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
-        // SAFETY: the same.
-        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } == -1 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
+/// There is no sandbox, so nothing ever runs in one.
 #[cfg(not(target_os = "linux"))]
-async fn end_the_rest() {}
+mod tree {
+    pub(super) fn keep(_: &mut tokio::process::Command, _: attache_host::sandbox::Sandbox) {}
+
+    pub(super) async fn end_the_rest() {}
+}

@@ -110,6 +110,46 @@ fn sockets_of_programs_outside_are_out_of_reach() {
 }
 
 #[test]
+fn services_of_the_user_are_out_of_reach_unless_they_are_named() {
+    let place = home();
+    fs::create_dir_all(place.path("runtime/bus")).unwrap();
+    place.own();
+    let listener = UnixListener::bind(place.path("runtime/bus/socket")).unwrap();
+    open_to_all(&place.path("runtime/bus/socket"));
+    let socket = place.path("runtime/bus/socket").display().to_string();
+    let run = |options: &[&str], line: &str| {
+        let mut command = place.command(&["sandbox", "run"]);
+        command.args(options).args(["--", "sh", "-c", line]);
+        command.env("TMPDIR", place.path("tmp")).env("XDG_RUNTIME_DIR", place.path("runtime"));
+        place.run(command)
+    };
+    // As a whole: also what a service makes there later.
+    let later = format!(
+        "for i in $(seq 1000); do [ -e go ] && break; sleep 0.01; done; {}",
+        attack("connect", place.path("runtime/later").display())
+    );
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| run(&[], &format!("touch started; {later}")));
+        while !place.path("home/project/started").exists() && !waiting.is_finished() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let made_later = UnixListener::bind(place.path("runtime/later")).unwrap();
+        open_to_all(&place.path("runtime/later"));
+        assert!(free(&place, &attack("connect", place.path("runtime/later").display())).out.contains("got through"));
+        fs::write(place.path("home/project/go"), "").unwrap();
+        let ran = waiting.join().unwrap();
+        assert!(!ran.out.contains("got through"), "{ran:?}");
+        drop(made_later);
+    });
+    let line = attack("connect", &socket);
+    assert!(free(&place, &line).out.contains("got through"));
+    assert!(!run(&[], &line).out.contains("got through"));
+    let ran = run(&["--socket", &socket], &line);
+    assert!(ran.out.contains("got through"), "{ran:?}");
+    drop(listener);
+}
+
+#[test]
 fn offline_there_are_no_sockets_but_pairs() {
     let place = home();
     for (name, expected) in [("socket", false), ("pair", true)] {
