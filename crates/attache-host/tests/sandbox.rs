@@ -149,6 +149,8 @@ fn program_that_tries_doors() {
         tell("clone3", libc::syscall(libc::SYS_clone3, 0, 0));
         tell("io_uring", libc::syscall(libc::SYS_io_uring_setup, 0, 0));
         tell("mount", libc::mount(c"x".as_ptr(), c"/".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()).into());
+        tell("tree", libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, c"/".as_ptr(), 1));
+        tell("tree-attr", libc::syscall(467, libc::AT_FDCWD, c"/".as_ptr(), 1, 0, 0));
         tell("keys", libc::syscall(libc::SYS_keyctl, 0, -3, 0));
         tell("tiocsti", libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr()).into());
         #[cfg(target_arch = "x86_64")]
@@ -199,6 +201,8 @@ async fn doors_out_are_closed_and_the_network_only_if_asked() {
             ("clone3", libc::ENOSYS),
             ("io_uring", libc::EPERM),
             ("mount", libc::EPERM),
+            ("tree", libc::EPERM),
+            ("tree-attr", libc::EPERM),
             ("keys", libc::EPERM),
             ("tiocsti", libc::EPERM),
             #[cfg(target_arch = "x86_64")]

@@ -34,6 +34,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -80,6 +81,9 @@ const DENIED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+
+/// `open_tree` with attributes, since Linux 6.15; the same number everywhere.
+const OPEN_TREE_ATTR: c_long = 467;
 
 /// Denied unless an argument, by its index, is 0, which means the caller. With another number they reach every process of
 /// the same user: whoever ends our processes could be starved, or be kept from opening a file.
