@@ -28,6 +28,8 @@ pub struct CodingSession {
     commands: Watched,
     /// What the person should know, told with the first prompt.
     notices: Vec<String>,
+    /// What was told last of a sandbox that is not as it should be.
+    sandbox_warning: Option<String>,
     place: Place,
 }
 
@@ -58,7 +60,7 @@ impl CodingSession {
         notices: Vec<String>,
         place: Place,
     ) -> Self {
-        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, place }
+        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, sandbox_warning: None, place }
     }
 
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
@@ -172,6 +174,14 @@ impl CodingSession {
     async fn tell_notices(&mut self) -> Result<(), Error> {
         for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
             self.desk.stage.notice(NoticeSeverity::Warning, notice).await?;
+        }
+        // Not when the session is opened: a client may still set how commands are confined.
+        let warning = self.desk.tools.commands.sandbox_state().warning();
+        if self.sandbox_warning != warning {
+            self.sandbox_warning.clone_from(&warning);
+            if let Some(warning) = warning {
+                self.desk.stage.notice(NoticeSeverity::Warning, warning).await?;
+            }
         }
         Ok(())
     }

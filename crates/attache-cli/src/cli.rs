@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Sessions(Sessions),
     /// Trust what a directory brings along in `.attache`, or take that back
     Trust(Trust),
+    /// Explain what commands are confined by, or run any command that way
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Tell what works on this machine, and what to do about the rest
     Doctor(Doctor),
     /// Print a JSON Schema
@@ -502,6 +505,49 @@ pub(crate) struct Trust {
     pub(crate) status: bool,
 }
 
+/// The commands of `sandbox`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Print what can be read, changed and reached in the sandbox, what is hidden, and what cannot be enforced
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain {
+        #[command(flatten)]
+        options: SandboxOptions,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+        /// A command that would run in it, after `--`
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Run a command in the sandbox, at this terminal; what it leaves behind ends with it
+    #[command(after_help = SANDBOX_RUN_EXAMPLES)]
+    Run {
+        #[command(flatten)]
+        options: SandboxOptions,
+        /// The command, after `--`
+        #[arg(last = true, value_name = "COMMAND", required = true)]
+        command: Vec<String>,
+    },
+}
+
+/// What a sandbox is made for.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxOptions {
+    /// Make it for this directory instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Let this directory be changed as well
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// Take the network away too, and all sockets
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Let this socket be reached, or those of this directory
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Vec<PathBuf>,
+}
+
 /// The options of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -546,6 +592,21 @@ Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, tho
 max_turn_requests, max_tokens, compact_at_percent, models), permissions.toml, mcp.json,
 commands/*.md and AGENTS.md. Keys come from the environment, such as ANTHROPIC_API_KEY, or from
 `attache agent login`.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  attache sandbox explain
+  attache sandbox explain --offline -- cargo test
+  attache sandbox explain --json | jq .gaps";
+
+const SANDBOX_RUN_EXAMPLES: &str = "\
+The command gets this terminal and this environment. The exit code is the command's; 126 and 127
+mean that it could not be started, 2 that the sandbox could not be made, and then nothing ran.
+
+Examples:
+  attache sandbox run -- make test
+  attache sandbox run --offline -- sh install.sh
+  attache sandbox run --add-dir ../library -- bash";
 
 const ADD_EXAMPLES: &str = "\
 Examples:

@@ -271,9 +271,27 @@ fn permissions() -> Row {
     }
 }
 
+/// What a sandbox in this directory can enforce.
 fn sandbox() -> Row {
-    match Sandbox::check() {
-        Ok(support) => Row::ok("sandbox", support.to_string()),
-        Err(error) => Row::warn("sandbox", error.to_string(), "without it, `--sandbox` refuses to run"),
+    const CHECK: &str = "sandbox";
+    let support = match Sandbox::check() {
+        Ok(support) => support,
+        Err(error) => return Row::warn(CHECK, error.to_string(), "without it, `--sandbox` refuses to run"),
+    };
+    match policy_here().map(|policy| Sandbox::new(&policy)) {
+        Some(Err(error)) => {
+            let what = format!("cannot be made for this directory: {error}");
+            Row::warn(CHECK, what, "here `--sandbox` refuses to run; another directory will do")
+        }
+        Some(Ok(sandbox)) if !sandbox.gaps().is_empty() => {
+            let gaps = sandbox.gaps().join("; ");
+            Row::warn(CHECK, format!("{support}. Not enforced: {gaps}"), "`attache sandbox explain` has it all")
+        }
+        Some(Ok(_)) | None => Row::ok(CHECK, support.to_string()),
     }
+}
+
+fn policy_here() -> Option<attache_host::sandbox::Policy> {
+    let cwd = std::env::current_dir().ok()?;
+    crate::sandbox::policy(&cwd, &[], attache_host::sandbox::Network::Open).ok()
 }

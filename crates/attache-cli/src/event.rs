@@ -331,10 +331,37 @@ pub(crate) struct Result {
     pub(crate) tool_calls: Vec<ToolCall>,
     /// The files that were changed, as far as the agent told or we wrote them.
     pub(crate) files_changed: Vec<String>,
+    /// How the agent and its commands were confined, if it came to that.
+    #[serde(default)]
+    pub(crate) sandbox: Option<Sandbox>,
     /// How long it took.
     pub(crate) duration_ms: u64,
     /// What went wrong.
     pub(crate) error: Option<Error>,
+}
+
+/// How the agent and its commands were confined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Sandbox {
+    /// Whether they were.
+    pub(crate) state: SandboxState,
+    /// What this machine did not enforce of it, in sentences.
+    pub(crate) gaps: Vec<String>,
+}
+
+/// Whether there was a sandbox. Without `--sandbox` this is about the commands of the built-in agent; another agent may
+/// have one of its own that we do not know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SandboxState {
+    /// No.
+    Off,
+    /// Yes.
+    On,
+    /// Yes, and without a network.
+    Offline,
+    /// No, because this machine cannot enforce one.
+    Unavailable,
 }
 
 /// How a run ended.

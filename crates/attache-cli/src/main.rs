@@ -15,6 +15,7 @@ mod paths;
 mod pen;
 mod project;
 mod run;
+mod sandbox;
 mod sessions;
 mod signals;
 mod tty;
@@ -51,6 +52,7 @@ async fn run(command: Command) -> Code {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
         }
         Command::Trust(args) => project::trust(&args),
+        Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
         Command::Completions { shell } => {

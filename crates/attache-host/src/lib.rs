@@ -11,6 +11,7 @@ pub mod files;
 pub mod mcp;
 pub mod permission;
 pub mod sandbox;
+mod secrets;
 mod store;
 #[cfg(unix)]
 pub mod terminals;

@@ -1,13 +1,13 @@
 //! Confining a process by the kernel: which files it may touch, and which doors out it does not get.
 //!
-//! [Landlock] decides about files, a seccomp filter about system calls. Both hold for the process, for everything it
-//! starts, and for good. What ends its tree (`attache::process`) stays outside. Where the kernel cannot enforce a
-//! policy, there is no [`Sandbox`], only an error that says why: nothing ever runs with less than it asked for.
+//! [Landlock] decides about files, a seccomp filter about system calls. Where the machine allows namespaces, a confined
+//! process also has a view of the machine of its own: everything is read-only but for what is writable, what is hidden is
+//! covered, and so are the sockets of other programs; shared memory is its own. All of it holds for the process, for
+//! everything it starts, and for good. What ends its tree (`attache::process`) stays outside.
 //!
-//! What it does not cover, because the kernel offers no means: whether a file exists, its size and times can be seen;
-//! mode, owner, times and attributes can be changed where the user may; Unix sockets with a path can be connected to
-//! where the user may, so a service behind one (`docker.sock`, a D-Bus) can be asked to act outside. Before Landlock 6
-//! other processes of the user can be sent signals.
+//! One value, a [`Policy`], says what is allowed. Where the kernel cannot enforce it, there is no [`Sandbox`], only an
+//! error that says why. What a machine can only enforce in part is said by [`Sandbox::gaps`]; what no machine can, by
+//! [`LIMITS`].
 //!
 //! [Landlock]: https://docs.kernel.org/userspace-api/landlock.html
 //!
@@ -17,13 +17,20 @@
 //!
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let policy = Policy { network: Network::Offline, ..Policy::new(["/home/me/project"]) };
-//! let (process, stdin, stdout) = Sandbox::new(&policy)?.confine(Command::new("gemini").args(["--acp"])).spawn()?;
+//! let sandbox = Sandbox::new(&policy)?;
+//! for gap in sandbox.gaps() {
+//!     eprintln!("the sandbox has a gap: {gap}");
+//! }
+//! let (process, stdin, stdout) = sandbox.confine(Command::new("gemini").args(["--acp"])).spawn()?;
 //! # Ok(())
 //! # }
 //! ```
 
+mod explain;
+mod git;
+mod policy;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
-mod paths;
+mod view;
 
 #[cfg_attr(
     all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -39,83 +46,72 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use attache::process::Command;
 
-/// What a confined process may do.
-///
-/// Paths are looked up when the sandbox is made; links are followed. A path in `hidden` is taken out of what is
-/// `readable`, and a `writable` path inside of a hidden one is writable all the same. Harmless devices such as
-/// `/dev/null` can always be used, and `/dev/shm`; other devices only if they are listed, for example `/dev/ptmx` and
-/// `/dev/pts` for programs that make terminals.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
-    /// What can be read, executed and changed, with all beneath.
-    pub writable: Vec<PathBuf>,
-    /// What can be read and executed, with all beneath.
-    pub readable: Vec<PathBuf>,
-    /// What can neither be read nor changed, with all beneath. The directories above it cannot be listed, and what is
-    /// put into those later cannot be read. It need not exist.
-    pub hidden: Vec<PathBuf>,
-    /// Whether there is a network.
-    pub network: Network,
-}
+pub use explain::Explanation;
+pub use policy::{Network, Policy};
 
-/// Whether a confined process has a network.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Network {
-    /// As it is without a sandbox.
-    #[default]
-    Open,
-    /// No sockets but Unix ones; of those, with Landlock 6, none that has an abstract name outside of the sandbox.
-    Offline,
-}
-
-/// Where the user's secrets are, from their home. Directories of agents are not among them: an agent needs its own.
-const SECRETS: [&str; 17] = [
-    ".aws",
-    ".azure",
-    ".config/attache",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".docker",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".netrc",
-    ".password-store",
-    ".pypirc",
-    ".ssh",
+/// What no sandbox of ours keeps back, on any machine, in a sentence each.
+pub const LIMITS: [&str; 5] = [
+    "What commands write into the project is run by whoever builds or tests it later; look at it first.",
+    "Files of other projects can be read, `.env` among them; only known secrets of your home are hidden.",
+    "Before Linux 7.1, a socket that another program makes after a command has started can be reached by it, unless it is \
+     in `/run` or hidden.",
+    "With the network open, anything that can be read can be sent anywhere, and local servers can be reached.",
+    "`.git/hooks` and `.git/config` of the project are protected, repositories inside of it are not; and git follows a \
+     file `.git/commondir`, which `attache doctor` and `/status` tell of.",
 ];
-
-impl Policy {
-    /// The usual: the given directories and the one for temporary files can be changed, the rest of the machine can be
-    /// read except the user's secrets, and the network is open.
-    pub fn new(writable: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
-        let hidden = std::env::home_dir().map(|home| SECRETS.map(|secret| home.join(secret)).to_vec());
-        Self {
-            writable: writable.into_iter().map(Into::into).chain([std::env::temp_dir()]).collect(),
-            readable: vec![PathBuf::from("/")],
-            hidden: hidden.unwrap_or_default(),
-            network: Network::Open,
-        }
-    }
-}
 
 /// A policy that this machine's kernel enforces. Cheap to clone; good for any number of processes.
 #[derive(Clone)]
 pub struct Sandbox {
     confinement: Arc<kernel::Confinement>,
+    policy: Arc<Policy>,
+    gaps: Arc<[String]>,
 }
 
 impl Sandbox {
-    /// Makes a policy ready to be enforced.
+    /// Makes a policy ready to be enforced, all that it says about files included.
     pub fn new(policy: &Policy) -> Result<Self, SandboxError> {
+        Self::make(policy, true)
+    }
+
+    /// The same, but what cannot be hidden inside of something writable is left open, and told as a [gap](Self::gaps).
+    pub fn best_effort(policy: &Policy) -> Result<Self, SandboxError> {
+        Self::make(policy, false)
+    }
+
+    fn make(policy: &Policy, is_strict: bool) -> Result<Self, SandboxError> {
         let support = Self::check()?;
-        let rules = paths::rules(policy)?;
-        let confinement = kernel::Confinement::new(support, &rules, policy.network)?;
-        Ok(Self { confinement: Arc::new(confinement) })
+        view::check_writable(policy)?;
+        git::make_hooks(&policy.protected);
+        let mut rows = view::rows(policy);
+        let mut gaps = support.gaps();
+        for root in &policy.writable {
+            gaps.extend(
+                git::redirection(root)
+                    .map(|path| format!("`{}` leads git elsewhere; remove it if you did not make it", path.display())),
+            );
+        }
+        if !support.namespaces {
+            let mut open = Vec::new();
+            for (hidden, writable) in view::hidden_in_writable(&rows) {
+                let (hidden, writable) = (hidden.path.clone(), writable.path.clone());
+                if is_strict {
+                    return Err(SandboxError::HiddenInWritable { hidden, writable });
+                }
+                let (inner, outer) = (hidden.display(), writable.display());
+                gaps.push(format!("`{inner}` cannot be hidden inside of `{outer}`, which is writable"));
+                open.push(hidden);
+            }
+            rows.retain(|row| !open.contains(&row.path));
+        }
+        let missing = view::hidden_in_writable(&rows).filter(|(row, _)| row.path.symlink_metadata().is_err());
+        let missing: Vec<_> = missing.map(|(row, _)| row.path.display()).collect();
+        if let [first, others @ ..] = &missing[..] {
+            let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
+            gaps.push(format!("what is to be hidden and does not exist yet can be made: `{first}`{others}"));
+        }
+        let confinement = kernel::Confinement::new(support, &rows, policy)?;
+        Ok(Self { confinement: Arc::new(confinement), policy: Arc::new(policy.clone()), gaps: gaps.into() })
     }
 
     /// Says what the kernel of this machine can enforce, or why a sandbox is not possible.
@@ -123,10 +119,26 @@ impl Sandbox {
         kernel::check()
     }
 
+    /// What it enforces. Whoever acts on behalf of a confined process asks it first: [`Policy::may_read`].
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What this machine does not enforce of what a sandbox should, in a sentence each, without a full stop. Best is none.
+    pub fn gaps(&self) -> &[String] {
+        &self.gaps
+    }
+
     /// The same command, to be run in the sandbox. It replaces a hook that the command already has.
     #[must_use]
     pub fn confine(&self, command: Command) -> Command {
         kernel::confine(command, self.confinement.clone())
+    }
+
+    /// Confines the calling process for good, for those who start a program by other means than [`Command`]. The process
+    /// must have one thread. Only makes system calls, so it may run between `fork` and `exec`.
+    pub fn enter(&self) -> io::Result<()> {
+        self.confinement.apply()
     }
 }
 
@@ -141,9 +153,14 @@ impl fmt::Debug for Sandbox {
 pub struct Support {
     /// The version of Landlock, 3 or more.
     pub landlock: u32,
+    /// Whether a confined process can have a view of the machine of its own.
+    pub namespaces: bool,
 }
 
 impl Support {
+    /// The first version of Landlock that decides about sockets with a path, in Linux 7.1.
+    const SOCKETS: u32 = 9;
+
     /// Whether use of devices is confined beyond reading and writing them.
     pub fn devices(self) -> bool {
         self.landlock >= 5
@@ -152,6 +169,37 @@ impl Support {
     /// Whether signals and connections to abstract Unix sockets cannot leave the sandbox.
     pub fn signals(self) -> bool {
         self.landlock >= 6
+    }
+
+    /// Whether sockets with a path that others made cannot be reached.
+    pub fn sockets(self) -> bool {
+        self.namespaces || self.landlock >= Self::SOCKETS
+    }
+
+    /// What is missing, in a sentence each, without a full stop.
+    pub fn gaps(self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        // A sandbox of ours around this one has told its own gaps.
+        if !self.namespaces && !kernel::is_inside_of_another() {
+            let why = kernel::why_no_namespaces().unwrap_or_else(|| "not on this system".into());
+            if !self.sockets() {
+                gaps.push(format!(
+                    "with the network open, programs that listen on a socket with a path can be asked to act outside \
+                     (Docker, D-Bus, tmux, agents of ssh), because there are no namespaces: {why}"
+                ));
+            }
+            gaps.push("modes, owners and times of the user's files can be changed, though not their content".into());
+            gaps.push("memory that other programs share (`/dev/shm`, System V) can be read and changed".into());
+            gaps.push("`.git/hooks` and `.git/config` of the project can be changed".into());
+        }
+        if !self.signals() {
+            let what = "signals can be sent to the user's other programs, and abstract sockets be reached";
+            gaps.push(format!("{what}: that takes Linux 6.12"));
+        }
+        if !self.devices() {
+            gaps.push("devices that are open can be controlled: that takes Linux 6.10".into());
+        }
+        gaps
     }
 }
 
@@ -163,6 +211,9 @@ impl fmt::Display for Support {
         }
         if self.signals() {
             f.write_str(", signals, abstract sockets")?;
+        }
+        if self.namespaces {
+            f.write_str("; namespaces: sockets, shared memory, modes and times")?;
         }
         Ok(())
     }
@@ -192,7 +243,7 @@ pub enum SandboxError {
         /// What the system said.
         source: io::Error,
     },
-    /// What is to be hidden is inside of what is to be writable, which the kernel cannot do.
+    /// What is to be hidden is inside of what is to be writable, which takes namespaces.
     HiddenInWritable {
         /// What is to be hidden.
         hidden: PathBuf,
@@ -228,7 +279,7 @@ impl fmt::Display for SandboxError {
             Self::Path { path, source } => write!(f, "cannot make `{}` writable in the sandbox: {source}", path.display()),
             Self::HiddenInWritable { hidden, writable } => write!(
                 f,
-                "cannot hide `{}` inside of `{}`, which is to be writable\nhint: make less of it writable",
+                "cannot hide `{}` inside of `{}`, which is to be writable\nhint: make less of it writable, or allow user namespaces",
                 hidden.display(),
                 writable.display()
             ),

@@ -39,6 +39,8 @@ impl Home {
             writable: vec![self.path().join("project"), self.path().join("temp")],
             readable: vec!["/".into()],
             hidden: vec![self.path().join("secret")],
+            protected: Vec::new(),
+            sockets: Vec::new(),
             network: Network::Open,
         }
     }
@@ -76,7 +78,9 @@ async fn files_can_be_changed_in_the_roots_and_read_elsewhere_but_for_secrets() 
         for command in [alone, as_child] {
             let text = output(sandbox.confine(command.cwd(home.path().join("project")))).await;
             assert_eq!(text.starts_with("works"), works, "{script}: {text}");
-            let is_denied = text.contains("denied") || text.contains("cross-device");
+            // Root sees that what covers a secret is empty, others may not look.
+            let words = ["denied", "cross-device", "Read-only file system", "No such file"];
+            let is_denied = words.iter().any(|word| text.contains(word));
             assert!(works || is_denied, "{script}: {text}");
         }
     };
@@ -96,7 +100,7 @@ async fn files_can_be_changed_in_the_roots_and_read_elsewhere_but_for_secrets() 
     check("mv ../open/file moved", false).await;
     check("ln -sf ../open/file link && echo x > link", false).await;
     check("cat ../secret/key", false).await;
-    check("ls ../secret", false).await;
+    check("ls ../secret/key", false).await;
     check("ln -sf ../secret/key to && cat to", false).await;
     check("cat /proc/self/cwd/../secret/key", false).await;
     check("cp ../secret/key .", false).await;
@@ -145,6 +149,8 @@ fn program_that_tries_doors() {
         tell("clone3", libc::syscall(libc::SYS_clone3, 0, 0));
         tell("io_uring", libc::syscall(libc::SYS_io_uring_setup, 0, 0));
         tell("mount", libc::mount(c"x".as_ptr(), c"/".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()).into());
+        tell("tree", libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, c"/".as_ptr(), 1));
+        tell("tree-attr", libc::syscall(467, libc::AT_FDCWD, c"/".as_ptr(), 1, 0, 0));
         tell("keys", libc::syscall(libc::SYS_keyctl, 0, -3, 0));
         tell("tiocsti", libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr()).into());
         #[cfg(target_arch = "x86_64")]
@@ -155,6 +161,24 @@ fn program_that_tries_doors() {
         tell("inet6", libc::socket(libc::AF_INET6, libc::SOCK_STREAM, 0).into());
         tell("netlink", libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, 0).into());
         tell("unix", libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).into());
+        let mut pair = [0; 2];
+        tell("pair", libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, pair.as_mut_ptr()).into());
+        let parent = libc::getppid();
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        tell("own-limit", libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit).into());
+        let limits = |pid| libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &mut limit);
+        tell("limit", { limits }(parent).into());
+        tell("own-nice", libc::setpriority(libc::PRIO_PROCESS, 0, 0).into());
+        tell("nice", libc::setpriority(libc::PRIO_PROCESS, parent as u32, 19).into());
+        tell("nice-all", libc::setpriority(libc::PRIO_USER, 0, 19).into());
+        let mut processors: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        libc::sched_getaffinity(0, size, &mut processors);
+        tell("own-affinity", libc::sched_setaffinity(0, size, &processors).into());
+        tell("affinity", libc::sched_setaffinity(parent, size, &processors).into());
+        let idle = libc::sched_param { sched_priority: 0 };
+        tell("scheduler", libc::sched_setscheduler(parent, libc::SCHED_IDLE, &idle).into());
+        tell("io-priority", libc::syscall(libc::SYS_ioprio_set, 1, parent, 3 << 13));
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().unwrap()));
     let connect = TcpStream::connect_timeout(&address, LONG);
@@ -177,6 +201,8 @@ async fn doors_out_are_closed_and_the_network_only_if_asked() {
             ("clone3", libc::ENOSYS),
             ("io_uring", libc::EPERM),
             ("mount", libc::EPERM),
+            ("tree", libc::EPERM),
+            ("tree-attr", libc::EPERM),
             ("keys", libc::EPERM),
             ("tiocsti", libc::EPERM),
             #[cfg(target_arch = "x86_64")]
@@ -186,7 +212,17 @@ async fn doors_out_are_closed_and_the_network_only_if_asked() {
             ("inet", online),
             ("inet6", online),
             ("netlink", online),
-            ("unix", 0),
+            ("unix", online),
+            ("pair", 0),
+            ("own-limit", 0),
+            ("limit", libc::EPERM),
+            ("own-nice", 0),
+            ("nice", libc::EPERM),
+            ("nice-all", libc::EPERM),
+            ("own-affinity", 0),
+            ("affinity", libc::EPERM),
+            ("scheduler", libc::EPERM),
+            ("io-priority", libc::EPERM),
             ("connect", online),
             ("thread", 0),
         ];
@@ -230,7 +266,41 @@ async fn a_program_in_a_hidden_place_is_not_started() {
     let Some(sandbox) = sandbox(&home.policy()) else { return };
     fs::copy("/bin/true", home.path().join("secret/true")).unwrap();
     let error = sandbox.confine(Command::new(home.path().join("secret/true"))).spawn().unwrap_err();
-    assert!(error.to_string().contains("is not executable"), "{error}");
+    // Root sees that there is nothing where it was, others may not look.
+    let words = ["is not executable", "not found"];
+    assert!(words.iter().any(|word| error.to_string().contains(word)), "{error}");
+}
+
+/// How long each of some runs of `true` took, the middle one.
+async fn median(runs: usize, mut command: impl FnMut() -> Command) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let start = Instant::now();
+        let (mut process, _output) = command().spawn_merged().unwrap();
+        assert!(process.wait().await.success());
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    times[runs / 2]
+}
+
+/// `cargo test -p attache-host --release --test sandbox costs -- --nocapture` prints the figures. Made anew for each
+/// command, as the agent does.
+#[tokio::test]
+async fn a_sandbox_costs_a_few_milliseconds() {
+    attache::process::use_keeper();
+    let home = Home::new();
+    let policy = Policy::new([home.path().join("project")]);
+    if sandbox(&policy).is_none() {
+        return;
+    }
+    let free = median(50, || Command::new("true")).await;
+    let confined = median(50, || Sandbox::new(&policy).unwrap().confine(Command::new("true"))).await;
+    let ready = Sandbox::new(&policy).unwrap();
+    let kept = median(50, || ready.confine(Command::new("true"))).await;
+    println!("free {free:?}, confined {confined:?}, in a sandbox that is kept {kept:?}");
+    // What we promise is 5 ms, on a machine that has nothing else to do.
+    assert!(confined < free + Duration::from_millis(40), "free {free:?}, confined {confined:?}");
 }
 
 /// Asks for a sandbox where there is none, started by the test below and idle otherwise.

@@ -1,7 +1,7 @@
 //! The rows about the agent that is built in: its settings, its model, its keys, its sandbox, its sessions.
 
-use attache_agent::{Config, Keys, Models, SandboxMode};
-use attache_host::sandbox::Sandbox;
+use attache_agent::tools::commands::SandboxState;
+use attache_agent::{Config, Keys, Models};
 
 use super::{Row, directory};
 use crate::agent::{self, Chosen};
@@ -17,7 +17,7 @@ pub(super) async fn look() -> Vec<Row> {
             rows.push(settings(&config));
             rows.push(model(&config, chosen).await);
             rows.push(keys(&Keys::new(&config_dir)));
-            rows.push(commands(config.sandbox));
+            rows.push(commands(&config));
             rows.push(directory("sessions", Ok(config.sessions_dir())));
         }
         Err(failure) => {
@@ -72,21 +72,26 @@ fn keys(keys: &Keys) -> Row {
     }
 }
 
-/// How the agent's commands would be confined.
-fn commands(mode: SandboxMode) -> Row {
+/// How the agent's commands would be confined in this directory.
+fn commands(config: &Config) -> Row {
     const CHECK: &str = "commands";
-    match (mode, Sandbox::check()) {
-        (SandboxMode::Off, _) => {
+    let roots: Vec<_> = std::env::current_dir().into_iter().collect();
+    let hidden = [config.config_dir.clone(), config.state_dir.clone()];
+    let state = SandboxState::of(config.sandbox, &roots, &hidden);
+    let found = format!("of the agent: {}", state.to_string().split("\nhint: ").next().unwrap_or_default());
+    match state {
+        SandboxState::Off => {
             Row::warn(CHECK, "the agent's commands are not confined", "`sandbox = \"on\"` in agent.toml")
         }
-        (SandboxMode::On, Ok(_)) => Row::ok(CHECK, "those of the agent run in a sandbox"),
-        (SandboxMode::Offline, Ok(_)) => Row::ok(CHECK, "those of the agent run in a sandbox without a network"),
-        (SandboxMode::On, Err(_)) => {
+        SandboxState::On { offline: false, .. } => Row::ok(CHECK, "those of the agent run in a sandbox"),
+        SandboxState::On { offline: true, .. } => {
+            Row::ok(CHECK, "those of the agent run in a sandbox without a network")
+        }
+        SandboxState::Unavailable(_) => {
             Row::warn(CHECK, "the agent's commands run without a sandbox", "a kernel that can enforce one")
         }
-        (SandboxMode::Offline, Err(_)) => {
-            let hint = "a kernel that can enforce a sandbox, or another `sandbox` in agent.toml";
-            Row::fail(CHECK, "the agent runs no commands: they cannot be kept from the network", hint)
+        SandboxState::Refused(_) => {
+            Row::fail(CHECK, found, "a kernel that can enforce a sandbox, or another `sandbox` in agent.toml")
         }
     }
 }

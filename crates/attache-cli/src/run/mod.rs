@@ -16,6 +16,7 @@ use attache::model::error::ErrorObject;
 use attache::model::mcp::McpServer;
 use attache::trace::Tap;
 use attache::{Connection, Event};
+use attache_agent::SandboxMode;
 use attache_host::sandbox::{self, Sandbox};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
@@ -150,8 +151,14 @@ impl Conversation<'_> {
         }
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
-        let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
-        let mut services = Services::new(self.args, self.spec, self.cwd, &directories, self.project, sandbox.as_ref())?;
+        let Confinement { agent: sandbox, commands, .. } = {
+            let confinement = sandbox(self.args, self.spec, self.cwd, &directories)?;
+            self.record.sandbox = Some(confinement.state.clone());
+            confinement.notice().into_iter().for_each(|event| self.record.add(event));
+            confinement
+        };
+        let mut services =
+            Services::new(self.args, self.spec, self.cwd, &directories, self.project, commands.as_ref())?;
         // Our own agent reads the same files, and tells the same.
         let notices = self.project.notices().into_iter().chain(services.problems());
         for event in notices.filter(|_| !self.spec.is_built_in) {
@@ -235,27 +242,89 @@ struct Place<'a> {
     sandbox: Option<Sandbox>,
 }
 
-/// What confines the agent and its commands, if anything is to.
-fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) -> Result<Option<Sandbox>, Failure> {
-    let Some(kind) = args.start.sandbox else { return Ok(None) };
-    let writable = std::iter::once(cwd).chain(directories.iter().chain(&spec.state).map(PathBuf::as_path));
-    let mut policy = sandbox::Policy::new(writable);
+/// What confines the agent, and what confines the commands that we run for it.
+struct Confinement {
+    agent: Option<Sandbox>,
+    commands: Option<Sandbox>,
+    /// For the result of the run.
+    state: event::Sandbox,
+}
+
+/// Makes what is to confine the agent and its commands. Never a weaker run than was asked for by `--sandbox`.
+fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) -> Result<Confinement, Failure> {
+    let Some(kind) = args.start.sandbox else {
+        return if spec.is_built_in { own_commands(args, spec, cwd, directories) } else { Ok(Confinement::none()) };
+    };
+    let network = match kind {
+        SandboxKind::On => sandbox::Network::Open,
+        SandboxKind::Offline => sandbox::Network::Offline,
+    };
+    let make = |policy: &sandbox::Policy| {
+        Sandbox::new(policy).map_err(|error| Failure::usage(format!("cannot confine the agent: {error}")))
+    };
+    let commands = crate::sandbox::policy(cwd, directories, network)?;
+    let mut policy = sandbox::Policy { ..commands.clone() };
+    policy.writable.extend(spec.state.iter().cloned());
     if spec.is_built_in {
         // A sandbox holds what is there, and on a fresh machine nothing is.
         for path in &spec.state {
             let made = crate::paths::private_directory(path);
             made.map_err(|error| Failure::usage(format!("cannot make `{}`: {error}", path.display())))?;
         }
-        let own = crate::paths::config()?;
-        policy.hidden.retain(|hidden| *hidden != own);
-    } else {
-        policy.hidden.extend([crate::paths::config()?, crate::paths::state()?]);
+        // It reads its settings, rules and trust, and writes its sessions. Records of runs and other agents' keys are
+        // none of its business.
+        let own = [crate::paths::config()?, crate::paths::state()?];
+        policy.hidden.retain(|hidden| !own.contains(hidden));
+        policy.hidden.extend([own[0].join("agents.toml"), own[1].join("runs")]);
+        policy.protected.extend(own);
     }
-    if kind == SandboxKind::Offline {
-        policy.network = sandbox::Network::Offline;
+    let agent = make(&policy)?;
+    // What the agent keeps is its own: a command must not write the rules that the next one is judged by.
+    let commands = if spec.is_built_in { make(&commands)? } else { agent.clone() };
+    let state = match kind {
+        SandboxKind::On => event::SandboxState::On,
+        SandboxKind::Offline => event::SandboxState::Offline,
+    };
+    let state = event::Sandbox { state, gaps: agent.gaps().to_vec() };
+    Ok(Confinement { agent: Some(agent), commands: Some(commands), state })
+}
+
+/// What our own agent confines its commands by, for those that it runs in our terminals.
+fn own_commands(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) -> Result<Confinement, Failure> {
+    let (config, _) = crate::agent::settings(spec.env.get(crate::agent::MODEL))?;
+    let set = args.set.iter().rev().find(|(key, _)| key == "sandbox").map(|(_, value)| value.as_str());
+    let (network, state) = match (set, config.sandbox) {
+        (Some("off"), _) | (None, SandboxMode::Off) => return Ok(Confinement::none()),
+        (Some("offline"), _) | (None, SandboxMode::Offline) => {
+            (sandbox::Network::Offline, event::SandboxState::Offline)
+        }
+        (Some(_), _) | (None, SandboxMode::On) => (sandbox::Network::Open, event::SandboxState::On),
+    };
+    if let Err(error) = Sandbox::check() {
+        // The agent says so at the beginning of its turn.
+        let state = event::Sandbox { state: event::SandboxState::Unavailable, gaps: vec![error.to_string()] };
+        return Ok(Confinement { state, ..Confinement::none() });
     }
-    // Never a weaker run than was asked for.
-    Sandbox::new(&policy).map(Some).map_err(|error| Failure::usage(format!("cannot confine the agent: {error}")))
+    let policy = crate::sandbox::policy(cwd, directories, network)?;
+    let commands = Sandbox::best_effort(&policy);
+    let commands = commands.map_err(|error| Failure::usage(format!("cannot confine the agent's commands: {error}")))?;
+    let state = event::Sandbox { state, gaps: commands.gaps().to_vec() };
+    Ok(Confinement { agent: None, commands: Some(commands), state })
+}
+
+impl Confinement {
+    fn none() -> Self {
+        let state = event::Sandbox { state: event::SandboxState::Off, gaps: Vec::new() };
+        Confinement { agent: None, commands: None, state }
+    }
+
+    /// What a person should know before anything runs.
+    fn notice(&self) -> Option<event::Event> {
+        // Our own agent tells it of its commands by itself.
+        let gaps = self.state.gaps.join("; ");
+        let is_to_be_told = self.agent.is_some() && !gaps.is_empty();
+        is_to_be_told.then(|| event::Event::notice(Level::Warning, format!("the sandbox does not enforce all: {gaps}")))
+    }
 }
 
 /// Starts the agent and opens the session.

@@ -49,6 +49,8 @@ pub(crate) struct Record {
     calls: Vec<Call>,
     by_id: HashMap<String, usize>,
     files: BTreeSet<String>,
+    /// How the agent is confined, once that is known.
+    pub(crate) sandbox: Option<event::Sandbox>,
 }
 
 /// A tool call, as far as it matters for the result.
@@ -95,6 +97,7 @@ impl Record {
             calls: Vec::new(),
             by_id: HashMap::new(),
             files: BTreeSet::new(),
+            sandbox: None,
         };
         (record, first)
     }
@@ -323,6 +326,7 @@ impl Record {
             permissions: self.permissions,
             tool_calls: self.calls.drain(..).map(|call| call.row).collect(),
             files_changed: std::mem::take(&mut self.files).into_iter().collect(),
+            sandbox: self.sandbox.take(),
             duration_ms: self.elapsed(),
             error: end.failure.map(|failure| event::Error::new(&failure.message)),
         };

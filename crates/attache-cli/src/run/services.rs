@@ -51,6 +51,8 @@ pub(crate) struct Services {
     policy: Policy,
     engine: Engine,
     files: Files,
+    /// What confines the agent, and binds what is done for it, too.
+    sandbox: Option<Sandbox>,
     terminals: Arc<Terminals>,
     /// The terminal to ask on; none when nobody is there.
     tty: Option<Arc<Tty>>,
@@ -113,7 +115,8 @@ impl Services {
             engine.set_repository_rules(&name, rules);
         }
         let mut terminals = Terminals::new(Limits::default());
-        if let Some(sandbox) = sandbox.cloned() {
+        let sandbox = sandbox.cloned();
+        if let Some(sandbox) = sandbox.clone() {
             terminals = terminals.confine(move |command| sandbox.confine(command));
         }
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
@@ -127,6 +130,7 @@ impl Services {
             policy,
             engine,
             files,
+            sandbox,
             terminals: Arc::new(terminals),
             tty,
             tools: HashMap::new(),
@@ -278,7 +282,17 @@ impl Services {
             let subject = Subject::new(self.session.clone(), Vec::new());
             return self.refuse(Asked { subject, decision, what });
         };
+        // What the kernel keeps the agent from is not done for it either, whatever is allowed.
+        let is_confined = self.sandbox.as_ref().is_some_and(|sandbox| match kind {
+            ToolKind::Read => !sandbox.policy().may_read(&spot.path),
+            _ => !sandbox.policy().may_write(&spot.path),
+        });
         let action = Action::Files { kind, paths: vec![found.to_owned()] };
+        if is_confined {
+            let decision = Decision::deny("the sandbox does not let the agent there");
+            let subject = Subject::served(self.session.clone(), action);
+            return self.refuse(Asked { subject, decision, what });
+        }
         let is_as_shown = found == path && !spot.is_hard_link;
         let subject = Subject::served(self.session.clone(), action.clone());
         let mut decision = self.engine.decide(&subject);

@@ -1,63 +1,9 @@
-//! Files that are asked about even where rules with patterns and modes allow: those that hold secrets, and those that
-//! decide what other programs run.
+//! Files that are asked about even where rules with patterns and modes allow: those that hold secrets (the list is in
+//! `crate::secrets`), and those that decide what other programs run.
 
 use attache::model::tool::ToolKind;
 
-/// Names that are asked about wherever they stand in a path. `*` stands at one end.
-const SECRET: &[&str] = &[
-    ".attache",
-    ".aws",
-    ".azure",
-    ".bash_history",
-    ".boto",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".config/attache",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/op",
-    ".docker/config.json",
-    ".env",
-    ".env.*",
-    ".envrc",
-    ".git-credentials",
-    ".git/config",
-    ".git/credentials",
-    ".gnupg",
-    ".htpasswd",
-    ".kube",
-    ".local/share/keyrings",
-    ".my.cnf",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".s3cfg",
-    ".ssh",
-    ".terraformrc",
-    ".vault-token",
-    ".zsh_history",
-    "_netrc",
-    "credentials.json",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ecdsa_sk",
-    "id_ed25519",
-    "id_ed25519_sk",
-    "id_rsa",
-    "secrets.json",
-    "secrets.yaml",
-    "secrets.yml",
-    "*.jks",
-    "*.kdbx",
-    "*.key",
-    "*.keystore",
-    "*.p12",
-    "*.pem",
-    "*.pfx",
-    "*.ppk",
-];
+use crate::secrets::SECRETS;
 
 /// Names that are asked about only where something is changed: what is in them is run, sooner or later.
 const RUN: &[&str] = &[
@@ -125,7 +71,9 @@ pub(super) fn is_guarded(path: &str, kind: &ToolKind) -> bool {
     let path = path.to_lowercase();
     let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
     let reads = matches!(kind, ToolKind::Read | ToolKind::Search);
-    holds(&parts, SECRET) || is_hook(&parts) || (!reads && holds(&parts, RUN))
+    holds(&parts, SECRETS.iter().map(|secret| secret.name))
+        || is_hook(&parts)
+        || (!reads && holds(&parts, RUN.iter().copied()))
 }
 
 /// Whether an argument of a command names such a file.
@@ -142,8 +90,8 @@ fn is_hook(parts: &[&str]) -> bool {
     parts.windows(2).any(|pair| pair == [".git", "hooks"])
 }
 
-fn holds(parts: &[&str], names: &[&str]) -> bool {
-    names.iter().any(|name| {
+fn holds(parts: &[&str], mut names: impl Iterator<Item = &'static str>) -> bool {
+    names.any(|name| {
         let wanted: Vec<&str> = name.split('/').collect();
         parts.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(part, name)| is_named(part, name)))
     })

@@ -1,9 +1,16 @@
-//! The calls into the kernel: Landlock here, the filter of system calls in `seccomp.rs`.
+//! The calls into the kernel: Landlock here, the filter of system calls in `seccomp.rs`, a view of the machine of one's
+//! own in `namespace_linux.rs`.
 //!
 //! Made directly, because what is applied between fork and exec has to be a few plain system calls.
 
+#[path = "mounts.rs"]
+mod mounts;
+#[path = "namespace_linux.rs"]
+mod namespace;
 #[path = "seccomp.rs"]
 mod seccomp;
+#[path = "sockets.rs"]
+mod sockets;
 
 use std::{
     fs, io,
@@ -11,6 +18,7 @@ use std::{
         fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
         unix::fs::OpenOptionsExt as _,
     },
+    path::{Path, PathBuf},
     ptr,
     sync::Arc,
 };
@@ -19,8 +27,8 @@ use attache::process::Command;
 use libc::c_int;
 
 use super::{
-    Network, SandboxError, Support,
-    paths::{Access, Rule},
+    Network, Policy, SandboxError, Support,
+    view::{self, Access, Row, Rule, Why},
 };
 
 /// The first version that also keeps files from being truncated.
@@ -43,6 +51,8 @@ const MAKE_SYM: u64 = 1 << 12;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
+/// To connect to a socket with a path that was made outside.
+const RESOLVE_UNIX: u64 = 1 << 16;
 
 const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
 const CHANGE: u64 =
@@ -50,7 +60,7 @@ const CHANGE: u64 =
 /// Nobody in a sandbox makes devices.
 const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
 /// What can be allowed for something that is not a directory.
-const FOR_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+const FOR_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV | RESOLVE_UNIX;
 
 const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
 const SCOPE_SIGNAL: u64 = 1 << 1;
@@ -90,19 +100,50 @@ pub(super) fn check() -> Result<Support, SandboxError> {
         return Err(SandboxError::OldLandlock { version });
     }
     seccomp::check().map_err(|_| SandboxError::NoSeccomp)?;
-    Ok(Support { landlock: version })
+    Ok(Support { landlock: version, namespaces: namespace::check().is_ok() })
+}
+
+/// Why there are no namespaces.
+pub(super) fn why_no_namespaces() -> Option<String> {
+    namespace::check().err().map(|failure| failure.to_string())
+}
+
+/// Whether a sandbox of ours with namespaces is around us already. Nobody else makes a file where its sign is.
+pub(super) fn is_inside_of_another() -> bool {
+    Path::new(mounts::SIGN).exists()
 }
 
 /// A set of rules in the kernel and a filter, ready to be applied.
 pub(super) struct Confinement {
+    namespaces: Option<namespace::Namespaces>,
     ruleset: OwnedFd,
     filter: Vec<libc::sock_filter>,
 }
 
 impl Confinement {
-    pub(super) fn new(support: Support, rules: &[Rule], network: Network) -> Result<Self, SandboxError> {
-        let ruleset = create_ruleset(support).map_err(|source| SandboxError::Refused { source })?;
-        for rule in rules {
+    pub(super) fn new(support: Support, rows: &[Row], policy: &Policy) -> Result<Self, SandboxError> {
+        let refused = |source| SandboxError::Refused { source };
+        let rules = view::rules(rows)?;
+        let namespaces = match support.namespaces {
+            true => Some(namespaces(rows, policy)?),
+            false => None,
+        };
+        let ruleset = create_ruleset(support).map_err(refused)?;
+        if let Some(memory) = namespaces.as_ref().and_then(|namespaces| namespaces.shared_memory.as_ref()) {
+            allow(&ruleset, memory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
+        }
+        if namespaces.is_some() {
+            // What is hidden is covered, so the directories above it may be listed.
+            let tops = rows.iter().filter(|row| row.access == Access::Read && row.why == Why::Named);
+            for row in tops {
+                if let Ok(directory) = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&row.path)
+                    && directory.metadata().is_ok_and(|found| found.is_dir())
+                {
+                    allow(&ruleset, directory.as_raw_fd(), READ_DIR).map_err(refused)?;
+                }
+            }
+        }
+        for rule in &rules {
             match add_rule(&ruleset, support, rule) {
                 Err(source) if rule.is_required => {
                     return Err(SandboxError::Path { path: rule.path.clone(), source });
@@ -111,11 +152,15 @@ impl Confinement {
                 Err(_) | Ok(()) => {}
             }
         }
-        Ok(Self { ruleset, filter: seccomp::filter(network) })
+        Ok(Self { namespaces, ruleset, filter: seccomp::filter(policy.network) })
     }
 
     /// Confines the calling thread for good. Only makes system calls.
-    fn apply(&self) -> io::Result<()> {
+    pub(super) fn apply(&self) -> io::Result<()> {
+        // First, because everything after it forbids to mount and to enter.
+        if let Some(namespaces) = &self.namespaces {
+            namespaces.enter()?;
+        }
         // SAFETY: numbers, and a descriptor that we own.
         unsafe {
             // Whoever cannot gain rights by executing a setuid program may confine itself.
@@ -127,6 +172,14 @@ impl Confinement {
         }
         seccomp::apply(&self.filter)
     }
+}
+
+/// The view of the machine that a table describes.
+fn namespaces(rows: &[Row], policy: &Policy) -> Result<namespace::Namespaces, SandboxError> {
+    let temporary = view::resolve(&std::env::temp_dir());
+    let allowed: Vec<PathBuf> = policy.sockets.iter().map(|path| view::resolve(path)).collect();
+    let plan = mounts::plan(rows, &sockets::within_reach(rows, &temporary, &allowed))?;
+    namespace::Namespaces::new(&plan).map_err(|failure| SandboxError::Refused { source: failure.into_error() })
 }
 
 fn create_ruleset(support: Support) -> io::Result<OwnedFd> {
@@ -151,7 +204,9 @@ fn create_ruleset(support: Support) -> io::Result<OwnedFd> {
 
 /// What is denied unless a rule allows it.
 fn handled(support: Support) -> u64 {
-    READ | CHANGE | NEVER | if support.devices() { IOCTL_DEV } else { 0 }
+    let devices = if support.devices() { IOCTL_DEV } else { 0 };
+    let sockets = if support.landlock >= Support::SOCKETS { RESOLVE_UNIX } else { 0 };
+    READ | CHANGE | NEVER | devices | sockets
 }
 
 fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> {
@@ -161,12 +216,22 @@ fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> 
     if kind.is_symlink() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    allow(ruleset, file.as_raw_fd(), allowed(support, rule, kind.is_dir()))
+}
+
+/// What a rule allows, as far as the kernel knows it.
+fn allowed(support: Support, rule: &Rule, is_directory: bool) -> u64 {
     let allowed = match rule.access {
+        Access::Hidden => 0,
         Access::Read => READ,
         Access::Write => READ | CHANGE | IOCTL_DEV,
     };
-    let allowed = allowed & handled(support) & if kind.is_dir() { u64::MAX } else { FOR_FILES };
-    let attributes = PathBeneath { allowed_access: allowed, parent_fd: file.as_raw_fd() };
+    let connects = if rule.connects { RESOLVE_UNIX } else { 0 };
+    (allowed | connects) & handled(support) & if is_directory { u64::MAX } else { FOR_FILES }
+}
+
+fn allow(ruleset: &OwnedFd, path: c_int, allowed: u64) -> io::Result<()> {
+    let attributes = PathBeneath { allowed_access: allowed, parent_fd: path };
     // SAFETY: reads the attributes; the descriptors are open.
     let result = unsafe {
         libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, &raw const attributes, 0u32)
@@ -177,4 +242,24 @@ fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> 
 pub(super) fn confine(command: Command, confinement: Arc<Confinement>) -> Command {
     // SAFETY: `apply` only makes system calls.
     unsafe { command.before_exec(Arc::new(move || confinement.apply())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_asked_for_no_more_than_its_version_knows() {
+        let rule = |access, connects| Rule { path: "/".into(), access, connects, is_required: false };
+        for (landlock, highest) in [(3, TRUNCATE), (5, IOCTL_DEV), (7, IOCTL_DEV), (8, IOCTL_DEV), (9, RESOLVE_UNIX)] {
+            let support = Support { landlock, namespaces: false };
+            assert!(handled(support) & highest != 0 && handled(support) < highest << 1, "{landlock}");
+            for rule in [rule(Access::Read, true), rule(Access::Write, false), rule(Access::Write, true)] {
+                assert_eq!(allowed(support, &rule, true) & !handled(support), 0, "{landlock} {rule:?}");
+                assert_eq!(allowed(support, &rule, false) & !FOR_FILES, 0, "{landlock} {rule:?}");
+                let connects = allowed(support, &rule, true) & RESOLVE_UNIX != 0;
+                assert_eq!(connects, landlock >= 9 && rule.connects, "{landlock} {rule:?}");
+            }
+        }
+    }
 }

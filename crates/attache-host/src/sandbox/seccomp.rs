@@ -24,6 +24,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
     // Other views of the files. Handles lead to files without a path.
@@ -33,6 +34,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -79,6 +81,28 @@ const DENIED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+
+/// `open_tree` with attributes, since Linux 6.15; the same number everywhere.
+const OPEN_TREE_ATTR: c_long = 467;
+
+/// Denied unless an argument, by its index, is 0, which means the caller. With another number they reach every process of
+/// the same user: whoever ends our processes could be starved, or be kept from opening a file.
+const ONLY_ITSELF: &[(c_long, u32)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_migrate_pages, 0),
+    (libc::SYS_move_pages, 0),
+];
+
+/// The same where the first argument says whether the second is a process, a group or a user: only a process will do.
+const ONLY_ITSELF_BY_KIND: &[(c_long, u32)] =
+    &[(libc::SYS_setpriority, PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
+/// From `linux/resource.h` and `linux/ioprio.h`.
+const PRIO_PROCESS: u32 = 0;
+const IOPRIO_WHO_PROCESS: u32 = 1;
 
 /// Flags of `clone` that make a namespace. There is one more, for time, but `clone` cannot make that.
 const NAMESPACES: c_uint = (libc::CLONE_NEWNS
@@ -146,14 +170,29 @@ pub(super) fn filter(network: Network) -> Vec<sock_filter> {
         give(fail(libc::EPERM)),
         give(ALLOW),
     ]);
-    if network == Network::Offline {
+    for (number, index) in ONLY_ITSELF {
         filter.extend([
-            test(libc::BPF_JEQ, libc::SYS_socket as u32, 4),
-            load(argument(0)),
-            test(libc::BPF_JEQ, libc::AF_UNIX as u32, 1),
+            test(libc::BPF_JEQ, *number as u32, 4),
+            load(argument(*index)),
+            test(libc::BPF_JEQ, 0, 1),
             give(ALLOW),
-            give(fail(libc::EACCES)),
+            give(fail(libc::EPERM)),
         ]);
+    }
+    for (number, kind) in ONLY_ITSELF_BY_KIND {
+        filter.extend([
+            test(libc::BPF_JEQ, *number as u32, 6),
+            load(argument(0)),
+            test(libc::BPF_JEQ, *kind, 3),
+            load(argument(1)),
+            test(libc::BPF_JEQ, 0, 1),
+            give(ALLOW),
+            give(fail(libc::EPERM)),
+        ]);
+    }
+    if network == Network::Offline {
+        // None at all: a filter cannot see where a Unix socket leads. Pairs come from another call, and lead nowhere.
+        filter.extend([test(libc::BPF_JEQ, libc::SYS_socket as u32, 1), give(fail(libc::EACCES))]);
     }
     filter.push(give(ALLOW));
     filter

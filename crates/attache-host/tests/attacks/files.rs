@@ -45,3 +45,33 @@ fn a_race_does_not_lead_to_the_hooks_of_git() {
     assert!(served > 0, "nothing was ever written where it may be");
     assert!(!place.project().join(".git/hooks/pre-commit").exists(), "{served} were served");
 }
+
+#[test]
+fn the_client_does_not_write_for_an_agent_what_the_sandbox_keeps_from_it() {
+    let place = Place::new();
+    place.write(".ssh/id_rsa", "key");
+    place.write("notes", "mine");
+    let file = |method: &str, path: &str| {
+        let path = place.home().join(path);
+        json!({"call": method, "params": {"path": path, "content": "ssh-ed25519 evil"}})
+    };
+    let script = json!([
+        file("fs/write_text_file", ".ssh/authorized_keys"),
+        file("fs/read_text_file", ".ssh/id_rsa"),
+        file("fs/write_text_file", ".config/attache/permissions.toml"),
+        file("fs/write_text_file", "notes"),
+        file("fs/write_text_file", "project/.git/hooks/pre-commit"),
+        file("fs/write_text_file", "project/made"),
+        file("fs/read_text_file", "notes"),
+    ]);
+    place.write("project/.git/HEAD", "ref: refs/heads/main\n");
+    place.write("project/.git/hooks/README", "");
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let mut command = place.attack(1, &["--sandbox", "--permissions", "all"], &script);
+    // The home itself is a temporary directory otherwise, in which everything may be written.
+    command.env("TMPDIR", place.path("tmp"));
+    let ran = place.run(command);
+    let done: Vec<bool> = ran.log.iter().map(|answer| answer["error"].is_null()).collect();
+    assert_eq!(done, [false, false, false, false, false, true, true], "{ran:?}");
+    assert_eq!(place.read("notes"), "mine");
+}

@@ -10,4 +10,5 @@ mod files;
 mod grants;
 mod question;
 mod rules;
+mod sandbox;
 mod support;

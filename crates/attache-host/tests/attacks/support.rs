@@ -31,6 +31,12 @@ pub fn hostile_agent() -> &'static Path {
     BUILT.get_or_init(|| build(&["--example", "hostile_agent"], "examples/hostile_agent"))
 }
 
+/// The attacks of `examples/sandbox_attacker.rs`.
+pub fn sandbox_attacker() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--example", "sandbox_attacker"], "examples/sandbox_attacker"))
+}
+
 /// Builds something, in a place where every user can execute it: the target directory may be out of their reach.
 fn build(what: &[&str], path: &str) -> PathBuf {
     static OPEN: OnceLock<PathBuf> = OnceLock::new();
@@ -147,7 +153,7 @@ impl Place {
     /// `attache run` with these options and an agent that plays a script, in the version of the protocol.
     pub fn attack(&self, version: u8, options: &[&str], script: &Value) -> Command {
         let script_path = self.write("script.json", script.to_string());
-        let log = self.write("log.jsonl", "");
+        let log = self.write("project/.log.jsonl", "");
         let mut command = self.command(&["run"]);
         command.args(options).args(["go", "--"]).arg(hostile_agent()).args([script_path, log]).arg(version.to_string());
         command
@@ -202,7 +208,7 @@ impl Place {
     }
 
     pub fn log(&self) -> Vec<Value> {
-        self.read("log.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.read("project/.log.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 

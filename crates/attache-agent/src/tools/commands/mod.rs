@@ -178,12 +178,7 @@ impl Commands {
 
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
-        let mode = self.mode();
-        match sandbox::make(mode, &self.setup) {
-            Err(why) => SandboxState::Unavailable(why),
-            Ok(None) => SandboxState::Off,
-            Ok(Some(_)) => SandboxState::On { offline: mode == SandboxMode::Offline },
-        }
+        SandboxState::of(self.mode(), &self.setup.roots, &self.setup.hidden)
     }
 
     /// Ends all jobs. Other commands end with whoever waits for them.

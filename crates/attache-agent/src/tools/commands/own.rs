@@ -24,12 +24,17 @@ impl Commands {
     pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let mode = self.mode();
-        let sandbox = match sandbox::make(mode, &self.setup) {
+        let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.hidden) {
             Ok(sandbox) => sandbox,
-            Err(why) if mode == SandboxMode::Offline => {
+            Err(impossible) if impossible.runs_without => None,
+            Err(impossible) if mode == SandboxMode::Offline => {
+                let why = impossible.why;
                 return Err(Refusal(format!("commands are to run without a network, which cannot be enforced: {why}")));
             }
-            Err(_) => None,
+            Err(impossible) => {
+                let why = impossible.why;
+                return Err(Refusal(format!("commands are to run in a sandbox, which cannot be made: {why}")));
+            }
         };
         let note = sandbox.as_ref().map(|_| match mode {
             SandboxMode::Offline => {

@@ -1,0 +1,169 @@
+//! From the table of a policy to a list of mounts: what a namespace of one's own needs to show exactly that.
+//!
+//! Everything is prepared here, because the process that mounts may neither allocate nor look anything up.
+
+use std::{
+    ffi::CString,
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::super::{
+    SandboxError,
+    view::{Access, Row, SHARED_MEMORY, Why, around},
+};
+
+/// More covers than this make no sense, and would take too long.
+const MOST_MOUNTS: usize = 8192;
+
+/// What to do, in this order: `trees` are taken, all that can be seen becomes read-only, `skeleton` is made on a new file
+/// system in memory, `mounts` are made.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) trees: Vec<Tree>,
+    pub(super) is_root_writable: bool,
+    pub(super) skeleton: Vec<Make>,
+    pub(super) mounts: Vec<Mount>,
+    /// Where memory that is shared by name is.
+    pub(super) shared_memory: Option<CString>,
+}
+
+/// A part of what can be seen, with what is mounted in it, to be mounted again.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) path: CString,
+    pub(super) is_read_only: bool,
+}
+
+/// Something to be made on the new file system. Paths are relative to its top.
+#[derive(Debug)]
+pub(super) enum Make {
+    Directory(CString),
+    File(CString),
+    Link { path: CString, target: CString },
+}
+
+#[derive(Debug)]
+pub(super) struct Mount {
+    pub(super) what: What,
+    pub(super) at: CString,
+    /// It may have gone meanwhile, and then nothing has to be covered.
+    pub(super) may_be_missing: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// One of the trees.
+    Tree(usize),
+    /// A path of the new file system.
+    Made(CString),
+}
+
+/// A file that is there in every view of ours, by which a sandbox inside of another knows. Only root can make files there
+/// otherwise.
+pub(super) const SIGN: &str = "/run/.attache-sandbox";
+
+/// What covers a directory, and a file: nobody may enter or open them.
+pub(super) const EMPTY_DIRECTORY: &std::ffi::CStr = c"d";
+pub(super) const EMPTY_FILE: &std::ffi::CStr = c"f";
+
+/// Makes the plan for a table and the sockets that it leaves within reach.
+pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxError> {
+    let shared_memory = fs::canonicalize(SHARED_MEMORY).ok().filter(|path| path.is_dir());
+    let mut plan = Plan {
+        is_root_writable: rows.iter().any(|row| row.path == Path::new("/") && row.access == Access::Write),
+        shared_memory: shared_memory.as_deref().and_then(|path| c_string(path).ok()),
+        ..Plan::default()
+    };
+    let mut made = 0;
+    for row in rows.iter().filter(|row| row.path.parent().is_some() && Some(&row.path) != shared_memory.as_ref()) {
+        let nearest = around(rows, &row.path).next();
+        let is_inside_of_hidden = nearest.is_some_and(|nearest| nearest.access == Access::Hidden);
+        match row.access {
+            Access::Hidden if is_inside_of_hidden || row.path.symlink_metadata().is_err() => {}
+            // Landlock alone hides the devices, unless something around them is writable.
+            Access::Hidden if row.why == Why::Device && !is_in_writable(rows, row) => {}
+            Access::Hidden => {
+                let inside: Vec<&Row> = rows
+                    .iter()
+                    .filter(|inner| inner.access != Access::Hidden && inner.path != row.path)
+                    .filter(|inner| inner.path.starts_with(&row.path) && inner.path.exists())
+                    .collect();
+                let has_sign = Path::new(SIGN).parent() == Some(&row.path);
+                if inside.is_empty() && !has_sign {
+                    plan.cover(&row.path)?;
+                } else {
+                    made += 1;
+                    plan.cover_around(&row.path, &inside, made)?;
+                }
+            }
+            // In a directory of devices that is not covered they are as they were.
+            _ if row.why == Why::Device && !is_in_writable(rows, row) => {}
+            Access::Read if row.why == Why::Named && nearest.is_none_or(|nearest| nearest.access == Access::Read) => {}
+            Access::Read | Access::Write => plan.mount_again(row)?,
+        }
+    }
+    for socket in sockets {
+        plan.cover(socket)?;
+    }
+    if plan.mounts.len() > MOST_MOUNTS { Err(SandboxError::TooManyPaths) } else { Ok(plan) }
+}
+
+fn is_in_writable(rows: &[Row], row: &Row) -> bool {
+    around(rows, &row.path).any(|row| row.access == Access::Write)
+}
+
+impl Plan {
+    fn mount_again(&mut self, row: &Row) -> Result<(), SandboxError> {
+        let path = c_string(&row.path)?;
+        self.trees.push(Tree { path: path.clone(), is_read_only: row.access == Access::Read });
+        let may_be_missing = row.why != Why::Named;
+        self.mounts.push(Mount { what: What::Tree(self.trees.len() - 1), at: path, may_be_missing });
+        Ok(())
+    }
+
+    fn cover(&mut self, path: &Path) -> Result<(), SandboxError> {
+        let what = if path.is_dir() { EMPTY_DIRECTORY } else { EMPTY_FILE };
+        self.mounts.push(Mount { what: What::Made(what.into()), at: c_string(path)?, may_be_missing: true });
+        Ok(())
+    }
+
+    /// Covers a directory in which something can be seen: the ways to that are made anew, and links.
+    fn cover_around(&mut self, path: &Path, inside: &[&Row], number: usize) -> Result<(), SandboxError> {
+        let top = PathBuf::from(number.to_string());
+        self.make(&top, true)?;
+        if let Some(name) = Path::new(SIGN).file_name().filter(|_| Path::new(SIGN).parent() == Some(path)) {
+            self.make(&top.join(name), false)?;
+        }
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            if let Ok(target) = fs::read_link(entry.path()) {
+                let path = c_string(&top.join(entry.file_name()))?;
+                self.skeleton.push(Make::Link { path, target: c_string(&target)? });
+            }
+        }
+        for row in inside {
+            let Ok(way) = row.path.strip_prefix(path) else { continue };
+            let mut place = top.clone();
+            let last = way.components().count();
+            for (at, name) in way.components().enumerate() {
+                place.push(name);
+                self.make(&place, at + 1 < last || row.path.is_dir())?;
+            }
+        }
+        self.mounts.push(Mount { what: What::Made(c_string(&top)?), at: c_string(path)?, may_be_missing: true });
+        Ok(())
+    }
+
+    fn make(&mut self, path: &Path, is_directory: bool) -> Result<(), SandboxError> {
+        let path = c_string(path)?;
+        self.skeleton.push(if is_directory { Make::Directory(path) } else { Make::File(path) });
+        Ok(())
+    }
+}
+
+fn c_string(path: &Path) -> Result<CString, SandboxError> {
+    let source = |_| std::io::ErrorKind::InvalidInput.into();
+    let made = CString::new(path.as_os_str().as_bytes());
+    made.map_err(|error| SandboxError::Path { path: path.to_owned(), source: source(error) })
+}

@@ -1,0 +1,163 @@
+//! Where secrets are: the one list that questions and the sandbox go by.
+//!
+//! A name in it is asked about wherever it stands in a path. Where the row says so, it is also hidden from everything
+//! that runs in a sandbox: at that path beneath the home directory, where the program that it belongs to keeps it.
+
+use std::path::{Path, PathBuf};
+
+/// One name, and why it is in the list.
+pub(crate) struct Secret {
+    /// Parts of a path. `*` stands at one end.
+    pub(crate) name: &'static str,
+    /// Where it is hidden in a sandbox.
+    pub(crate) hidden: Hidden,
+    /// What is in it.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for whoever reads the table; a test wants one in each row"))]
+    pub(crate) why: &'static str,
+}
+
+/// Where a sandbox hides a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// Beneath the home directory.
+    AtHome,
+    /// Nowhere: such files are part of projects, which commands have to read, or have no one place.
+    Nowhere,
+}
+
+use Hidden::{AtHome, Nowhere};
+
+macro_rules! secrets {
+    ($($name:literal $hidden:ident $why:literal;)*) => {
+        &[$(Secret { name: $name, hidden: $hidden, why: $why }),*]
+    };
+}
+
+/// The list, by name.
+pub(crate) const SECRETS: &[Secret] = secrets! {
+    ".attache"                    Nowhere "what a project brings along for us, which takes trust";
+    ".authinfo"                   AtHome  "passwords for Emacs";
+    ".authinfo.gpg"               AtHome  "passwords for Emacs, encrypted";
+    ".aws"                        AtHome  "keys and tokens of AWS";
+    ".azure"                      AtHome  "tokens of Azure";
+    ".bash_history"               AtHome  "what was typed, passwords included";
+    ".boto"                       AtHome  "keys of Google Cloud Storage";
+    ".cargo/credentials"          AtHome  "tokens of crates.io, the old name";
+    ".cargo/credentials.toml"     AtHome  "tokens of crates.io";
+    ".config/1password"           AtHome  "accounts of 1Password";
+    ".config/attache"             AtHome  "our own keys, rules and settings";
+    ".config/bitwarden cli"       AtHome  "the vault of Bitwarden";
+    ".config/chromium"            AtHome  "cookies and passwords of a browser";
+    ".config/containers/auth.json" AtHome "logins of container registries";
+    ".config/doctl"               AtHome  "tokens of DigitalOcean";
+    ".config/gcloud"              AtHome  "tokens of Google Cloud";
+    ".config/gh"                  AtHome  "tokens of GitHub";
+    ".config/glab-cli"            AtHome  "tokens of GitLab";
+    ".config/google-chrome"       AtHome  "cookies and passwords of a browser";
+    ".config/hub"                 AtHome  "tokens of GitHub";
+    ".config/op"                  AtHome  "accounts of 1Password";
+    ".config/rclone"              AtHome  "tokens of cloud storage";
+    ".docker"                     AtHome  "logins of container registries, keys of Docker, its sockets";
+    ".env"                        Nowhere "keys of a project";
+    ".env.*"                      Nowhere "keys of a project";
+    ".envrc"                      Nowhere "keys of a project, set when its directory is entered";
+    ".fly"                        AtHome  "tokens of Fly.io";
+    ".gem/credentials"            AtHome  "tokens of RubyGems";
+    ".git-credentials"            AtHome  "passwords of git";
+    ".git/config"                 Nowhere "addresses with passwords in them";
+    ".git/credentials"            Nowhere "passwords of git";
+    ".gnupg"                      AtHome  "private keys, and the socket of their agent";
+    ".htpasswd"                   Nowhere "passwords of a web server";
+    ".kube"                       AtHome  "tokens of clusters";
+    ".local/share/keyrings"       AtHome  "the desktop's passwords";
+    ".local/share/kwalletd"       AtHome  "the desktop's passwords";
+    ".local/state/attache"        AtHome  "our own rules, trust, sessions and records";
+    ".m2/settings.xml"            AtHome  "passwords of Maven repositories";
+    ".mozilla"                    AtHome  "cookies and passwords of a browser";
+    ".my.cnf"                     AtHome  "passwords of MySQL";
+    ".mylogin.cnf"                AtHome  "passwords of MySQL";
+    ".netrc"                      AtHome  "passwords of many programs";
+    ".npmrc"                      AtHome  "tokens of npm";
+    ".nuget/nuget/nuget.config"   AtHome  "passwords of NuGet repositories";
+    ".oci"                        AtHome  "keys of Oracle Cloud";
+    ".password-store"             AtHome  "passwords of pass";
+    ".pgpass"                     AtHome  "passwords of PostgreSQL";
+    ".pypirc"                     AtHome  "tokens of PyPI";
+    ".s3cfg"                      AtHome  "keys of S3";
+    ".ssh"                        AtHome  "private keys, and the sockets of shared connections";
+    ".terraform.d/credentials.tfrc.json" AtHome "tokens of Terraform";
+    ".terraformrc"                AtHome  "tokens of Terraform";
+    ".thunderbird"                AtHome  "mail and passwords";
+    ".vault-token"                AtHome  "the token of Vault";
+    ".yarnrc.yml"                 AtHome  "tokens of npm";
+    ".zsh_history"                AtHome  "what was typed, passwords included";
+    "_netrc"                      AtHome  "passwords of many programs";
+    "credentials.json"            Nowhere "keys of service accounts";
+    "id_dsa"                      Nowhere "a private key";
+    "id_ecdsa"                    Nowhere "a private key";
+    "id_ecdsa_sk"                 Nowhere "a private key";
+    "id_ed25519"                  Nowhere "a private key";
+    "id_ed25519_sk"               Nowhere "a private key";
+    "id_rsa"                      Nowhere "a private key";
+    "secrets.json"                Nowhere "keys of a project";
+    "secrets.yaml"                Nowhere "keys of a project";
+    "secrets.yml"                 Nowhere "keys of a project";
+    "*.jks"                       Nowhere "a store of private keys";
+    "*.kdbx"                      Nowhere "the vault of KeePass";
+    "*.key"                       Nowhere "a private key";
+    "*.keystore"                  Nowhere "a store of private keys";
+    "*.p12"                       Nowhere "a private key";
+    "*.pem"                       Nowhere "a private key";
+    "*.pfx"                       Nowhere "a private key";
+    "*.ppk"                       Nowhere "a private key";
+};
+
+/// Names that are spelled otherwise where they are hidden. Questions do not tell capitals from small letters, the file
+/// system does.
+const SPELLED: [(&str, &str); 2] =
+    [(".config/bitwarden cli", ".config/Bitwarden CLI"), (".nuget/nuget/nuget.config", ".nuget/NuGet/NuGet.Config")];
+
+/// What a sandbox hides beneath a home directory.
+pub(crate) fn hidden_beneath(home: &Path) -> Vec<PathBuf> {
+    let spelled = |name: &'static str| SPELLED.iter().find(|(plain, _)| *plain == name).map_or(name, |(_, real)| real);
+    SECRETS.iter().filter(|secret| secret.hidden == AtHome).map(|secret| home.join(spelled(secret.name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order_and_every_row_says_why() {
+        let mut before = "";
+        for secret in SECRETS {
+            let (is_glob, was_glob) = (secret.name.starts_with('*'), before.starts_with('*'));
+            assert!((was_glob, before) < (is_glob, secret.name), "{} is out of order or there twice", secret.name);
+            assert!(!secret.why.is_empty() && secret.name == secret.name.to_lowercase(), "{}", secret.name);
+            assert!(secret.hidden == Nowhere || !secret.name.contains('*'), "{} has no one place", secret.name);
+            before = secret.name;
+        }
+        assert!(SPELLED.iter().all(|(plain, _)| SECRETS.iter().any(|secret| secret.name == *plain)));
+    }
+
+    #[test]
+    fn every_row_is_asked_about_and_hidden_where_it_says() {
+        let home = Path::new("/home/me");
+        let hidden = hidden_beneath(home);
+        for secret in SECRETS {
+            let name = secret.name.replace('*', "x");
+            assert!(crate::permission::is_secret(Path::new(&name)), "{name}");
+            assert!(crate::permission::is_secret(&Path::new("some/where").join(&name)), "{name}");
+            assert_eq!(
+                hidden
+                    .iter()
+                    .any(|path| path.to_str().unwrap_or_default().to_lowercase() == format!("/home/me/{name}")),
+                secret.hidden == AtHome,
+                "{name}"
+            );
+        }
+        for name in [".ssh", ".npmrc", ".cargo/credentials.toml", ".pgpass", ".vault-token", ".local/state/attache"] {
+            assert!(hidden.contains(&home.join(name)), "{name}");
+        }
+    }
+}
