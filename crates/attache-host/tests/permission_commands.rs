@@ -407,6 +407,22 @@ fn long_and_deep_lines_are_asked_about_at_once() {
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
 }
 
+#[test]
+fn long_lines_are_compared_with_rules_that_deny_at_once() {
+    let desk = Desk::new(Policy::All, DENIED);
+    let begin = std::time::Instant::now();
+    for piece in ["sh ", "sudo ", "sudo sh ", "xargs git ", "env -i ", "git -c ", "A=b ", "python; ", "find -exec sh ", "'a b' ", "git p; "] {
+        for (before, after) in [("", ""), ("sudo ", ""), ("sudo sh ", "x"), ("docker run ", "sh")] {
+            for count in [10, 100, 1000, 3000] {
+                let line = format!("{before}{}{after}", piece.repeat(count));
+                let verdict = desk.verdict(&line);
+                assert!(verdict != Verdict::Allow || piece == "A=b " || piece == "'a b' ", "{piece} {count} {before}");
+            }
+        }
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(30), "{:?}", begin.elapsed());
+}
+
 /// Whether a line means these commands only, judged by rules of its own: after taking quoted texts out, nothing is left
 /// but letters, blanks and the signs between commands.
 fn is_evidently_harmless(line: &str) -> bool {

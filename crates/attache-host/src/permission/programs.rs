@@ -416,20 +416,31 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
             let inner = |word: &Text| word.as_ref().is_none_or(|word| runs(name(word)).is_some());
             arguments.iter().all(is_option) || arguments.iter().any(inner)
         }
-        // Any word may be the command that it runs: `sudo -u me sh`.
-        Some(Runs::Command | Runs::CommandAfter(_)) => (1..words.len()).any(|index| {
-            let is_wrapper =
-                |word: &String| matches!(runs(name(word)), Some(Runs::Command | Runs::CommandAfter(_)) | None);
-            words[index].as_ref().is_some_and(|word| !is_wrapper(word)) && is_opaque(&words[index..])
-        }),
+        Some(Runs::Command | Runs::CommandAfter(_)) => starts_shell(program, arguments) || has_opaque_inner(words, 1),
         None => {
             let is_text = |word: &String| word.starts_with(['-', '+']) || word.contains('=');
             let is_flag = |(index, word): (usize, &Text)| {
                 word.as_ref().is_some_and(|word| is_text(word) && is_dangerous(program, index, word))
             };
             words.iter().enumerate().skip(1).any(is_flag)
+                || inner_start(words).is_some_and(|start| has_opaque_inner(words, start))
         }
     }
+}
+
+/// Whether one of the words after a program that runs others begins a command that is opaque: `sudo -u me sh`.
+fn has_opaque_inner(words: &[Text], start: usize) -> bool {
+    let is_interpreter = |word: &String| matches!(runs(name(word)), Some(Runs::Script | Runs::Anything));
+    (start..words.len()).any(|index| words[index].as_ref().is_some_and(is_interpreter) && is_opaque(&words[index..]))
+}
+
+/// Whether `sudo` is told to start a shell of its own.
+fn starts_shell(program: &str, arguments: &[Text]) -> bool {
+    let is_shell = |option: &str| {
+        matches!(option, "--login" | "--shell") || (!option.starts_with("--") && option.contains(['i', 's']))
+    };
+    let mut options = arguments.iter().flatten().filter(|word| word.starts_with('-'));
+    matches!(program, "doas" | "sudo") && options.any(|option| is_shell(option))
 }
 
 /// Whether an option of a shell says that the next word is a line: `-c`, `-lc`.
