@@ -229,6 +229,9 @@ const FLAGS: &[(&str, &[&str])] = &[
 /// Subcommands that run what their words name: a rule names all of them.
 const RUNNING_SUBCOMMANDS: &[&str] = &["bisect", "dlx", "exec", "foreach", "generate", "run", "run-script"];
 
+/// More words after a program that runs others are not read as commands.
+const MAX_WORDS: usize = 100;
+
 /// Programs that take what they run from their input.
 const FED: &[&str] = &["parallel", "xargs"];
 
@@ -431,6 +434,10 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
 /// Whether one of the words after a program that runs others begins a command that is opaque: `sudo -u me sh`.
 fn has_opaque_inner(words: &[Text], start: usize) -> bool {
     let is_interpreter = |word: &String| matches!(runs(name(word)), Some(Runs::Script | Runs::Anything));
+    // Each word is looked at with all that follow it; so many are nobody's honest command.
+    if words.len() > MAX_WORDS {
+        return true;
+    }
     (start..words.len()).any(|index| words[index].as_ref().is_some_and(is_interpreter) && is_opaque(&words[index..]))
 }
 
