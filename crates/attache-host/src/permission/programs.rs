@@ -283,16 +283,28 @@ const HAVE_ALIASES: &[&str] = &["bun", "bundle", "cargo", "composer", "gh", "gra
 /// Whether a rule that names a command to its last word may allow it: not if it runs what it is given as input.
 pub(super) fn says_what_runs(command: &[String]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return false };
-    match runs(name(program)) {
-        // `python x.py` says what runs, `python` and `python -c` do not. At the end of a pipeline, `sh` alone runs whatever it
-        // is given.
-        Some(Runs::Script) => {
-            is_version(arguments)
-                || (arguments.last().is_some_and(|last| !last.starts_with('-'))
-                    && !arguments.iter().any(|word| word == "-s"))
-        }
-        _ => true,
+    let is_said = |words: &[String]| words.split_first().is_none_or(|(program, words)| is_said(program, words));
+    // Any word may be the command that a program such as `sudo` runs.
+    let is_inner_said = || (1..command.len()).all(|index| is_said(&command[index..]));
+    let words: Vec<Text> = arguments.iter().cloned().map(Some).collect();
+    is_said(command) && !starts_shell(name(program), &words) && (!needs_all_words(command) || is_inner_said())
+}
+
+/// Whether an interpreter is told what to run: `python x.py` is, `python` and `python -c` are not. At the end of a pipeline,
+/// `sh` alone runs whatever it is given.
+fn is_said(program: &str, arguments: &[String]) -> bool {
+    if runs(name(program)) != Some(Runs::Script) || is_version(arguments) {
+        return true;
     }
+    let is_shell = SHELLS.contains(&base(name(program)));
+    let is_input_option = |word: &String| is_shell && word.starts_with('-') && word.contains('s');
+    arguments.last().is_some_and(|last| !last.starts_with('-'))
+        && !arguments.iter().any(|word| is_input_option(word) || is_input(word))
+}
+
+/// Whether a file is the input of the program that opens it.
+fn is_input(path: &str) -> bool {
+    path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/")
 }
 
 /// `python --version` runs nothing.
@@ -323,7 +335,11 @@ pub(super) fn suggestion(command: &[String], surroundings: &dyn Surroundings) ->
     let is_text = |word: &String| word.starts_with('-') && word != "-m";
     let has_text =
         runs(program) == Some(Runs::Script) && command.get(1).is_none_or(is_text) && !is_version(&command[1..]);
-    let is_unsafe = has_text || FED.contains(&program) || SHELL_STATE.contains(&program) || !says_what_runs(command);
+    // Editors, debuggers and shells on other machines take commands as input too; what `sed` and `awk` do is in their words.
+    let is_fed =
+        runs(program) == Some(Runs::Anything) && !matches!(base(program), "awk" | "gawk" | "mawk" | "nawk" | "sed");
+    let is_unsafe =
+        has_text || is_fed || FED.contains(&program) || SHELL_STATE.contains(&program) || !says_what_runs(command);
     (!is_unsafe).then(|| (command.to_vec(), Arguments::None))
 }
 
@@ -397,6 +413,7 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
         return true;
     }
     match runs(program) {
+        Some(Runs::Script) if arguments.iter().flatten().any(|word| is_input(word)) => true,
         // A line is read as such; a file is a program like any other.
         Some(Runs::Script) if SHELLS.contains(&base(program)) => {
             match arguments.iter().position(|word| !is_option(word)) {
