@@ -672,6 +672,9 @@ fn rules_of_the_first_version_load_and_say_what_they_allow_less() {
     for (sentence, part) in sentences.iter().zip(parts) {
         assert!(sentence.contains(part) && sentence.contains("args = \"any\""), "{sentence}");
     }
+    assert_eq!(rules[0].to_string(), "allow the command `make test …`");
+    assert_eq!(rules[1].to_string(), "allow the command `frobnicate --all`");
+    assert_eq!(rules[5].to_string(), "deny the command `rm …`");
     assert_eq!(rules[6].to_string(), "allow the command `frobnicate …` with any arguments");
     // What says what it means about arguments is held to its examples.
     let wrong = text.replace("args = 'known'", "args = 'known'\nmatch = ['cargo test --config x']");
