@@ -408,6 +408,40 @@ fn long_and_deep_lines_are_asked_about_at_once() {
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
 }
 
+#[test]
+fn long_lines_are_compared_with_rules_that_deny_at_once() {
+    let desk = Desk::new(Policy::All, DENIED);
+    let begin = std::time::Instant::now();
+    for piece in [
+        "sh ",
+        "sudo ",
+        "sudo sh ",
+        "xargs git ",
+        "env -i ",
+        "git -c ",
+        "A=b ",
+        "python; ",
+        "find -exec sh ",
+        "'a b' ",
+        "git p; ",
+    ] {
+        for (before, after) in [("", ""), ("sudo sh ", "x"), ("docker run ", "sh")] {
+            for count in [90, 2000] {
+                let line = format!("{before}{}{after}", piece.repeat(count));
+                desk.verdict(&line);
+                desk.words(&line.split(' ').collect::<Vec<_>>());
+            }
+        }
+    }
+    // What is too long to be read is found as far as it is, and asked about otherwise.
+    let long = "x".repeat(40_000);
+    assert_eq!(desk.words(&["rm", &long]), Verdict::Deny);
+    assert_eq!(desk.words(&["sudo", "rm", &long]), Verdict::Deny);
+    assert_eq!(desk.words(&["ls", &long]), Verdict::Ask);
+    assert_eq!(desk.words(&vec!["sudo"; 100_000]), Verdict::Ask);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(30), "{:?}", begin.elapsed());
+}
+
 /// Whether a line means these commands only, judged by rules of its own: after taking quoted texts out, nothing is left
 /// but letters, blanks and the signs between commands.
 fn is_evidently_harmless(line: &str) -> bool {
@@ -563,6 +597,19 @@ fn a_suggested_rule_allows_what_it_was_suggested_for_and_nothing_hidden() {
         ("python -c 'x'", vec![]),
         ("ls | sh", vec![]),
         ("ls | xargs rm", vec![]),
+        ("ls | sudo sh", vec![]),
+        ("ls | sudo -u me bash", vec![]),
+        ("ls | env python", vec![]),
+        ("ls | uv run python", vec![]),
+        ("ls | sudo -s", vec![]),
+        ("ls | python - x", vec![]),
+        ("ls | sh /dev/stdin", vec![]),
+        ("ls | bash -es x", vec![]),
+        ("ls | ssh host", vec![]),
+        ("ls | at now", vec![]),
+        ("vim x", vec![]),
+        ("sed -i s/a/b/ x", vec!["sed -i s/a/b/ x"]),
+        ("uv run python x.py", vec!["uv run python x.py"]),
         ("eval x", vec![]),
         ("source x", vec![]),
         ("python x.py", vec!["python x.py"]),
@@ -626,6 +673,9 @@ fn rules_of_the_first_version_load_and_say_what_they_allow_less() {
     for (sentence, part) in sentences.iter().zip(parts) {
         assert!(sentence.contains(part) && sentence.contains("args = \"any\""), "{sentence}");
     }
+    assert_eq!(rules[0].to_string(), "allow the command `make test …`");
+    assert_eq!(rules[1].to_string(), "allow the command `frobnicate --all`");
+    assert_eq!(rules[5].to_string(), "deny the command `rm …`");
     assert_eq!(rules[6].to_string(), "allow the command `frobnicate …` with any arguments");
     // What says what it means about arguments is held to its examples.
     let wrong = text.replace("args = 'known'", "args = 'known'\nmatch = ['cargo test --config x']");

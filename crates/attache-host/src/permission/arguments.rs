@@ -305,7 +305,6 @@ impl<'a> Reading<'a> {
             None => (None, operands),
         };
         let script_then_paths = |is_script: fn(&str) -> bool| match first {
-            _ if self.has_pattern => all(operands, &ToolKind::Read),
             Some(script) => is_script(script) && all(others, &ToolKind::Read),
             None => true,
         };
@@ -320,6 +319,7 @@ impl<'a> Reading<'a> {
             Operands::PlainPaths => {
                 all(operands, &ToolKind::Read) && operands.iter().all(|operand| !operand.contains(':'))
             }
+            Operands::PatternThenPaths | Operands::Sed if self.has_pattern => all(operands, &ToolKind::Read),
             Operands::PatternThenPaths => script_then_paths(|_| true),
             Operands::Names => operands.iter().all(|operand| is_name(operand)),
             Operands::Remote => {

@@ -301,6 +301,10 @@ impl Workplace<'_> {
 
 impl Surroundings for Workplace<'_> {
     fn may_touch(&self, path: &str, kind: &ToolKind) -> bool {
+        // Addresses and `~` mean something to agents, and are names like any others to programs.
+        if path.starts_with("file:") || path.starts_with('~') {
+            return false;
+        }
         let places = self.directories.iter().map(|directory| self.ground.place(path, directory));
         !self.directories.is_empty()
             && places.into_iter().all(|place| place.is_beneath_roots() && !place.is_guarded(kind))

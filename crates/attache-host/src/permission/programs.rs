@@ -229,6 +229,9 @@ const FLAGS: &[(&str, &[&str])] = &[
 /// Subcommands that run what their words name: a rule names all of them.
 const RUNNING_SUBCOMMANDS: &[&str] = &["bisect", "dlx", "exec", "foreach", "generate", "run", "run-script"];
 
+/// More words after a program that runs others are not read as commands.
+const MAX_WORDS: usize = 100;
+
 /// Programs that take what they run from their input.
 const FED: &[&str] = &["parallel", "xargs"];
 
@@ -280,16 +283,28 @@ const HAVE_ALIASES: &[&str] = &["bun", "bundle", "cargo", "composer", "gh", "gra
 /// Whether a rule that names a command to its last word may allow it: not if it runs what it is given as input.
 pub(super) fn says_what_runs(command: &[String]) -> bool {
     let Some((program, arguments)) = command.split_first() else { return false };
-    match runs(name(program)) {
-        // `python x.py` says what runs, `python` and `python -c` do not. At the end of a pipeline, `sh` alone runs whatever it
-        // is given.
-        Some(Runs::Script) => {
-            is_version(arguments)
-                || (arguments.last().is_some_and(|last| !last.starts_with('-'))
-                    && !arguments.iter().any(|word| word == "-s"))
-        }
-        _ => true,
+    let is_said = |words: &[String]| words.split_first().is_none_or(|(program, words)| is_said(program, words));
+    // Any word may be the command that a program such as `sudo` runs.
+    let is_inner_said = || (1..command.len()).all(|index| is_said(&command[index..]));
+    let words: Vec<Text> = arguments.iter().cloned().map(Some).collect();
+    is_said(command) && !starts_shell(name(program), &words) && (!needs_all_words(command) || is_inner_said())
+}
+
+/// Whether an interpreter is told what to run: `python x.py` is, `python` and `python -c` are not. At the end of a pipeline,
+/// `sh` alone runs whatever it is given.
+fn is_said(program: &str, arguments: &[String]) -> bool {
+    if runs(name(program)) != Some(Runs::Script) || is_version(arguments) {
+        return true;
     }
+    let is_shell = SHELLS.contains(&base(name(program)));
+    let is_input_option = |word: &String| is_shell && word.starts_with('-') && word.contains('s');
+    arguments.last().is_some_and(|last| !last.starts_with('-'))
+        && !arguments.iter().any(|word| is_input_option(word) || is_input(word))
+}
+
+/// Whether a file is the input of the program that opens it.
+fn is_input(path: &str) -> bool {
+    path == "-" || path.starts_with("/dev/") || path.starts_with("/proc/")
 }
 
 /// `python --version` runs nothing.
@@ -320,7 +335,11 @@ pub(super) fn suggestion(command: &[String], surroundings: &dyn Surroundings) ->
     let is_text = |word: &String| word.starts_with('-') && word != "-m";
     let has_text =
         runs(program) == Some(Runs::Script) && command.get(1).is_none_or(is_text) && !is_version(&command[1..]);
-    let is_unsafe = has_text || FED.contains(&program) || SHELL_STATE.contains(&program) || !says_what_runs(command);
+    // Editors, debuggers and shells on other machines take commands as input too; what `sed` and `awk` do is in their words.
+    let is_fed =
+        runs(program) == Some(Runs::Anything) && !matches!(base(program), "awk" | "gawk" | "mawk" | "nawk" | "sed");
+    let is_unsafe =
+        has_text || is_fed || FED.contains(&program) || SHELL_STATE.contains(&program) || !says_what_runs(command);
     (!is_unsafe).then(|| (command.to_vec(), Arguments::None))
 }
 
@@ -394,6 +413,7 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
         return true;
     }
     match runs(program) {
+        Some(Runs::Script) if arguments.iter().flatten().any(|word| is_input(word)) => true,
         // A line is read as such; a file is a program like any other.
         Some(Runs::Script) if SHELLS.contains(&base(program)) => {
             match arguments.iter().position(|word| !is_option(word)) {
@@ -416,20 +436,35 @@ pub(super) fn is_opaque(words: &[Text]) -> bool {
             let inner = |word: &Text| word.as_ref().is_none_or(|word| runs(name(word)).is_some());
             arguments.iter().all(is_option) || arguments.iter().any(inner)
         }
-        // Any word may be the command that it runs: `sudo -u me sh`.
-        Some(Runs::Command | Runs::CommandAfter(_)) => (1..words.len()).any(|index| {
-            let is_wrapper =
-                |word: &String| matches!(runs(name(word)), Some(Runs::Command | Runs::CommandAfter(_)) | None);
-            words[index].as_ref().is_some_and(|word| !is_wrapper(word)) && is_opaque(&words[index..])
-        }),
+        Some(Runs::Command | Runs::CommandAfter(_)) => starts_shell(program, arguments) || has_opaque_inner(words, 1),
         None => {
             let is_text = |word: &String| word.starts_with(['-', '+']) || word.contains('=');
             let is_flag = |(index, word): (usize, &Text)| {
                 word.as_ref().is_some_and(|word| is_text(word) && is_dangerous(program, index, word))
             };
             words.iter().enumerate().skip(1).any(is_flag)
+                || inner_start(words).is_some_and(|start| has_opaque_inner(words, start))
         }
     }
+}
+
+/// Whether one of the words after a program that runs others begins a command that is opaque: `sudo -u me sh`.
+fn has_opaque_inner(words: &[Text], start: usize) -> bool {
+    let is_interpreter = |word: &String| matches!(runs(name(word)), Some(Runs::Script | Runs::Anything));
+    // Each word is looked at with all that follow it; so many are nobody's honest command.
+    if words.len() > MAX_WORDS {
+        return true;
+    }
+    (start..words.len()).any(|index| words[index].as_ref().is_some_and(is_interpreter) && is_opaque(&words[index..]))
+}
+
+/// Whether `sudo` is told to start a shell of its own.
+fn starts_shell(program: &str, arguments: &[Text]) -> bool {
+    let is_shell = |option: &str| {
+        matches!(option, "--login" | "--shell") || (!option.starts_with("--") && option.contains(['i', 's']))
+    };
+    let mut options = arguments.iter().flatten().filter(|word| word.starts_with('-'));
+    matches!(program, "doas" | "sudo") && options.any(|option| is_shell(option))
 }
 
 /// Whether an option of a shell says that the next word is a line: `-c`, `-lc`.

@@ -412,7 +412,13 @@ impl std::fmt::Display for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.verdict.as_str())?;
         if !self.command.is_empty() {
-            let is_exact = self.verdict == Verdict::Allow && self.args == Arguments::None;
+            let is_unknown = || !self.command.first().is_some_and(|program| arguments::is_known_program(program));
+            let is_exact = match self.args {
+                _ if self.verdict != Verdict::Allow => false,
+                Arguments::None => true,
+                Arguments::Any => false,
+                Arguments::Known | Arguments::Unsaid => is_unknown(),
+            };
             let more = if is_exact { "" } else { " …" };
             write!(f, " the command `{}{more}`", super::question::shell_text(&self.command))?;
             if self.args == Arguments::Any {

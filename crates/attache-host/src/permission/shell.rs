@@ -13,6 +13,9 @@ use super::{programs, strict};
 /// Longer lines are not read. Nothing that a rule is written for is as long.
 const MAX_LENGTH: usize = 16 * 1024;
 
+/// How many words are looked at of a command that is too long.
+const MAX_WORDS: usize = 100;
+
 /// More words and characters that may open something are not read: the parser takes twice as long for each level, some
 /// milliseconds for this many.
 const MAX_OPENERS: usize = 10;
@@ -70,6 +73,10 @@ pub(super) fn read(text: &str) -> Line {
 
 /// Words that no shell reads mean themselves. What cannot be shown as it is, is asked about all the same.
 pub(super) fn from_words(words: &[String]) -> Line {
+    if words.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LENGTH {
+        let commands = vec![words.iter().take(MAX_WORDS).cloned().map(Some).collect()];
+        return Line { commands, opaque: true, plain: Some(Err("it is too long")), ..Line::default() };
+    }
     let plain = if words.first().is_none_or(String::is_empty) {
         Err("the name of the program is missing")
     } else if words.iter().flat_map(|word| word.chars()).all(is_plain) {

@@ -527,7 +527,7 @@ pub(super) const ROWS: &[Row] = &[
         Remote,
         "Lists what a remote has that is set up.",
     ),
-    row("git remote show", Network, &["-n"], Names, "Shows a remote."),
+    row("git remote show", Network, &["-n"], Remote, "Shows a remote that is set up."),
     // Rust.
     row(
         "cargo build",
@@ -1631,11 +1631,10 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "gzip",
         Writes,
-        &["-k -d -v -l -t -c -f -# --keep --decompress --verbose --list --test --stdout --best --fast"],
+        &["-k -v -l -t -c -f -# --keep --verbose --list --test --stdout --best --fast"],
         Changed,
-        "Compresses files.",
+        "Compresses files; decompressing makes files of other names.",
     ),
-    row("gunzip", Writes, &["-k -v -l -t -c -f"], Changed, "Decompresses files."),
     row(
         "zip",
         Writes,
