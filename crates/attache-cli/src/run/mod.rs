@@ -138,13 +138,12 @@ struct Conversation<'a> {
 impl Conversation<'_> {
     async fn hold(mut self) -> Result<End, Trouble> {
         let deadline = self.args.timeout.map(|timeout| Instant::now() + timeout);
-        let question = self.read_question().await?;
-        for word in &question.unmatched {
-            let text = format!("`{word}` names no file here and is left as text");
-            self.record.add(event::Event::notice(Level::Warning, text));
-        }
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
+        let question = self.read_question(&directories).await?;
+        for text in &question.unmatched {
+            self.record.add(event::Event::notice(Level::Warning, text.as_str()));
+        }
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
         let name = &self.spec.name;
         let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
@@ -195,15 +194,16 @@ impl Conversation<'_> {
     }
 
     /// Reads the prompt, which may come from a pipe that takes its time.
-    async fn read_question(&mut self) -> Result<Question, Trouble> {
+    async fn read_question(&mut self, directories: &[PathBuf]) -> Result<Question, Trouble> {
         // The thread that waits for stdin cannot be stopped, but it does not keep the program either.
         let (sender, mut receiver) = tokio::sync::oneshot::channel();
         let args = self.args;
         let inputs = (args.prompt.clone(), args.file.clone(), args.attach.clone(), args.image.clone());
-        let cwd = self.cwd.to_owned();
+        let (cwd, directories) = (self.cwd.to_owned(), directories.to_owned());
         std::thread::spawn(move || {
             let (prompt, file, attach, image) = inputs;
-            let _ = sender.send(Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &cwd));
+            let question = Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &directories, &cwd);
+            let _ = sender.send(question);
         });
         let mut patience = Some(Instant::now() + STDIN_PATIENCE);
         loop {

@@ -31,6 +31,18 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+    /// The file may hold secrets, such as `.env` or a key, and was to be read without a question.
+    Secret {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A link that lies in a repository leads out of it, and a person named the link.
+    LeadsOut {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        path: PathBuf,
+    },
     /// There is no such file.
     NotFound {
         /// Where it would be.
@@ -122,6 +134,8 @@ impl FileError {
             Self::TooLong => ErrorObject::wrong_params("the path is too long"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
+            Self::Secret { .. } => ErrorObject::permission_denied("files that may hold secrets"),
+            Self::LeadsOut { .. } => ErrorObject::permission_denied("links that lead out of a repository"),
             // Gemini looks for these words to tell a missing file from a failure.
             Self::NotFound { .. } => ErrorObject::not_found("Resource not found: No such file"),
             Self::NotAFile { .. } | Self::NotADirectory { .. } => ErrorObject::wrong_params("not a regular file"),
@@ -173,6 +187,13 @@ impl fmt::Display for FileError {
                 f,
                 "`{}` has more than one hard link, so it may be a file from outside of the session's directories\n\
                  hint: allow it, or copy it",
+                shown(path)
+            ),
+            Self::Secret { path } => write!(f, "`{}` may hold secrets", shown(path)),
+            Self::LeadsOut { link, path } => write!(
+                f,
+                "`{}` is a link that leads out of its repository, to `{}`\nhint: name that path itself if you mean it",
+                shown(link),
                 shown(path)
             ),
             Self::NotFound { path } => write!(f, "there is no file `{}`", shown(path)),
