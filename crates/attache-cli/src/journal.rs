@@ -183,11 +183,14 @@ pub(crate) fn find(id: &str) -> Result<String, Failure> {
     Err(missing())
 }
 
-/// The last session of an agent in a directory.
-pub(crate) fn last_session(agent: &str, cwd: &Path) -> Result<Option<String>, Failure> {
+/// The last session of an agent in a directory, by who it is.
+///
+/// Records of the first version only have the agent's name. That is who it is where the name is the identity; for a
+/// command it is the program, which may have run anything.
+pub(crate) fn last_session(identity: &str, cwd: &Path) -> Result<Option<String>, Failure> {
     for run in runs()? {
         if let Some((start, session)) = beginning(&run)?
-            && start.agent == agent
+            && start.identity.as_deref().unwrap_or(&start.agent) == identity
             && Path::new(&start.cwd) == cwd
         {
             return Ok(Some(session));

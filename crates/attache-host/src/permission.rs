@@ -21,7 +21,7 @@
 //! verdict = "deny"
 //! kind = ["edit", "delete"]         # read, edit, delete, move, search, execute, think, fetch, switch_mode, other
 //! path = "migrations/**"            # beneath any root; from the top with `/` or `~/`
-//! agent = "claude"                  # for this agent only
+//! agent = "claude"                  # for this agent only: a name, or the command as questions show it
 //!
 //! [[rule]]
 //! verdict = "allow"
@@ -59,6 +59,7 @@ mod answer;
 mod engine;
 mod file;
 mod grant;
+mod identity;
 mod input;
 mod judge;
 mod place;
@@ -75,6 +76,7 @@ pub use answer::{NoSuchChoice, allow, reject};
 pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
 pub use file::{RulesError, parse_rules};
 pub use grant::covers;
+pub use identity::agent_identity;
 pub use question::{Change, Question};
 pub use rules::{Rule, Verdict};
 pub use secrets::is_secret;

@@ -6,10 +6,11 @@ pub(crate) mod config;
 mod probe;
 mod registry;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use attache::process::Command;
+use attache_host::permission::agent_identity;
 
 use crate::connect::here;
 use crate::exit::{Code, Failure};
@@ -41,6 +42,8 @@ pub(crate) struct AgentSpec {
     pub(crate) reads_itself: bool,
     /// It is this program itself, which needs its own settings.
     pub(crate) is_built_in: bool,
+    /// Its name is the user's own word for it, or one of the catalog, and nobody else's.
+    is_configured: bool,
 }
 
 impl AgentSpec {
@@ -54,8 +57,19 @@ impl AgentSpec {
             install_hint: row.map(|row| row.install),
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
             is_built_in: false,
+            is_configured: named,
             words,
             env,
+        }
+    }
+
+    /// Who it is, for rules, sessions and records, when it is started in this directory: its name where that is the
+    /// user's own word for it, else its command. A project that is trusted may name agents too, and must not get what
+    /// was given to another of that name.
+    pub(crate) fn identity(&self, cwd: &Path) -> String {
+        match self.is_configured {
+            true => self.name.clone(),
+            false => agent_identity(&self.words, &self.env, cwd),
         }
     }
 
@@ -93,11 +107,17 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project)
     let variable = std::env::var_os("ATTACHE_AGENT").map(|name| name.to_string_lossy().into_owned());
     let mut config = Config::read()?;
     let theirs = project.agents()?;
+    let mut from_project = BTreeSet::new();
     for (name, entry) in theirs.agents {
-        config.agents.entry(name).or_insert(entry);
+        if !config.agents.contains_key(&name) {
+            from_project.insert(name.clone());
+            config.agents.insert(name, entry);
+        }
     }
     config.default = config.default.or(theirs.default);
-    meant(name, variable.as_deref(), &config)
+    let mut spec = meant(name, variable.as_deref(), &config)?;
+    spec.is_configured &= !from_project.contains(&spec.name);
+    Ok(spec)
 }
 
 fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<AgentSpec, Failure> {

@@ -68,11 +68,11 @@ pub(crate) async fn run(mut args: Run) -> Code {
         }
         Ok((cwd, project, spec))
     });
-    let (name, shown_cwd) = match &found {
-        Ok((cwd, _, spec)) => (spec.name.clone(), cwd.clone()),
-        Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), PathBuf::from(".")),
+    let (name, identity, shown_cwd) = match &found {
+        Ok((cwd, _, spec)) => (spec.name.clone(), Some(spec.identity(cwd)), cwd.clone()),
+        Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), None, PathBuf::from(".")),
     };
-    let (mut record, first) = Record::new(&name, &shown_cwd, printer, pen);
+    let (mut record, first) = Record::new(&name, identity, &shown_cwd, printer, pen);
     if args.output == Format::Acp {
         record.messages = Messages::new().ok();
     }
@@ -145,7 +145,7 @@ impl Conversation<'_> {
             self.record.add(event::Event::notice(Level::Warning, text.as_str()));
         }
         let sandbox = sandbox(self.args, self.spec, self.cwd, &directories)?;
-        let name = &self.spec.name;
+        let name = &self.spec.identity(self.cwd);
         let mut services = Services::new(self.args, name, self.cwd, &directories, self.project, sandbox.as_ref())?;
         // Our own agent reads the same files, and tells the same.
         let notices = self.project.notices().into_iter().chain(services.problems());
@@ -321,9 +321,10 @@ async fn open_session(
     }
     let known = match (&args.resume, args.continue_last) {
         (Some(id), _) => Some(id.clone()),
-        (None, true) => Some(crate::journal::last_session(&spec.name, cwd)?.ok_or_else(|| {
-            let hint = "hint: leave out --continue to begin one";
-            Failure::new(Code::NotFound, format!("`{}` has no earlier session in this directory\n{hint}", spec.name))
+        (None, true) => Some(crate::journal::last_session(&spec.identity(cwd), cwd)?.ok_or_else(|| {
+            let what = format!("`{}` has no earlier session in this directory", spec.identity(cwd));
+            let hint = "hint: leave out --continue to begin one, or name one with --resume ID";
+            Failure::new(Code::NotFound, format!("{what}\n{hint}"))
         })?),
         (None, false) => None,
     };

@@ -55,7 +55,13 @@ struct Call {
 }
 
 impl Record {
-    pub(crate) fn new(agent: &str, cwd: &std::path::Path, printer: Printer, pen: Pen) -> (Self, Vec<Event>) {
+    pub(crate) fn new(
+        agent: &str,
+        identity: Option<String>,
+        cwd: &std::path::Path,
+        printer: Printer,
+        pen: Pen,
+    ) -> (Self, Vec<Event>) {
         let now = SystemTime::now();
         let run = journal::new_run(now);
         let (journal, error) = Journal::begin(&run);
@@ -65,6 +71,7 @@ impl Record {
             run: run.clone(),
             time: attache::trace::rfc3339(now),
             agent: agent.into(),
+            identity,
             cwd: cwd.display().to_string(),
         })];
         if let Some(error) = error {

@@ -19,7 +19,7 @@ use attache::model::update::SessionUpdate;
 use attache::{Client, Event, SessionView};
 use attache_host::files::Files;
 use attache_host::permission::{
-    self, Action, Decision, Engine, Places, Policy, Question, Scope, Session, Subject, Verdict,
+    self, Action, Decision, Engine, Places, Policy, Question, Rule, Scope, Session, Subject, Verdict,
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
@@ -145,7 +145,18 @@ impl Services {
 
     /// What is wrong with the files of rules, for the person to know before anything is asked.
     pub(crate) fn problems(&self) -> Vec<event::Event> {
-        self.engine.problems().map(|problem| event::Event::notice(Level::Warning, problem.to_string())).collect()
+        let mut problems: Vec<String> = self.engine.problems().map(ToString::to_string).collect();
+        let agent = &self.session.agent;
+        let old = |rule: &&Rule| rule.verdict == Verdict::Allow && rule.is_for_launcher(agent);
+        if let Some(rule) = self.engine.rules().find(old) {
+            let name = rule.agent.as_deref().unwrap_or_default();
+            problems.push(format!(
+                "rules for the agent `{name}` no longer allow anything, because `{name}` runs many agents\n\
+                 hint: if they are for this one, write `agent = {agent:?}` into {}",
+                rule.origin
+            ));
+        }
+        problems.into_iter().map(|problem| event::Event::notice(Level::Warning, problem)).collect()
     }
 
     /// Names the session that is served.
