@@ -13,7 +13,7 @@ use crate::exit::{Code, Failure};
 use crate::journal::{self, Summary};
 use crate::output::Screen;
 use crate::project::Project;
-use crate::visible::visible;
+use crate::visible::{self, visible};
 
 /// How many pages of an agent's sessions are asked for: a bound for an agent that never comes to an end.
 const MOST_PAGES: usize = 100;
@@ -84,7 +84,7 @@ fn json_row(summary: &Summary) -> String {
         stop_reason: result.and_then(|result| result.stop_reason.as_deref()),
         duration_ms: result.map(|result| result.duration_ms),
     };
-    serde_json::to_string(&row).expect("rows have string keys") + "\n"
+    visible::json(&row) + "\n"
 }
 
 fn text_row(summary: &Summary) -> String {
@@ -121,7 +121,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
                     "session_id": session.session_id.as_str(), "cwd": session.cwd,
                     "title": session.title, "updated_at": session.updated_at,
                 });
-                text += &format!("{row}\n");
+                text += &(visible::json(&row) + "\n");
             } else {
                 let time = session.updated_at.as_deref().unwrap_or("-");
                 let title = session.title.as_deref().unwrap_or("(no title)");
@@ -141,7 +141,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
     Ok(text)
 }
 
-/// An earlier run as `run -o text` would have shown it.
+/// An earlier run as a document, harmless where it is looked at.
 fn show(run: &str) -> Result<String, Failure> {
     let text = markdown(run)?;
     Ok(if Screen::here().out { visible(&text).into_owned() } else { text })
@@ -149,9 +149,9 @@ fn show(run: &str) -> Result<String, Failure> {
 
 fn export(run: &str, format: ExportFormat) -> Result<String, Failure> {
     match format {
-        ExportFormat::Markdown => markdown(run),
+        ExportFormat::Markdown => show(run),
         ExportFormat::Json => {
-            let line = |line: Line| serde_json::to_string(&line).expect("events have string keys") + "\n";
+            let line = |line: Line| visible::json(&line) + "\n";
             Ok(journal::lines(run)?.map(line).collect())
         }
     }

@@ -52,7 +52,7 @@ fn names_that_are_wrong_are_answered_with_help() {
     home.run(&["agents", "show", "claud"]).check(8, &[], &["no agent `claud`", "did you mean `claude`?"]);
     home.run(&["agents", "probe", "./agent"]).check(2, &[], &["after `--`"]);
     home.run(&["agents", "probe", "sh -c ls"]).check(2, &[], &["after `--`"]);
-    home.run(&["agents", "probe", "a\u{1b}[2J"]).check(8, &[], &["a␛[2J"]);
+    home.run(&["agents", "probe", "a\u{1b}[2J"]).check(8, &[], &["a\\x1b[2J"]);
     for name in ["Bad", "-x=", "a/b", "a b", ""] {
         assert_eq!(home.run(&["agents", "add", name, "--", "x"]).code, 2, "{name}");
     }
@@ -138,7 +138,7 @@ fn agents_of_a_registry_are_listed_and_added() {
     fs::write(home.path("registry.json"), REGISTRY).unwrap();
     home.run(&["agents", "list", "--registry", "registry.json"]).check(
         0,
-        &["one", "1.2.3", "npx", "One␛[2J", "First of all", "uvx", "binary"],
+        &["one", "1.2.3", "npx", "One\\x1b[2J", "First of all", "uvx", "binary"],
         &["are left out: 1"],
     );
     assert_eq!(home.run(&["agents", "list", "--json", "--registry", "registry.json"]).json().len(), 3);
@@ -185,7 +185,7 @@ fn an_agent_is_probed() {
     let home = Home::new();
     home.scripted(&["probe"], &[]).check(
         0,
-        &["scripted␛[2J 1.0", "version 2", "session     opened", "modes       mode = ask*, auto", "/help"],
+        &["scripted\\x1b[2J 1.0", "version 2", "session     opened", "modes       mode = ask*, auto", "/help"],
         &[],
     );
     let v1 = home.scripted(&["probe", "--protocol", "1", "--json"], &[]);

@@ -15,6 +15,7 @@ mod patches;
 mod peer;
 mod translator;
 mod view;
+mod visible;
 
 pub use attache_testkit::conversation;
 pub use decoding::decoding;
@@ -24,6 +25,7 @@ pub use patches::patches;
 pub use peer::peer;
 pub use translator::translator;
 pub use view::view;
+pub use visible::visible_text;
 
 /// A function that panics when something does not hold for these bytes.
 pub type Target = fn(&[u8]);
@@ -38,4 +40,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("translator", translator),
     ("patches", patches),
     ("conversation", conversation),
+    ("visible_text", visible_text),
 ];

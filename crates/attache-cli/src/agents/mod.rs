@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(code("sh").code, Code::NotFound);
         let failure = code("claud\u{1b}e");
         assert_eq!(failure.code, Code::NotFound);
-        assert!(failure.message.starts_with("no agent `claud␛e`\nhint: did you mean `claude`?"), "{failure}");
+        assert!(failure.message.starts_with("no agent `claud\\x1be`\nhint: did you mean `claude`?"), "{failure}");
     }
 
     #[test]

@@ -233,14 +233,7 @@ impl std::error::Error for FileError {}
 
 /// A path for a terminal or a dialog: an agent chose it, so it may contain escape sequences or turn text around.
 pub(crate) fn shown(path: &Path) -> String {
-    let is_harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut text = String::new();
-    for c in path.to_string_lossy().chars() {
-        if is_harmful(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
-    }
-    text
+    crate::visible::visible(&path.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -250,6 +243,6 @@ mod tests {
     #[test]
     fn a_path_cannot_harm_a_terminal() {
         let error = FileError::NotFound { path: "/a\u{1b}[2J\u{202e}é".into() };
-        assert_eq!(error.to_string(), r"there is no file `/a\u{1b}[2J\u{202e}é`");
+        assert_eq!(error.to_string(), r"there is no file `/a\x1b[2J\u{202e}é`");
     }
 }

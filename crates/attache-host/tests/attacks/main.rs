@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod commands;
+mod escapes;
 mod identity;
 mod reading;
 mod support;
