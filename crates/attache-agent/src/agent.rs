@@ -214,16 +214,17 @@ impl CodingAgent {
     /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
     fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> (Vec<McpServer>, Vec<String>) {
         let mut notices = Vec::new();
-        let mut read = |content: &[u8], whose: &str| {
-            attache_host::mcp::parse(content).unwrap_or_else(|what| {
+        let mut read = |servers: Result<Vec<McpServer>, String>, whose: &str| {
+            servers.unwrap_or_else(|what| {
                 notices.push(format!("`mcp.json` of {whose}: {what}"));
                 Vec::new()
             })
         };
-        let own = std::fs::read(self.config.config_dir.join("mcp.json")).map(|content| read(&content, "your settings"));
+        let own = std::fs::read(self.config.config_dir.join("mcp.json"));
+        let own = own.map(|content| read(attache_host::mcp::parse(&content), "your settings"));
         let mut servers = own.unwrap_or_default();
-        if let Some(content) = contents.and_then(|contents| contents.file("mcp.json")) {
-            for server in read(content, "the project") {
+        if let Some(contents) = contents {
+            for server in read(contents.mcp_servers(), "the project") {
                 if !servers.iter().any(|known| name_of(known) == name_of(&server)) {
                     servers.push(server);
                 }

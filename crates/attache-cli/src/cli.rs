@@ -482,6 +482,9 @@ pub(crate) struct Trust {
     /// Only say how it stands
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) status: bool,
+    /// Do not ask: you have looked at it
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// The options of `doctor`.

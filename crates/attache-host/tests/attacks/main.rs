@@ -10,3 +10,4 @@ mod escapes;
 mod identity;
 mod reading;
 mod support;
+mod trusting;
