@@ -32,7 +32,7 @@ use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
 use crate::settings::{Settings, Values};
 use crate::stage::Stage;
-use crate::store::{self, Entry, Log, Query, Store, StoreError};
+use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
 use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
@@ -102,6 +102,10 @@ impl CodingAgent {
     pub async fn new(config: Config) -> Result<Self, StartError> {
         let models = Arc::new(Models::find(&config).await?);
         let store = Store::open(config.sessions_dir())?;
+        for id in store.excess(Kept::default()) {
+            // One that is open stays; it is the next time's.
+            let _ = delete_session(&config, &store, &id);
+        }
         Ok(CodingAgent { config, models, store, open: Arc::default() })
     }
 

@@ -1,6 +1,7 @@
 //! `attache sessions`: earlier runs from our own journal, and the sessions that an agent keeps.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use attache::model::session::ListSessionsRequest;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::exit::{Code, Failure};
 use crate::journal::{self, Summary};
 use crate::output::Screen;
 use crate::project::Project;
+use crate::tty;
 use crate::visible::{self, visible};
 
 /// How many pages of an agent's sessions are asked for: a bound for an agent that never comes to an end.
@@ -30,6 +32,38 @@ pub(crate) async fn sessions(command: Sessions) -> Result<String, Failure> {
         }
         Sessions::Show { id } => show(&journal::find(&id)?),
         Sessions::Export { id, format } => export(&journal::find(&id)?, format),
+        Sessions::Delete { id, older_than, yes, .. } => {
+            let runs = match (id, older_than) {
+                (Some(id), _) => vec![journal::find(&id)?],
+                (None, Some(age)) => match SystemTime::now().checked_sub(age) {
+                    Some(moment) => journal::runs_before(moment)?,
+                    None => Vec::new(),
+                },
+                (None, None) => journal::runs()?,
+            };
+            delete(&runs, yes).await.map(|()| String::new())
+        }
+    }
+}
+
+/// Deletes the records of runs after a yes. What cannot be deleted is told, and keeps none of the others.
+async fn delete(runs: &[String], yes: bool) -> Result<(), Failure> {
+    let what = match runs {
+        [] => {
+            eprintln!("there is nothing to delete");
+            return Ok(());
+        }
+        [run] => format!("the record of run `{run}`"),
+        runs => format!("the records of {} runs", runs.len()),
+    };
+    if !tty::confirm(&format!("Delete {what}? [y] yes   [N] no: "), yes).await? {
+        return Err(Failure::new(Code::Denied, "nothing is deleted"));
+    }
+    let failures: Vec<Failure> = runs.iter().filter_map(|run| journal::delete(run).err()).collect();
+    eprintln!("deleted {}", runs.len() - failures.len());
+    match failures.into_iter().next() {
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
 }
 

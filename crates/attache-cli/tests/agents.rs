@@ -56,7 +56,7 @@ fn names_that_are_wrong_are_answered_with_help() {
     for name in ["Bad", "-x=", "a/b", "a b", ""] {
         assert_eq!(home.run(&["agents", "add", name, "--", "x"]).code, 2, "{name}");
     }
-    home.run(&["agents", "add", "mine"]).check(2, &[], &["what is the command of `mine`?"]);
+    home.run(&["agents", "add", "mine"]).check(2, &[], &["missing command for agent `mine`"]);
     home.run(&["agents", "add", "mine", "--default"]).check(8, &[], &["no agent `mine`"]);
     home.run(&["agents", "add", "claude", "--default"]).check(0, &[], &["`claude` is the default now"]);
     home.run(&["agents", "list"]).check(0, &["claude*"], &[]);
@@ -142,16 +142,21 @@ fn agents_of_a_registry_are_listed_and_added() {
         &["are left out: 1"],
     );
     assert_eq!(home.run(&["agents", "list", "--json", "--registry", "registry.json"]).json().len(), 3);
-    home.run(&["agents", "add", "one", "--env", "KEY=x", "--registry", "registry.json"]).check(
+    // All of it is shown, and nothing is kept without a yes.
+    let shown = ["program   npx", "argument  one-agent@1.2.3", "argument  --acp", "variable  QUIET=1"];
+    let unasked = home.run(&["agents", "add", "one", "--registry", "registry.json"]);
+    unasked.check(2, &[], &[&shown[..], &["nobody is there to ask", "--yes"]].concat());
+    assert!(!home.path("config/attache/agents.toml").exists());
+    home.run(&["agents", "add", "one", "--env", "KEY=x", "--registry", "registry.json", "--yes"]).check(
         0,
         &[],
-        &["npx -y one-agent@1.2.3 --acp"],
+        &[&shown[..], &["npx -y one-agent@1.2.3 --acp"]].concat(),
     );
     home.run(&["agents", "show", "one"]).check(0, &["KEY=…", "QUIET=…", "First of all"], &[]);
     let archive = home.run(&["agents", "add", "three", "--registry", "registry.json"]);
     archive.check(8, &[], &["https://x.example/three.tgz", "agents add three -- COMMAND"]);
     home.install("three");
-    home.run(&["agents", "add", "three", "--registry", "registry.json"]).check(0, &[], &["three acp"]);
+    home.run(&["agents", "add", "three", "--registry", "registry.json", "--yes"]).check(0, &[], &["three acp"]);
     home.run(&["agents", "add", "on", "--registry", "registry.json"]).check(8, &[], &["did you mean `one`?"]);
     home.run(&["agents", "add", "one", "--registry", "nowhere.json"]).check(2, &[], &["cannot read the registry"]);
     home.run(&["agents", "list", "--registry", "http://192.0.2.1/r"]).check(2, &[], &["only https"]);

@@ -41,6 +41,9 @@ const TERMINATE_GRACE: Duration = Duration::from_secs(5);
 /// How long it may take to send a cancel to an agent that does not read.
 const CANCEL_SENT: Duration = Duration::from_millis(500);
 
+/// How long the agent may take to delete the session of a run that is not kept.
+const DELETE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long stdin may take before a person is told what is waited for.
 const STDIN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -72,7 +75,7 @@ pub(crate) async fn run(mut args: Run) -> Code {
         Ok((cwd, _, spec)) => (spec.name.clone(), Some(spec.identity(cwd)), cwd.clone()),
         Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), None, PathBuf::from(".")),
     };
-    let (mut record, first) = Record::new(&name, identity, &shown_cwd, printer, pen);
+    let (mut record, first) = Record::new(&name, identity, &shown_cwd, printer, pen, !args.ephemeral);
     if args.output == Format::Acp {
         record.messages = Messages::new().ok();
     }
@@ -184,6 +187,9 @@ impl Conversation<'_> {
             // The second signal: nobody is waited for, and everything ends with us.
             return end;
         }
+        if self.args.ephemeral {
+            self.delete_session(&connection, session.id().clone()).await;
+        }
         // A polite end: the agent sees its input close and leaves by itself, or is made to.
         drop(session);
         tokio::select! {
@@ -191,6 +197,18 @@ impl Conversation<'_> {
             _ = self.signals.next() => {}
         }
         end
+    }
+
+    /// Has the agent forget a session of which nothing is to be kept, and says so when it does not.
+    async fn delete_session(&mut self, connection: &Connection, id: attache::model::session::SessionId) {
+        let deleted = tokio::time::timeout(DELETE_PATIENCE, connection.delete_session(id)).await;
+        let why = match deleted {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => crate::visible::one_line(&error.to_string()),
+            Err(_) => "it does not answer".into(),
+        };
+        let text = format!("the agent may keep a record of this session of its own: {why}");
+        self.record.add(event::Event::notice(Level::Warning, text));
     }
 
     /// Reads the prompt, which may come from a pipe that takes its time.

@@ -61,10 +61,11 @@ impl Record {
         cwd: &std::path::Path,
         printer: Printer,
         pen: Pen,
+        is_kept: bool,
     ) -> (Self, Vec<Event>) {
         let now = SystemTime::now();
         let run = journal::new_run(now);
-        let (journal, error) = Journal::begin(&run);
+        let (journal, error) = if is_kept { Journal::begin(&run) } else { (Journal::none(), None) };
         let mut first = vec![Event::Start(Start {
             schema: event::VERSION,
             attache: env!("CARGO_PKG_VERSION").into(),

@@ -9,5 +9,6 @@ mod commands;
 mod escapes;
 mod identity;
 mod reading;
+mod records;
 mod support;
 mod trusting;
