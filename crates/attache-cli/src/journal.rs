@@ -309,7 +309,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let put = |run: &str| fs::write(file_of(directory.path(), run), "0123456789").unwrap();
         let left = || runs_in(directory.path()).unwrap().join(" ");
-        ["1", "2", "3", "4"].map(put);
+        ["1", "2", "3", "4"].into_iter().for_each(put);
         prune(directory.path(), 5, 40);
         assert_eq!(left(), "4 3 2 1");
         prune(directory.path(), 4, 40);

@@ -6,6 +6,7 @@ pub(crate) mod config;
 mod probe;
 mod registry;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -109,9 +110,9 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project)
     let theirs = project.agents()?;
     let mut from_project = BTreeSet::new();
     for (name, entry) in theirs.agents {
-        if !config.agents.contains_key(&name) {
-            from_project.insert(name.clone());
-            config.agents.insert(name, entry);
+        if let Entry::Vacant(free) = config.agents.entry(name) {
+            from_project.insert(free.key().clone());
+            free.insert(entry);
         }
     }
     config.default = config.default.or(theirs.default);

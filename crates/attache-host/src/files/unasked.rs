@@ -122,9 +122,10 @@ fn repository_of(path: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
 fn check_disk(file: &File, path: &Path) -> Result<(), FileError> {
     #[cfg(target_os = "linux")]
     {
-        const SYSFS: i64 = 0x6265_6572;
+        // How the kernel numbers `proc` and `sysfs`; how wide the number is differs from machine to machine.
+        const PSEUDO: [u64; 2] = [0x9fa0, 0x6265_6572];
         let disk = rustix::fs::fstatfs(file).map_err(|error| FileError::io(error.into(), path))?;
-        if disk.f_type as i64 == rustix::fs::PROC_SUPER_MAGIC as i64 || disk.f_type as i64 == SYSFS {
+        if PSEUDO.contains(&(disk.f_type as u64 & 0xffff_ffff)) {
             return Err(FileError::NotAFile { path: path.to_owned() });
         }
     }

@@ -32,9 +32,12 @@ fn place() -> Place {
     place
 }
 
+/// What an `AGENTS.md` is, and how it is made.
+type Trap<'a> = (&'a str, &'a dyn Fn(&Place));
+
 #[test]
 fn instructions_that_lead_to_a_secret_are_not_sent_and_that_is_said() {
-    let targets: [(&str, &dyn Fn(&Place)); 6] = [
+    let targets: [Trap; 6] = [
         ("a link to a key", &|place| symlink("../.ssh/id_rsa", place.project().join("AGENTS.md")).unwrap()),
         ("a link to the environment", &|place| {
             symlink("/proc/self/environ", place.project().join("AGENTS.md")).unwrap();

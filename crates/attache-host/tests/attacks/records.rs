@@ -20,7 +20,7 @@ fn an_ephemeral_run_leaves_no_record() {
     let place = Place::new();
     let ran = place.run(place.command(&["run", "--ephemeral", "say my secret"]));
     assert!(ran.code == Some(0) && ran.out.contains("my secret"), "{ran:?}");
-    assert_eq!(records(&place), [PathBuf::new(); 0], "{ran:?}");
+    assert!(records(&place).is_empty(), "{:?} {ran:?}", records(&place));
     place.run(place.command(&["run", "say my secret"]));
     assert_eq!(records(&place).len(), 3, "a run, a session and its outline otherwise");
     // An agent that cannot delete sessions is named.
