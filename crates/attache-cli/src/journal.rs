@@ -274,6 +274,21 @@ pub(crate) fn last_session(identity: &str, cwd: &Path) -> Result<Option<String>,
     Ok(None)
 }
 
+/// The last session in a directory of any agent that the first version called like this: it knew agents by their program
+/// alone.
+pub(crate) fn last_session_by_name(name: &str, cwd: &Path) -> Result<Option<String>, Failure> {
+    for run in runs()? {
+        if let Some((start, session)) = beginning(&run)?
+            && start.identity.is_none()
+            && start.agent == name
+            && Path::new(&start.cwd) == cwd
+        {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Code::Usage, format!("cannot read `{}`: {error}", path.display()))
 }

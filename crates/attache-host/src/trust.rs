@@ -56,6 +56,9 @@ pub enum TrustError {
     /// A link or a device: what is behind it can change without a trace.
     #[error("`{}` is neither a file nor a directory\nhint: only plain files can be trusted", .0.display())]
     NotAFile(PathBuf),
+    /// A file with another name, which may lie anywhere.
+    #[error("`{}` has more than one hard link\nhint: only files with one name can be trusted; copy it", .0.display())]
+    HardLink(PathBuf),
     /// A name that is not UTF-8.
     #[error("`{}` has a name that is not UTF-8", .0.display())]
     Name(PathBuf),
@@ -198,8 +201,13 @@ impl Reading {
         let failed = |error| TrustError::Io { path: path.to_path_buf(), error };
         let file = open(path).map_err(failed)?;
         // It may have become something else since the directory was read.
-        if !file.metadata().map_err(failed)?.is_file() {
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             return Err(TrustError::NotAFile(path.to_path_buf()));
+        }
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+            return Err(TrustError::HardLink(path.to_path_buf()));
         }
         let mut bytes = Vec::new();
         file.take(MAX_BYTES - self.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;

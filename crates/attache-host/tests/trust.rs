@@ -276,3 +276,13 @@ fn an_old_list_is_valid_where_nothing_is_started_and_says_so_where_something_is(
     let (contents, notice) = desk.trust.contents(&desk.project());
     assert!(contents.is_none() && notice.unwrap().contains("without the programs that it starts"));
 }
+
+#[test]
+fn a_file_with_several_names_is_refused() {
+    let desk = Desk::new();
+    fs::write(desk.directory.path().join("elsewhere"), "secret").unwrap();
+    fs::create_dir_all(desk.project().join(".attache/commands")).unwrap();
+    fs::hard_link(desk.directory.path().join("elsewhere"), desk.project().join(".attache/commands/go.md")).unwrap();
+    let error = desk.trust.check(&desk.project()).unwrap_err();
+    assert!(matches!(error, TrustError::HardLink(_)), "{error}");
+}

@@ -339,11 +339,7 @@ async fn open_session(
     }
     let known = match (&args.resume, args.continue_last) {
         (Some(id), _) => Some(id.clone()),
-        (None, true) => Some(crate::journal::last_session(&spec.identity(cwd), cwd)?.ok_or_else(|| {
-            let what = format!("`{}` has no earlier session in this directory", spec.identity(cwd));
-            let hint = "hint: leave out --continue to begin one, or name one with --resume ID";
-            Failure::new(Code::NotFound, format!("{what}\n{hint}"))
-        })?),
+        (None, true) => Some(last_session(spec, cwd)?),
         (None, false) => None,
     };
     let resumed = known.is_some();
@@ -356,6 +352,20 @@ async fn open_session(
     record.flush().await?;
     settings::apply(args, &session).await?;
     Ok(session)
+}
+
+/// The session that `--continue` means.
+fn last_session(spec: &AgentSpec, cwd: &Path) -> Result<String, Failure> {
+    let identity = spec.identity(cwd);
+    if let Some(id) = crate::journal::last_session(&identity, cwd)? {
+        return Ok(id);
+    }
+    let hint = match crate::journal::last_session_by_name(&spec.name, cwd)? {
+        // An earlier version did not write down which of the agents of that program it was.
+        Some(id) => format!("hint: if session `{id}` of `{}` is meant, name it with --resume", spec.name),
+        None => "hint: leave out --continue to begin one".into(),
+    };
+    Err(Failure::new(Code::NotFound, format!("`{identity}` has no earlier session in this directory\n{hint}")))
 }
 
 fn prompt_capabilities(connection: &Connection) -> PromptCapabilities {

@@ -67,6 +67,17 @@ fn a_session_of_one_script_is_not_gone_on_with_by_another() {
     let ran = place.run(agent(&place, "b.sh", &["--continue"]));
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(ran.err.contains("no earlier session"), "{}", ran.err);
+    // A record of the first version does not say which script it was.
+    let runs = place.home().join(".local/state/attache/runs");
+    for entry in std::fs::read_dir(runs).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(",\"identity\":\"").unwrap();
+        std::fs::write(&path, format!("{before}{}", rest.split_once('"').unwrap().1)).unwrap();
+    }
+    let ran = place.run(agent(&place, "a.sh", &["--continue"]));
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.err.contains("if session `s1` of `sh` is meant, name it with --resume"), "{}", ran.err);
 }
 
 #[test]
