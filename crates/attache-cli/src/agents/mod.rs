@@ -22,6 +22,9 @@ use config::Config;
 
 pub(crate) use commands::{print_lines, run};
 
+/// A directory that is always there, that only the system's owner writes to, and that has no packages of its own.
+const NO_REPOSITORY: &str = "/usr";
+
 /// How an agent is started.
 #[derive(Clone)]
 pub(crate) struct AgentSpec {
@@ -74,9 +77,22 @@ impl AgentSpec {
         }
     }
 
+    /// The words of the command that starts it.
+    ///
+    /// `npx` runs what the directory has in `node_modules` if its version fits, and fetches from where the directory's
+    /// `.npmrc` says. Under a name that the person knows, a repository would be run instead of the agent; so `npx` is sent
+    /// to look where no repository is. The agent itself is started in its directory all the same.
+    pub(crate) fn command_words(&self) -> Vec<String> {
+        let mut words = self.words.clone();
+        if self.is_configured && words.first().is_some_and(|program| program == "npx") {
+            words.splice(1..1, ["--prefix".to_owned(), NO_REPOSITORY.to_owned()]);
+        }
+        words
+    }
+
     /// The command that starts it.
     pub(crate) fn command(&self) -> Command {
-        let command = Command::from(self.words.clone());
+        let command = Command::from(self.command_words());
         self.env.iter().fold(command, |command, (name, value)| command.env(name, value))
     }
 
@@ -199,6 +215,15 @@ mod tests {
         assert_eq!(spec.command().to_string(), "my-claude -x");
         assert_eq!(spec.command(), Command::from(["my-claude", "-x"]).env("K", "v"));
         assert_eq!(spec.typed_login("x; y"), "attache agents login claude --auth 'x; y'");
+    }
+
+    #[test]
+    fn a_repository_is_not_run_in_the_place_of_an_agent_with_a_name() {
+        let config = Config::parse("[agents.mine]\ncommand = ['npx', '-y', 'a@1', '--acp']").unwrap();
+        assert_eq!(find("mine", &config).unwrap().command().to_string(), "npx --prefix /usr -y a@1 --acp");
+        // What is typed out is what is run.
+        let typed = ["npx", "-y", "a@1"].map(String::from);
+        assert_eq!(resolve(None, &typed, &Project::none()).unwrap().command().to_string(), "npx -y a@1");
     }
 
     #[test]
