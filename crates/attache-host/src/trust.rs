@@ -277,7 +277,9 @@ impl Trust {
             Ok((Status::Trusted, contents)) => return (Some(contents), None),
             Ok((Status::NothingToTrust, _)) => return (None, None),
             Ok((Status::Unknown, _)) => ", because it is not trusted",
-            Ok((Status::Changed, _)) => ", because it, or a program that it starts, has changed since it was trusted",
+            Ok((Status::Changed, _)) => {
+                ", because it has changed since it was trusted, or a program that it starts has"
+            }
             Ok((Status::Uncovered, _)) => ", because it was trusted without the programs that it starts",
             Err(error) => return (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
         };
