@@ -32,7 +32,7 @@ use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
 use crate::settings::{Settings, Values};
 use crate::stage::Stage;
-use crate::store::{self, Entry, Log, Query, Store, StoreError};
+use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
 use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
@@ -102,6 +102,10 @@ impl CodingAgent {
     pub async fn new(config: Config) -> Result<Self, StartError> {
         let models = Arc::new(Models::find(&config).await?);
         let store = Store::open(config.sessions_dir())?;
+        for id in store.excess(Kept::default()) {
+            // One that is open stays; it is the next time's.
+            let _ = delete_session(&config, &store, &id);
+        }
         Ok(CodingAgent { config, models, store, open: Arc::default() })
     }
 
@@ -214,16 +218,17 @@ impl CodingAgent {
     /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
     fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> (Vec<McpServer>, Vec<String>) {
         let mut notices = Vec::new();
-        let mut read = |content: &[u8], whose: &str| {
-            attache_host::mcp::parse(content).unwrap_or_else(|what| {
+        let mut read = |servers: Result<Vec<McpServer>, String>, whose: &str| {
+            servers.unwrap_or_else(|what| {
                 notices.push(format!("`mcp.json` of {whose}: {what}"));
                 Vec::new()
             })
         };
-        let own = std::fs::read(self.config.config_dir.join("mcp.json")).map(|content| read(&content, "your settings"));
+        let own = std::fs::read(self.config.config_dir.join("mcp.json"));
+        let own = own.map(|content| read(attache_host::mcp::parse(&content), "your settings"));
         let mut servers = own.unwrap_or_default();
-        if let Some(content) = contents.and_then(|contents| contents.file("mcp.json")) {
-            for server in read(content, "the project") {
+        if let Some(contents) = contents {
+            for server in read(contents.mcp_servers(), "the project") {
                 if !servers.iter().any(|known| name_of(known) == name_of(&server)) {
                     servers.push(server);
                 }

@@ -30,6 +30,8 @@ pub struct CodingSession {
     notices: Vec<String>,
     /// What was told last of a sandbox that is not as it should be.
     sandbox_warning: Option<String>,
+    /// What was told of instructions that are not sent, so that it is told once.
+    told: Vec<String>,
     place: Place,
 }
 
@@ -60,7 +62,16 @@ impl CodingSession {
         notices: Vec<String>,
         place: Place,
     ) -> Self {
-        CodingSession { desk: Arc::new(desk), talk, has_title, commands, notices, sandbox_warning: None, place }
+        CodingSession {
+            desk: Arc::new(desk),
+            talk,
+            has_title,
+            commands,
+            notices,
+            sandbox_warning: None,
+            told: Vec::new(),
+            place,
+        }
     }
 
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
@@ -172,6 +183,10 @@ impl CodingSession {
 
     /// Tells what the person should know: of rules, of trust, of MCP servers.
     async fn tell_notices(&mut self) -> Result<(), Error> {
+        // A file can become a link while the session goes on.
+        let refused = context::refused_instructions(&self.desk.place);
+        self.notices.extend(refused.iter().filter(|notice| !self.told.contains(notice)).cloned());
+        self.told = refused;
         for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
             self.desk.stage.notice(NoticeSeverity::Warning, notice).await?;
         }

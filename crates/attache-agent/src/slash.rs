@@ -162,9 +162,9 @@ fn own_files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(10 * MOST_COMMANDS).collect();
     paths.sort();
     let read = |path: PathBuf| {
-        let is_small = std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES as u64);
         let name = path.file_name()?.to_str()?.to_owned();
-        is_small.then(|| std::fs::read(&path).ok()).flatten().map(|content| (name, content))
+        // The user's own settings may be links to wherever they keep them, but a pipe would never come to its end.
+        attache_host::files::read_named(&path, None, MOST_BYTES).ok().map(|content| (name, content))
     };
     paths.into_iter().filter_map(read).collect()
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use attache::model::content::ContentBlock;
 use attache::proto::json::RawJson;
 use attache_agent::model::{Call, Message, Part};
-use attache_agent::store::{Entry, Opened, Page, Query, Store, StoreError};
+use attache_agent::store::{Entry, Kept, Opened, Page, Query, Store, StoreError};
 use tempfile::TempDir;
 
 fn store() -> (TempDir, Store) {
@@ -375,4 +375,28 @@ fn a_thousand_sessions_are_listed_at_once_and_long_logs_are_not_read() {
     let all = store.list(&Query { limit: 2000, ..Query::default() }).unwrap().sessions;
     assert_eq!(all.len(), 1000);
     assert_eq!(all.iter().find(|summary| summary.id == "s500").unwrap().prompts, 5);
+}
+
+#[test]
+fn the_oldest_sessions_are_too_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    let mut length = 0;
+    for (age, id) in ["newest", "middle", "oldest"].into_iter().enumerate() {
+        drop(store.create(id, Opened { cwd: "/".into(), ..Opened::default() }).unwrap());
+        let log = std::fs::File::options().append(true).open(directory.path().join(format!("{id}.log"))).unwrap();
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(60 * age as u64);
+        log.set_modified(time).unwrap();
+        length = log.metadata().unwrap().len();
+    }
+    let rows: [(usize, u64, &[&str]); 5] = [
+        (3, u64::MAX, &[]),
+        (2, u64::MAX, &["oldest"]),
+        (0, u64::MAX, &["oldest", "middle"]),
+        (9, length * 2, &["oldest"]),
+        (9, 0, &["oldest", "middle"]),
+    ];
+    for (sessions, bytes, expected) in rows {
+        assert_eq!(store.excess(Kept { sessions, bytes }), expected, "{sessions} {bytes}");
+    }
 }

@@ -70,7 +70,8 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
     let cannot = |error: io::Error| {
         Failure::new(Code::Died, format!("cannot start `{}` for the login: {error}", spec.command()))
     };
-    let (program, args) = spec.words.split_first().ok_or_else(|| Failure::usage("the command is empty"))?;
+    let words = spec.command_words();
+    let (program, args) = words.split_first().ok_or_else(|| Failure::usage("the command is empty"))?;
     let mut command = tokio::process::Command::new(program);
     command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd).kill_on_drop(true);
     command.envs(method.env.iter().map(|variable| (&variable.name, variable.value.expose())));

@@ -103,6 +103,10 @@ pub(crate) struct Run {
     #[arg(long = "continue", help_heading = "Session")]
     pub(crate) continue_last: bool,
 
+    /// Keep no record of this run, and have the agent delete its session at the end if it can
+    #[arg(long, help_heading = "Session", conflicts_with_all = ["resume", "continue_last"])]
+    pub(crate) ephemeral: bool,
+
     /// Let the agent work in this directory as well
     #[arg(long, value_name = "DIR", help_heading = "Session")]
     pub(crate) add_dir: Vec<PathBuf>,
@@ -390,6 +394,9 @@ pub(crate) enum Agents {
         /// Use it when no agent is named
         #[arg(long)]
         default: bool,
+        /// Do not ask about what a registry says: you have looked at it
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Remove an agent from agents.toml
     Remove {
@@ -481,6 +488,22 @@ pub(crate) enum Sessions {
         #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
     },
+    /// Delete the records of earlier runs. What an agent keeps of its sessions is its own
+    #[command(group(clap::ArgGroup::new("which").required(true)), after_help = DELETE_EXAMPLES)]
+    Delete {
+        /// The id of a run or of its session; the beginning is enough
+        #[arg(group = "which")]
+        id: Option<String>,
+        /// All runs that began longer ago than this, as in 12h, 30d
+        #[arg(long, value_name = "TIME", value_parser = duration, group = "which")]
+        older_than: Option<Duration>,
+        /// All runs
+        #[arg(long, group = "which")]
+        all: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
 }
 
 /// How a run is exported.
@@ -503,6 +526,9 @@ pub(crate) struct Trust {
     /// Only say how it stands
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) status: bool,
+    /// Do not ask: you have looked at it
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// The commands of `sandbox`.
@@ -608,6 +634,13 @@ Examples:
   attache sandbox run --offline -- sh install.sh
   attache sandbox run --add-dir ../library -- bash";
 
+const DELETE_EXAMPLES: &str = "\
+Of runs at most 2000 and 1 GiB are kept in any case; the oldest go first.
+
+Examples:
+  attache sessions delete 20261116t1803
+  attache sessions delete --older-than 30d --yes";
+
 const ADD_EXAMPLES: &str = "\
 Examples:
   attache agents add mine -- ./my-agent --acp
@@ -620,7 +653,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads `90`, `90s`, `1.5m`, `2h` or `500ms`.
+/// Reads `90`, `90s`, `1.5m`, `2h`, `30d` or `500ms`.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -628,6 +661,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err("write it as 30s, 5m or 1h".into()),
     };
     let number: f64 = digits.parse().map_err(|_| "write it as 30s, 5m or 1h")?;
@@ -648,7 +682,7 @@ mod tests {
     #[test]
     fn times_are_written_as_people_write_them() {
         let seconds = |text| duration(text).ok().map(|time| time.as_secs_f64());
-        let rows = [("90", Some(90.0)), ("90s", Some(90.0)), ("1.5m", Some(90.0)), ("2h", Some(7200.0))];
+        let rows = [("90", Some(90.0)), ("90s", Some(90.0)), ("1.5m", Some(90.0)), ("1d", Some(86_400.0))];
         let more = [("500ms", Some(0.5)), ("", None), ("0", None), ("5 minutes", None), ("-1s", None), ("nan", None)];
         for (text, expected) in rows.into_iter().chain(more) {
             assert_eq!(seconds(text), expected, "{text}");

@@ -7,6 +7,7 @@ use attache::model::capability::Capability;
 use attache::process::SpawnError;
 use attache::trace::Tap;
 use attache::{Client, Connection, Error, LaunchCause, Protocol};
+use attache_host::files::{FileError, resolve_named};
 use attache_host::sandbox::Sandbox;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -104,10 +105,16 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Fa
 }
 
 /// The directory to work in: this one, or the current one. Absolute, without links.
+///
+/// A link of a repository that leads out of it is refused: the agent would be let in where the person did not point.
 pub(crate) fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = path.unwrap_or(Path::new("."));
     let unusable = |what: &str| Failure::usage(format!("`{}` {what}", path.display()));
     let found = path.canonicalize().map_err(|error| unusable(&format!("cannot be used: {error}")))?;
+    let here = here()?;
+    if let Err(error @ FileError::LeadsOut { .. }) = resolve_named(&here.join(path), Some(&here)) {
+        return Err(Failure::usage(error.to_string()));
+    }
     if found.is_dir() { Ok(found) } else { Err(unusable("is not a directory")) }
 }
 

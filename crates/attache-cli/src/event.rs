@@ -75,6 +75,9 @@ pub(crate) struct Start {
     pub(crate) time: String,
     /// The agent, as it was named.
     pub(crate) agent: String,
+    /// Who it is for rules and for `--continue`: its name, or its command if that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<String>,
     /// The working directory.
     pub(crate) cwd: String,
 }

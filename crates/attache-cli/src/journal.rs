@@ -19,23 +19,42 @@ use crate::paths;
 /// The longest line that is read back. Longer than any message that an agent can send.
 const LONGEST_LINE: u64 = 128 << 20;
 
-/// The record of a run that goes on.
+/// How much is kept of runs altogether: years of work for most people. When there is more, the oldest go.
+const MOST_RUNS: usize = 2000;
+const MOST_BYTES: u64 = 1 << 30;
+
+/// How long the record of one run can become. An agent that prints without end is not to fill the disk.
+const LONGEST_RECORD: u64 = 128 << 20;
+
+/// The record of a run that goes on. Its file is locked as long as it is written to.
 pub(crate) struct Journal {
     file: Option<File>,
+    written: u64,
+    longest: u64,
 }
 
 impl Journal {
+    /// Records nothing.
+    pub(crate) fn none() -> Self {
+        Journal { file: None, written: 0, longest: LONGEST_RECORD }
+    }
+
     /// Begins the record of a run. A machine that cannot keep it (a full disk, a home that is read-only) is no reason
     /// not to run: the error says so, once, and nothing is recorded.
     pub(crate) fn begin(run: &str) -> (Self, Option<io::Error>) {
         let open = || {
             let directory = directory().map_err(io::Error::other)?;
             paths::private_directory(&directory)?;
-            fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(file_of(&directory, run))
+            prune(&directory, MOST_RUNS, MOST_BYTES);
+            let file =
+                fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(file_of(&directory, run))?;
+            // Whoever removes old records leaves this one. A file system without locks is no reason not to record.
+            let _ = file.try_lock();
+            Ok(file)
         };
         match open() {
-            Ok(file) => (Journal { file: Some(file) }, None),
-            Err(error) => (Journal { file: None }, Some(error)),
+            Ok(file) => (Journal { file: Some(file), ..Journal::none() }, None),
+            Err(error) => (Journal::none(), Some(error)),
         }
     }
 
@@ -44,6 +63,15 @@ impl Journal {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
+        self.written = self.written.saturating_add(bytes.len() as u64);
+        let is_result = matches!(line.event, Event::Result(_));
+        if self.written > self.longest && !is_result {
+            // How it ended is still recorded, so that it does not look cut off; what is missing was told.
+            if self.written - bytes.len() as u64 <= self.longest {
+                return Err(io::Error::other("it is longer than 128 MiB"));
+            }
+            return Ok(());
+        }
         let written = file.write_all(&bytes).and_then(|()| match line.event {
             Event::User(_) | Event::Session(_) | Event::Result(_) => file.sync_data(),
             _ => Ok(()),
@@ -55,13 +83,56 @@ impl Journal {
     }
 }
 
+/// Removes the oldest records until there is room for one more. One that is being written stays.
+fn prune(directory: &Path, most_runs: usize, most_bytes: u64) {
+    let Ok(runs) = runs_in(directory) else { return };
+    let sized = runs.into_iter().map(|run| {
+        let length = file_of(directory, &run).metadata().map_or(0, |file| file.len());
+        (run, length)
+    });
+    let (mut count, mut bytes) = (0, 0_u64);
+    for (run, length) in sized {
+        count += 1;
+        bytes = bytes.saturating_add(length);
+        if count >= most_runs || bytes > most_bytes {
+            let _ = remove(directory, &run);
+        }
+    }
+}
+
+/// Removes a record, unless it is being written.
+fn remove(directory: &Path, run: &str) -> io::Result<()> {
+    let path = file_of(directory, run);
+    let file = File::open(&path)?;
+    match file.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Err(io::Error::other("it is still running")),
+        _ => fs::remove_file(path),
+    }
+}
+
+/// Removes the record of a run that is not running.
+pub(crate) fn delete(run: &str) -> Result<(), Failure> {
+    let removed = remove(&directory()?, run);
+    removed.map_err(|error| Failure::new(Code::Usage, format!("cannot delete run `{run}`: {error}")))
+}
+
+/// The runs that began before this moment. Their names say when.
+pub(crate) fn runs_before(moment: SystemTime) -> Result<Vec<String>, Failure> {
+    let moment = time_of(moment);
+    Ok(runs()?.into_iter().filter(|run| run.get(..moment.len()).is_some_and(|time| *time < *moment)).collect())
+}
+
+fn time_of(time: SystemTime) -> String {
+    let time: String = trace::rfc3339(time).chars().filter(char::is_ascii_alphanumeric).take(18).collect();
+    time.to_lowercase()
+}
+
 /// A new name for a run: its time, so that names sort by it, and chance.
 pub(crate) fn new_run(now: SystemTime) -> String {
     use std::hash::{BuildHasher, Hasher};
     // `RandomState` is seeded by the system; that is chance enough for a name that `create_new` guards.
     let chance = std::collections::hash_map::RandomState::new().build_hasher().finish() as u32;
-    let time: String = trace::rfc3339(now).chars().filter(char::is_ascii_alphanumeric).take(18).collect();
-    format!("{}-{chance:08x}", time.to_lowercase())
+    format!("{}-{chance:08x}", time_of(now))
 }
 
 fn directory() -> Result<PathBuf, Failure> {
@@ -85,10 +156,14 @@ pub(crate) struct Summary {
 /// All runs, the newest first.
 pub(crate) fn runs() -> Result<Vec<String>, Failure> {
     let directory = directory()?;
-    let entries = match fs::read_dir(&directory) {
+    runs_in(&directory).map_err(|error| unreadable(&directory, &error))
+}
+
+fn runs_in(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unreadable(&directory, &error)),
+        Err(error) => return Err(error),
     };
     let name =
         |entry: io::Result<fs::DirEntry>| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned());
@@ -183,11 +258,29 @@ pub(crate) fn find(id: &str) -> Result<String, Failure> {
     Err(missing())
 }
 
-/// The last session of an agent in a directory.
-pub(crate) fn last_session(agent: &str, cwd: &Path) -> Result<Option<String>, Failure> {
+/// The last session of an agent in a directory, by who it is.
+///
+/// Records of the first version only have the agent's name. That is who it is where the name is the identity; for a
+/// command it is the program, which may have run anything.
+pub(crate) fn last_session(identity: &str, cwd: &Path) -> Result<Option<String>, Failure> {
     for run in runs()? {
         if let Some((start, session)) = beginning(&run)?
-            && start.agent == agent
+            && start.identity.as_deref().unwrap_or(&start.agent) == identity
+            && Path::new(&start.cwd) == cwd
+        {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+/// The last session in a directory of any agent that the first version called like this: it knew agents by their program
+/// alone.
+pub(crate) fn last_session_by_name(name: &str, cwd: &Path) -> Result<Option<String>, Failure> {
+    for run in runs()? {
+        if let Some((start, session)) = beginning(&run)?
+            && start.identity.is_none()
+            && start.agent == name
             && Path::new(&start.cwd) == cwd
         {
             return Ok(Some(session));
@@ -212,5 +305,36 @@ mod tests {
         assert!(at(1_794_787_200).starts_with("20261116t000000000-"), "{}", at(1_794_787_200));
         assert!(at(1_000_000_000) < at(1_000_000_001));
         assert_ne!(at(5), at(5));
+    }
+    #[test]
+    fn a_record_that_is_too_long_is_told_once_and_has_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.jsonl");
+        let mut journal = Journal { file: Some(File::create(&path).unwrap()), longest: 100, ..Journal::none() };
+        let text = |text: &str| Line { ms: 0, event: Event::notice(crate::event::Level::Info, text) };
+        assert!(journal.add(&text("short")).is_ok());
+        assert!(journal.add(&text(&"long".repeat(50))).is_err());
+        assert!(journal.add(&text("told already")).is_ok());
+        let kept = fs::read_to_string(&path).unwrap();
+        assert!(kept.contains("short") && kept.lines().count() == 1, "{kept}");
+    }
+
+    #[test]
+    fn the_oldest_records_go_but_none_that_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |run: &str| fs::write(file_of(directory.path(), run), "0123456789").unwrap();
+        let left = || runs_in(directory.path()).unwrap().join(" ");
+        ["1", "2", "3", "4"].into_iter().for_each(put);
+        prune(directory.path(), 5, 40);
+        assert_eq!(left(), "4 3 2 1");
+        prune(directory.path(), 4, 40);
+        assert_eq!(left(), "4 3 2", "there is to be room for one more");
+        let held = File::open(file_of(directory.path(), "2")).unwrap();
+        held.lock().unwrap();
+        prune(directory.path(), 5, 10);
+        assert_eq!(left(), "4 2");
+        drop(held);
+        prune(directory.path(), 5, 10);
+        assert_eq!(left(), "4");
     }
 }

@@ -51,7 +51,7 @@ async fn run(command: Command) -> Code {
         Command::Sessions(command) => {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
         }
-        Command::Trust(args) => project::trust(&args),
+        Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),

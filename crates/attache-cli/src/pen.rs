@@ -7,6 +7,8 @@ use std::thread;
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::visible::escaped;
+
 /// How many pieces wait to be written. Small: a slow reader is to slow the agent, not to fill our memory.
 const WAITING: usize = 32;
 
@@ -199,8 +201,14 @@ impl Write for Messages {
         if self.0.is_closed.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        self.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        self.0.sender.send(bytes.to_vec()).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        // Messages are JSON, and what acts upon a terminal can be written as escapes in it. Half a character at the end
+        // of a piece is left as it is.
+        let shown = match std::str::from_utf8(bytes) {
+            Ok(text) => escaped(text).into_owned().into_bytes(),
+            Err(_) => bytes.to_vec(),
+        };
+        self.0.bytes.fetch_add(shown.len(), Ordering::Relaxed);
+        self.0.sender.send(shown).map_err(|_| io::ErrorKind::BrokenPipe)?;
         Ok(bytes.len())
     }
 

@@ -5,15 +5,18 @@
 use std::path::{Path, PathBuf};
 
 use attache::model::mcp::McpServer;
+use attache::process::Command;
 use attache_host::mcp;
 use attache_host::trust::{self, Contents, FOLDER, Status};
+use attache_host::visible::{visible as visible_strictly, visible_lines};
 
+use crate::agents::catalog::on_path;
 use crate::agents::config::Config;
 use crate::cli::Trust;
 use crate::event::{Event, Level};
 use crate::exit::{Code, Failure};
-use crate::visible::visible;
-use crate::{connect, paths};
+use crate::visible::{one_line, visible};
+use crate::{connect, paths, tty};
 
 /// The project that a run works in.
 pub(crate) struct Project {
@@ -54,19 +57,22 @@ impl Project {
 
     /// Its MCP servers.
     pub(crate) fn mcp_servers(&self) -> Result<Vec<McpServer>, Failure> {
-        match self.contents.as_ref().and_then(|contents| contents.file("mcp.json")) {
-            Some(content) => parse_mcp(content, &self.path_of("mcp.json")),
-            None => Ok(Vec::new()),
-        }
+        let servers = self.contents.as_ref().map_or(Ok(Vec::new()), Contents::mcp_servers);
+        servers.map_err(|what| Failure::usage(format!("`{}`: {what}", self.path_of("mcp.json").display())))
     }
 
     /// Its agents. The user's own of the same name come before them.
     pub(crate) fn agents(&self) -> Result<Config, Failure> {
-        let Some(content) = self.contents.as_ref().and_then(|contents| contents.file("agents.toml")) else {
-            return Ok(Config::default());
-        };
+        let Some(contents) = &self.contents else { return Ok(Config::default()) };
+        let Some(content) = contents.file("agents.toml") else { return Ok(Config::default()) };
         let parsed = std::str::from_utf8(content).map_err(|_| "it is not UTF-8".into()).and_then(Config::parse);
-        parsed.map_err(|what: String| Failure::usage(format!("`{}`: {what}", self.path_of("agents.toml").display())))
+        let mut config = parsed
+            .map_err(|what: String| Failure::usage(format!("`{}`: {what}", self.path_of("agents.toml").display())))?;
+        // The program itself is never a relative path.
+        for word in config.agents.values_mut().flat_map(|entry| entry.command.iter_mut().skip(1)) {
+            *word = contents.anchored(word);
+        }
+        Ok(config)
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
@@ -84,7 +90,7 @@ fn list() -> Result<trust::Trust, Failure> {
 }
 
 /// `attache trust`.
-pub(crate) fn trust(args: &Trust) -> Result<(), Failure> {
+pub(crate) async fn trust(args: &Trust) -> Result<(), Failure> {
     let failed = |error: trust::TrustError| Failure::usage(error.to_string());
     let list = list()?;
     if args.revoke {
@@ -97,21 +103,89 @@ pub(crate) fn trust(args: &Trust) -> Result<(), Failure> {
     }
     let directory = trust::project_of(&connect::directory(args.directory.as_deref())?);
     let (status, contents) = list.check(&directory).map_err(failed)?;
-    let names =
-        || contents.files().iter().map(|(name, _)| format!("  {FOLDER}/{}\n", visible(name))).collect::<String>();
-    match (status, args.status) {
-        (Status::NothingToTrust, _) => {
-            eprintln!("`{}` has no `{FOLDER}`, so there is nothing to trust", directory.display());
+    let shown = visible(&directory.to_string_lossy()).into_owned();
+    let how = match status {
+        Status::NothingToTrust => {
+            eprintln!("`{shown}` has no `{FOLDER}`, so there is nothing to trust");
+            return Ok(());
         }
-        (Status::Trusted, _) => eprint!("`{}` is trusted:\n{}", directory.display(), names()),
-        (Status::Changed | Status::Unknown, true) => {
-            let how = if status == Status::Changed { "has changed since it was trusted" } else { "is not trusted" };
-            return Err(Failure::new(Code::Agent, format!("`{}` {how}:\n{}", directory.display(), names().trim_end())));
+        Status::Trusted => {
+            eprint!("`{shown}` is trusted:\n{}{}", names(&contents), started(&contents));
+            return Ok(());
         }
-        (Status::Changed | Status::Unknown, false) => {
-            list.trust(&contents).map_err(failed)?;
-            eprint!("`{}` is trusted as it is now:\n{}", directory.display(), names());
+        Status::Changed => "has changed since it was trusted, or a program that it starts has",
+        Status::Uncovered => "was trusted by an earlier version, without the programs that it starts",
+        Status::Unknown => "is not trusted",
+    };
+    if args.status {
+        let what = format!("{}{}", names(&contents), started(&contents));
+        return Err(Failure::new(Code::Agent, format!("`{shown}` {how}:\n{}", what.trim_end())));
+    }
+    eprint!("{}{}", document(&contents), started(&contents));
+    let question = format!("\n`{shown}` {how}. Trust what is shown above? [y] yes   [N] no: ");
+    if !tty::confirm(&question, args.yes).await? {
+        return Err(Failure::new(Code::Denied, format!("`{shown}` is not trusted")));
+    }
+    list.trust(&contents).map_err(failed)?;
+    eprintln!("`{shown}` is trusted as it is now");
+    Ok(())
+}
+
+fn names(contents: &Contents) -> String {
+    contents.files().iter().map(|(name, _)| format!("  {FOLDER}/{}\n", one_line(name))).collect()
+}
+
+/// How many lines of a file are shown, and how many characters of a line: enough for settings, and not so much that the
+/// beginning is forgotten at the end.
+const SHOWN_LINES: usize = 200;
+const SHOWN_LINE: usize = 400;
+
+/// What is in the folder, file by file. What is left out is said.
+fn document(contents: &Contents) -> String {
+    let mut text = String::new();
+    for (name, bytes) in contents.files() {
+        text += &format!("{FOLDER}/{}\n", one_line(name));
+        let Ok(content) = std::str::from_utf8(bytes) else {
+            text += &format!("  ({} bytes that are no text)\n", bytes.len());
+            continue;
+        };
+        let mut lines = content.lines();
+        for line in lines.by_ref().take(SHOWN_LINES) {
+            let line = visible_lines(line);
+            let cut: String = line.chars().take(SHOWN_LINE).collect();
+            let mark = if cut.len() < line.len() { " … (the line goes on)" } else { "" };
+            text += &format!("  | {cut}{mark}\n");
+        }
+        let left_out = lines.count();
+        if left_out > 0 {
+            text += &format!("  … {left_out} lines are not shown: look at the file itself\n");
         }
     }
-    Ok(())
+    text
+}
+
+/// What the folder would start, and how far that is covered by trust.
+fn started(contents: &Contents) -> String {
+    let mut text = String::new();
+    for started in contents.starts() {
+        let words: Vec<String> = started.words.iter().map(|word| visible_strictly(word)).collect();
+        text += &format!("it would start {}: {}\n", visible_strictly(&started.name), Command::from(words));
+        let program = started.words.first().map(String::as_str).unwrap_or_default();
+        if !program.contains('/') {
+            let found = on_path(program).map(|path| format!("`{}`", visible_strictly(&path.to_string_lossy())));
+            let found = found.unwrap_or_else(|| "not installed here".into());
+            text += &format!("  its program is {found}; changes of it are not noticed\n");
+        }
+        for file in &started.files {
+            let path = visible_strictly(&file.path.to_string_lossy());
+            text += &match file.is_covered {
+                true => format!("  `{path}` is covered: a change of it asks again\n"),
+                false => format!("  `{path}` is not covered: changes of it are not noticed\n"),
+            };
+        }
+    }
+    if !text.is_empty() {
+        text += "what these programs load in turn is not covered either\n";
+    }
+    text
 }

@@ -1,6 +1,7 @@
 //! `attache sessions`: earlier runs from our own journal, and the sessions that an agent keeps.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use attache::model::session::ListSessionsRequest;
 use serde::Serialize;
@@ -13,7 +14,8 @@ use crate::exit::{Code, Failure};
 use crate::journal::{self, Summary};
 use crate::output::Screen;
 use crate::project::Project;
-use crate::visible::visible;
+use crate::tty;
+use crate::visible::{self, visible};
 
 /// How many pages of an agent's sessions are asked for: a bound for an agent that never comes to an end.
 const MOST_PAGES: usize = 100;
@@ -30,6 +32,38 @@ pub(crate) async fn sessions(command: Sessions) -> Result<String, Failure> {
         }
         Sessions::Show { id } => show(&journal::find(&id)?),
         Sessions::Export { id, format } => export(&journal::find(&id)?, format),
+        Sessions::Delete { id, older_than, yes, .. } => {
+            let runs = match (id, older_than) {
+                (Some(id), _) => vec![journal::find(&id)?],
+                (None, Some(age)) => match SystemTime::now().checked_sub(age) {
+                    Some(moment) => journal::runs_before(moment)?,
+                    None => Vec::new(),
+                },
+                (None, None) => journal::runs()?,
+            };
+            delete(&runs, yes).await.map(|()| String::new())
+        }
+    }
+}
+
+/// Deletes the records of runs after a yes. What cannot be deleted is told, and keeps none of the others.
+async fn delete(runs: &[String], yes: bool) -> Result<(), Failure> {
+    let what = match runs {
+        [] => {
+            eprintln!("there is nothing to delete");
+            return Ok(());
+        }
+        [run] => format!("the record of run `{run}`"),
+        runs => format!("the records of {} runs", runs.len()),
+    };
+    if !tty::confirm(&format!("Delete {what}? [y] yes   [N] no: "), yes).await? {
+        return Err(Failure::new(Code::Denied, "nothing is deleted"));
+    }
+    let failures: Vec<Failure> = runs.iter().filter_map(|run| journal::delete(run).err()).collect();
+    eprintln!("deleted {}", runs.len() - failures.len());
+    match failures.into_iter().next() {
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
 }
 
@@ -84,7 +118,7 @@ fn json_row(summary: &Summary) -> String {
         stop_reason: result.and_then(|result| result.stop_reason.as_deref()),
         duration_ms: result.map(|result| result.duration_ms),
     };
-    serde_json::to_string(&row).expect("rows have string keys") + "\n"
+    visible::json(&row) + "\n"
 }
 
 fn text_row(summary: &Summary) -> String {
@@ -121,7 +155,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
                     "session_id": session.session_id.as_str(), "cwd": session.cwd,
                     "title": session.title, "updated_at": session.updated_at,
                 });
-                text += &format!("{row}\n");
+                text += &(visible::json(&row) + "\n");
             } else {
                 let time = session.updated_at.as_deref().unwrap_or("-");
                 let title = session.title.as_deref().unwrap_or("(no title)");
@@ -141,7 +175,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
     Ok(text)
 }
 
-/// An earlier run as `run -o text` would have shown it.
+/// An earlier run as a document, harmless where it is looked at.
 fn show(run: &str) -> Result<String, Failure> {
     let text = markdown(run)?;
     Ok(if Screen::here().out { visible(&text).into_owned() } else { text })
@@ -149,9 +183,9 @@ fn show(run: &str) -> Result<String, Failure> {
 
 fn export(run: &str, format: ExportFormat) -> Result<String, Failure> {
     match format {
-        ExportFormat::Markdown => markdown(run),
+        ExportFormat::Markdown => show(run),
         ExportFormat::Json => {
-            let line = |line: Line| serde_json::to_string(&line).expect("events have string keys") + "\n";
+            let line = |line: Line| visible::json(&line) + "\n";
             Ok(journal::lines(run)?.map(line).collect())
         }
     }

@@ -1,11 +1,13 @@
 //! The person's terminal, wherever stdin and stdout lead.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use tokio::io::unix::AsyncFd;
+
+use crate::exit::Failure;
 
 /// The longest line that is taken for an answer.
 const LONGEST_LINE: usize = 4096;
@@ -79,6 +81,20 @@ impl Tty {
         }
         Ok(())
     }
+}
+
+/// Whether the person says yes. `--yes` says it beforehand; where nobody can be asked, it is an error that names it.
+pub(crate) async fn confirm(question: &str, yes: bool) -> Result<bool, Failure> {
+    if yes {
+        return Ok(true);
+    }
+    // Who is asked has to see the question.
+    let tty = Tty::open().ok().filter(|_| io::stderr().is_terminal());
+    let Some(tty) = tty else {
+        return Err(Failure::usage("nobody is there to ask\nhint: `--yes` says yes, after you have looked at it"));
+    };
+    let answer = tty.ask(question).await.map_err(|error| Failure::usage(format!("cannot ask: {error}")))?;
+    Ok(answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")))
 }
 
 /// A terminal that does not show what is typed, until this is dropped.

@@ -368,13 +368,13 @@ fn sessions_are_listed_exported_and_deleted_also_while_one_is_open() {
     // Open in the other process.
     let row = sessions(&["list", "--json"]).json().remove(0);
     assert_eq!((&row["id"], &row["prompts"]), (&json!(id), &json!(1)));
-    sessions(&["list"]).check(0, &[&id, "plan say evil ␛[2J\\u{202e}title"], &[]);
+    sessions(&["list"]).check(0, &[&id, "plan say evil \\x1b[2J\\u{202e}title"], &[]);
     sessions(&["list", "-C", "/"]).check(0, &[], &["no sessions yet"]);
     sessions(&["list", "-n", "0"]).check(2, &[], &["0 is not in"]);
     let document = sessions(&["export", &id[..12]]);
     assert_eq!(document.code, 0, "{}", document.err);
     for part in [
-        "# plan say evil ␛[2J\\u{202e}title, run",
+        "# plan say evil \\x1b[2J\\u{202e}title, run",
         "## Prompt",
         "## Agent",
         "- [ ] run echo out",

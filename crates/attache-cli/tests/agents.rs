@@ -52,11 +52,11 @@ fn names_that_are_wrong_are_answered_with_help() {
     home.run(&["agents", "show", "claud"]).check(8, &[], &["no agent `claud`", "did you mean `claude`?"]);
     home.run(&["agents", "probe", "./agent"]).check(2, &[], &["after `--`"]);
     home.run(&["agents", "probe", "sh -c ls"]).check(2, &[], &["after `--`"]);
-    home.run(&["agents", "probe", "a\u{1b}[2J"]).check(8, &[], &["a␛[2J"]);
+    home.run(&["agents", "probe", "a\u{1b}[2J"]).check(8, &[], &["a\\x1b[2J"]);
     for name in ["Bad", "-x=", "a/b", "a b", ""] {
         assert_eq!(home.run(&["agents", "add", name, "--", "x"]).code, 2, "{name}");
     }
-    home.run(&["agents", "add", "mine"]).check(2, &[], &["what is the command of `mine`?"]);
+    home.run(&["agents", "add", "mine"]).check(2, &[], &["missing command for agent `mine`"]);
     home.run(&["agents", "add", "mine", "--default"]).check(8, &[], &["no agent `mine`"]);
     home.run(&["agents", "add", "claude", "--default"]).check(0, &[], &["`claude` is the default now"]);
     home.run(&["agents", "list"]).check(0, &["claude*"], &[]);
@@ -138,20 +138,25 @@ fn agents_of_a_registry_are_listed_and_added() {
     fs::write(home.path("registry.json"), REGISTRY).unwrap();
     home.run(&["agents", "list", "--registry", "registry.json"]).check(
         0,
-        &["one", "1.2.3", "npx", "One␛[2J", "First of all", "uvx", "binary"],
+        &["one", "1.2.3", "npx", "One\\x1b[2J", "First of all", "uvx", "binary"],
         &["are left out: 1"],
     );
     assert_eq!(home.run(&["agents", "list", "--json", "--registry", "registry.json"]).json().len(), 3);
-    home.run(&["agents", "add", "one", "--env", "KEY=x", "--registry", "registry.json"]).check(
+    // All of it is shown, and nothing is kept without a yes.
+    let shown = ["program   npx", "argument  one-agent@1.2.3", "argument  --acp", "variable  QUIET=1"];
+    let unasked = home.run(&["agents", "add", "one", "--registry", "registry.json"]);
+    unasked.check(2, &[], &[&shown[..], &["nobody is there to ask", "--yes"]].concat());
+    assert!(!home.path("config/attache/agents.toml").exists());
+    home.run(&["agents", "add", "one", "--env", "KEY=x", "--registry", "registry.json", "--yes"]).check(
         0,
         &[],
-        &["npx -y one-agent@1.2.3 --acp"],
+        &[&shown[..], &["npx -y one-agent@1.2.3 --acp"]].concat(),
     );
     home.run(&["agents", "show", "one"]).check(0, &["KEY=…", "QUIET=…", "First of all"], &[]);
     let archive = home.run(&["agents", "add", "three", "--registry", "registry.json"]);
     archive.check(8, &[], &["https://x.example/three.tgz", "agents add three -- COMMAND"]);
     home.install("three");
-    home.run(&["agents", "add", "three", "--registry", "registry.json"]).check(0, &[], &["three acp"]);
+    home.run(&["agents", "add", "three", "--registry", "registry.json", "--yes"]).check(0, &[], &["three acp"]);
     home.run(&["agents", "add", "on", "--registry", "registry.json"]).check(8, &[], &["did you mean `one`?"]);
     home.run(&["agents", "add", "one", "--registry", "nowhere.json"]).check(2, &[], &["cannot read the registry"]);
     home.run(&["agents", "list", "--registry", "http://192.0.2.1/r"]).check(2, &[], &["only https"]);
@@ -185,7 +190,7 @@ fn an_agent_is_probed() {
     let home = Home::new();
     home.scripted(&["probe"], &[]).check(
         0,
-        &["scripted␛[2J 1.0", "version 2", "session     opened", "modes       mode = ask*, auto", "/help"],
+        &["scripted\\x1b[2J 1.0", "version 2", "session     opened", "modes       mode = ask*, auto", "/help"],
         &[],
     );
     let v1 = home.scripted(&["probe", "--protocol", "1", "--json"], &[]);

@@ -273,7 +273,8 @@ fn what_a_repository_brings_along_waits_for_trust() {
     assert!(err.contains("not trusted") && err.contains("attache trust"), "{err}");
     home.run(&["run", "-C", &work, "-o", "quiet", "say hi"]).check(0, &["hi"], &["is not trusted"]);
     home.run(&["trust", "--status", &work]).check(1, &[], &["is not trusted"]);
-    home.run(&["trust", &work]).check(0, &[], &[".attache/agents.toml", ".attache/permissions.toml"]);
+    home.run(&["trust", &work]).check(2, &[], &["nobody is there to ask", "--yes"]);
+    home.run(&["trust", "--yes", &work]).check(0, &[], &[".attache/agents.toml", ".attache/permissions.toml"]);
     assert_eq!(text().0, "command allowed. ");
     home.run(&["run", "-C", &work, "-o", "quiet", "hi"]).check(0, &["hi"], &[]);
     // One byte more, and it is not what was trusted.
@@ -281,7 +282,7 @@ fn what_a_repository_brings_along_waits_for_trust() {
     let (said, err) = text();
     assert_eq!(said, "command denied. ");
     assert!(err.contains("has changed"), "{err}");
-    home.run(&["trust", &work]).check(0, &[], &[]);
+    home.run(&["trust", "--yes", &work]).check(0, &[], &[]);
     home.run(&["trust", "--revoke", &work]).check(0, &[], &[]);
     assert_eq!(text().0, "command denied. ");
 }

@@ -43,6 +43,7 @@ mod manage;
 mod read;
 mod resolve;
 mod sys;
+mod unasked;
 mod write;
 
 use std::{
@@ -54,6 +55,7 @@ pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;
 pub(crate) use error::shown;
 use resolve::{Roots, Spot};
+pub use unasked::{open_named, read_named, resolve_named};
 
 /// How many bytes a read returns unless told otherwise. JSON may need six bytes for one, and the answer still has to fit
 /// into a message that peers read, which is 64 MiB for ours.

@@ -16,3 +16,4 @@ mod store;
 #[cfg(unix)]
 pub mod terminals;
 pub mod trust;
+pub mod visible;

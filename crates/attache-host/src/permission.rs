@@ -21,7 +21,7 @@
 //! verdict = "deny"
 //! kind = ["edit", "delete"]         # read, edit, delete, move, search, execute, think, fetch, switch_mode, other
 //! path = "migrations/**"            # beneath any root; from the top with `/` or `~/`
-//! agent = "claude"                  # for this agent only
+//! agent = "claude"                  # for this agent only: a name, or the command as questions show it
 //!
 //! [[rule]]
 //! verdict = "allow"
@@ -80,6 +80,7 @@ mod documentation;
 mod engine;
 mod file;
 mod grant;
+mod identity;
 mod input;
 mod judge;
 mod place;
@@ -97,6 +98,7 @@ pub use answer::{NoSuchChoice, allow, reject};
 pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
 pub use file::{RulesError, parse_rules};
 pub use grant::{Grants, ShownChange};
+pub use identity::agent_identity;
 pub use question::{Change, Question};
 pub use rules::{Arguments, Rule, Verdict};
 pub use secrets::is_secret;

@@ -4,12 +4,19 @@
 //! user trusts it. What is trusted are the contents of its folder `.attache`, not its name: when a byte of them changes,
 //! the user is asked again. What was compared is what is then used: [`Trust::check`] returns the bytes it has read, and
 //! nobody reads the files a second time.
+//!
+//! Files of the project that the folder's commands name ([`Contents::starts`]) are part of it: when such a program changes,
+//! the user is asked again, too. What those programs load in turn, and programs from elsewhere, are not.
+
+mod starts;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use attache::model::mcp::McpServer;
 use sha2::{Digest, Sha256};
+pub use starts::{Started, StartedFile};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::store;
@@ -49,6 +56,9 @@ pub enum TrustError {
     /// A link or a device: what is behind it can change without a trace.
     #[error("`{}` is neither a file nor a directory\nhint: only plain files can be trusted", .0.display())]
     NotAFile(PathBuf),
+    /// A file with another name, which may lie anywhere.
+    #[error("`{}` has more than one hard link\nhint: only files with one name can be trusted; copy it", .0.display())]
+    HardLink(PathBuf),
     /// A name that is not UTF-8.
     #[error("`{}` has a name that is not UTF-8", .0.display())]
     Name(PathBuf),
@@ -67,6 +77,8 @@ pub enum Status {
     Trusted,
     /// The user trusted other contents.
     Changed,
+    /// The user trusted these contents with an earlier version, which did not cover the programs that they start.
+    Uncovered,
     /// The user was never asked.
     Unknown,
     /// There is nothing that could take effect.
@@ -78,7 +90,10 @@ pub enum Status {
 pub struct Contents {
     directory: PathBuf,
     files: Vec<(String, Vec<u8>)>,
+    starts: Vec<Started>,
     digest: String,
+    /// Of the files alone, as the first version had it. The same as `digest` where no command names a file.
+    old_digest: String,
 }
 
 impl Contents {
@@ -98,13 +113,41 @@ impl Contents {
             hash.update((bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         }
-        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Contents { directory, files, digest })
+        let hex = |hash: Sha256| hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let old_digest = hex(hash.clone());
+        let starts = Started::read(&directory, &files)?;
+        Started::pin(&starts, &mut hash);
+        Ok(Contents { directory, files, starts, digest: hex(hash), old_digest })
     }
 
     /// The directory, without links.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// What would be started by its `mcp.json` and `agents.toml`.
+    pub fn starts(&self) -> &[Started] {
+        &self.starts
+    }
+
+    /// The MCP servers of its `mcp.json`. Files of the project that their commands name are the ones that are trusted,
+    /// in whichever directory of it they are started.
+    pub fn mcp_servers(&self) -> Result<Vec<McpServer>, String> {
+        let mut servers = self.file("mcp.json").map_or(Ok(Vec::new()), crate::mcp::parse)?;
+        for server in &mut servers {
+            if let McpServer::Stdio(server) = server {
+                if server.command.contains('/') {
+                    server.command = self.anchored(&server.command);
+                }
+                server.args = server.args.iter().map(|word| self.anchored(word)).collect();
+            }
+        }
+        Ok(servers)
+    }
+
+    /// A word of a command with its file named from the top, if it names one of the project.
+    pub fn anchored(&self, word: &str) -> String {
+        starts::anchored(&self.directory, word)
     }
 
     /// The files with their names relative to the folder, sorted.
@@ -158,8 +201,13 @@ impl Reading {
         let failed = |error| TrustError::Io { path: path.to_path_buf(), error };
         let file = open(path).map_err(failed)?;
         // It may have become something else since the directory was read.
-        if !file.metadata().map_err(failed)?.is_file() {
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             return Err(TrustError::NotAFile(path.to_path_buf()));
+        }
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+            return Err(TrustError::HardLink(path.to_path_buf()));
         }
         let mut bytes = Vec::new();
         file.take(MAX_BYTES - self.bytes + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -216,6 +264,7 @@ impl Trust {
         let trusted = list.get(self.key(&contents.directory)?).and_then(Item::as_str);
         let status = match trusted {
             Some(digest) if *digest == contents.digest => Status::Trusted,
+            Some(digest) if *digest == contents.old_digest => Status::Uncovered,
             Some(_) => Status::Changed,
             None => Status::Unknown,
         };
@@ -228,7 +277,10 @@ impl Trust {
             Ok((Status::Trusted, contents)) => return (Some(contents), None),
             Ok((Status::NothingToTrust, _)) => return (None, None),
             Ok((Status::Unknown, _)) => ", because it is not trusted",
-            Ok((Status::Changed, _)) => ", because it has changed since it was trusted",
+            Ok((Status::Changed, _)) => {
+                ", because it has changed since it was trusted, or a program that it starts has"
+            }
+            Ok((Status::Uncovered, _)) => ", because it was trusted without the programs that it starts",
             Err(error) => return (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
         };
         let hint = format!("hint: look at it, then type `attache trust {}`", project.display());

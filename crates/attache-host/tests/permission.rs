@@ -470,6 +470,110 @@ fn what_a_request_carries_counts_and_not_what_it_is_called() {
 }
 
 #[test]
+fn every_file_that_an_input_names_counts_however_it_is_named() {
+    let desk = Desk::new(Policy::Edits, "");
+    let inside = desk.path("src/a");
+    let root = desk.path("");
+    let root = root.trim_end_matches('/');
+    let (inner, outer) = (format!("{root}/src/b"), "/etc/passwd");
+    let keys = [
+        "source",
+        "destination",
+        "src",
+        "dst",
+        "dest",
+        "from",
+        "to",
+        "target",
+        "source_path",
+        "sourcePath",
+        "SourcePath",
+        "source-path",
+        "sourceFile",
+        "destination_file",
+        "targetUri",
+        "output_path",
+        "outFile",
+        "new_file_name",
+        "folder",
+        "rootDir",
+        "target_directory",
+    ];
+    for key in keys {
+        for kind in ["edit", "move"] {
+            let call = |path: &str| desk.call(kind, &[&inside], &format!(r#"{{"{key}":"{path}"}}"#)).verdict;
+            assert_eq!((call(&inner), call(outer)), (Verdict::Allow, Verdict::Ask), "{kind} {key}");
+        }
+    }
+    let asked = [
+        "file:///etc/passwd".to_owned(),
+        "FILE:///etc/passwd".into(),
+        "file:/etc/passwd".into(),
+        "file://localhost/etc/passwd".into(),
+        format!("file://{root}/%2e%2e/x"),
+        format!("file://{root}/%2E%2e%2fx"),
+        format!("file://localhost{root}/%2e%2e/x"),
+        // Nobody knows what becomes of these.
+        format!("file://elsewhere{root}/x"),
+        format!("file://{root}/x%00"),
+        format!("file://{root}/x%ff"),
+        format!("file://{root}/x%2"),
+        format!("file://{root}/%252e%252e/x"),
+        format!("file://{root}/x?../y"),
+        format!("file://{root}/x#y"),
+        format!("vscode-remote://host{root}/x"),
+        // What decides what other programs run.
+        format!("file://{root}/%2egit/hooks/x"),
+        format!("file://{root}/.git%2fconfig"),
+    ];
+    for path in asked {
+        assert_eq!(desk.call("edit", &[&inside], &format!(r#"{{"uri":"{path}"}}"#)).verdict, Verdict::Ask, "{path}");
+    }
+    for path in [format!("file://{root}/a%20b"), format!("file://localhost{root}/a"), format!("{root}/100%25")] {
+        assert_eq!(desk.call("edit", &[&inside], &format!(r#"{{"uri":"{path}"}}"#)).verdict, Verdict::Allow, "{path}");
+    }
+}
+
+#[test]
+fn files_that_decide_what_other_programs_run_are_asked_about_in_edits() {
+    let desk = Desk::new(Policy::Edits, "");
+    for name in [
+        ".yarnrc.yml",
+        ".yarn/plugins/x.cjs",
+        ".pnpmfile.cjs",
+        ".mise.toml",
+        "mise.toml",
+        ".tool-versions",
+        ".zed/tasks.json",
+        ".devcontainer/devcontainer.json",
+        ".devcontainer.json",
+        "lefthook.yml",
+        ".lefthook/pre-commit/x",
+        ".gitlab-ci.yml",
+        "ci/Jenkinsfile",
+        ".circleci/config.yml",
+        ".travis.yml",
+        "azure-pipelines.yml",
+        ".buildkite/pipeline.yml",
+        ".envrc",
+        ".exrc",
+        ".nvim.lua",
+        ".dir-locals.el",
+        "my.code-workspace",
+        ".mvn/jvm.config",
+        "rust-toolchain.toml",
+        ".windsurf/x",
+        "sitecustomize.py",
+        ".hg/hgrc",
+    ] {
+        assert_eq!(desk.call("edit", &[&desk.path(name)], "{}").verdict, Verdict::Ask, "{name}");
+    }
+    for name in ["src/main.rs", "justfile", "Makefile", "package.json", "mise.md", "yarn.lock"] {
+        assert_eq!(desk.call("edit", &[&desk.path(name)], "{}").verdict, Verdict::Allow, "{name}");
+    }
+}
+
+#[test]
 fn what_was_told_before_belongs_to_the_request() {
     let desk = Desk::new(Policy::Ask, "[[rule]]\nverdict = 'allow'\ncommand = ['git', 'status']\n");
     let mut view = attache::SessionView::new();

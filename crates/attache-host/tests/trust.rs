@@ -211,3 +211,78 @@ fn many_at_once_lose_nothing() {
         assert_eq!(desk.trust.check(project).unwrap().0, Status::Trusted);
     }
 }
+
+#[test]
+fn a_program_of_the_project_is_part_of_what_is_trusted() {
+    let desk = Desk::new();
+    let put = |name: &str, text: &str| {
+        let path = desk.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        fs::write(path, text).unwrap();
+    };
+    put("tools/server.py", "print(1)");
+    put("agent.sh", "exit 0");
+    put("sub/tools/server.py", "print('evil')");
+    desk.write("mcp.json", r#"{"mcpServers": {"tools": {"command": "python3", "args": ["tools/server.py", "--x"]}}}"#);
+    let agent = desk.project().join("agent.sh");
+    desk.write("agents.toml", &format!("[agents.a]\ncommand = ['/bin/sh', '{}']\n", agent.display()));
+    let contents = desk.trust.check(&desk.project()).unwrap().1;
+    let started: Vec<_> = contents
+        .starts()
+        .iter()
+        .flat_map(|started| started.files.iter().map(|file| (started.name.as_str(), file.is_covered)))
+        .collect();
+    assert_eq!(started, [("MCP server `tools`", true), ("agent `a`", false), ("agent `a`", true)]);
+    // The file that is started is the one that was looked at, from every directory.
+    let attache::model::mcp::McpServer::Stdio(server) = contents.mcp_servers().unwrap().remove(0) else { panic!() };
+    let real = desk.project().canonicalize().unwrap();
+    assert_eq!(server.args, [real.join("tools/server.py").to_str().unwrap(), "--x"]);
+
+    desk.accept();
+    put("tools/server.py", "print(2)");
+    assert_eq!(desk.status(), Status::Changed);
+    put("tools/server.py", "print(1)");
+    assert_eq!(desk.status(), Status::Trusted);
+    fs::remove_file(desk.project().join("tools/server.py")).unwrap();
+    assert_eq!(desk.status(), Status::Changed, "it is gone");
+    std::os::unix::fs::symlink("/bin/true", desk.project().join("tools/server.py")).unwrap();
+    assert_eq!(desk.status(), Status::Changed, "it is another by a link");
+}
+
+#[test]
+fn an_old_list_is_valid_where_nothing_is_started_and_says_so_where_something_is() {
+    let desk = Desk::new();
+    desk.write("permissions.toml", "# one");
+    desk.accept();
+    let list = desk.directory.path().join("state/trust.toml");
+    let old = fs::read_to_string(&list).unwrap();
+    fs::write(desk.project().join("server"), "").unwrap();
+    desk.write("mcp.json", r#"{"mcpServers": {"tools": {"command": "./server"}}}"#);
+    assert_eq!(desk.status(), Status::Changed);
+    // What the first version wrote for these very files.
+    let mut hash = <sha2::Sha256 as sha2::Digest>::new();
+    for (name, bytes) in desk.trust.check(&desk.project()).unwrap().1.files() {
+        for part in
+            [&(name.len() as u64).to_le_bytes()[..], name.as_bytes(), &(bytes.len() as u64).to_le_bytes(), bytes]
+        {
+            sha2::Digest::update(&mut hash, part);
+        }
+    }
+    let digest: String = sha2::Digest::finalize(hash).iter().map(|byte| format!("{byte:02x}")).collect();
+    let (start, _) = old.rsplit_once(" = ").unwrap();
+    fs::write(&list, format!("{start} = \"{digest}\"\n")).unwrap();
+    assert_eq!(desk.status(), Status::Uncovered);
+    let (contents, notice) = desk.trust.contents(&desk.project());
+    assert!(contents.is_none() && notice.unwrap().contains("without the programs that it starts"));
+}
+
+#[test]
+fn a_file_with_several_names_is_refused() {
+    let desk = Desk::new();
+    fs::write(desk.directory.path().join("elsewhere"), "secret").unwrap();
+    fs::create_dir_all(desk.project().join(".attache/commands")).unwrap();
+    fs::hard_link(desk.directory.path().join("elsewhere"), desk.project().join(".attache/commands/go.md")).unwrap();
+    let error = desk.trust.check(&desk.project()).unwrap_err();
+    assert!(matches!(error, TrustError::HardLink(_)), "{error}");
+}

@@ -19,6 +19,7 @@ mod peer;
 mod rules;
 mod translator;
 mod view;
+mod visible;
 
 pub use attache_testkit::conversation;
 pub use decoding::decoding;
@@ -32,6 +33,7 @@ pub use peer::peer;
 pub use rules::rules;
 pub use translator::translator;
 pub use view::view;
+pub use visible::visible_text;
 
 /// A function that panics when something does not hold for these bytes.
 pub type Target = fn(&[u8]);
@@ -50,4 +52,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("rules", rules),
     #[cfg(unix)]
     ("paths", paths),
+    ("visible_text", visible_text),
 ];

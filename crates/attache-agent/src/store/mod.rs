@@ -30,6 +30,7 @@ mod list;
 mod log;
 mod merge;
 mod outline;
+mod prune;
 mod record;
 mod scan;
 
@@ -47,6 +48,7 @@ pub use log::Log;
 pub use merge::merged;
 use outline::Outline;
 pub use outline::Summary;
+pub use prune::Kept;
 use record::Record;
 use scan::{Position, scan};
 

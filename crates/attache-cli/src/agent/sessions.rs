@@ -110,7 +110,9 @@ fn export(store: &Store, id: &str, format: LogFormat) -> Result<(), Failure> {
     let (entries, damage) = store.salvage(id).map_err(failed)?;
     match format {
         LogFormat::Json => {
-            print_lines(entries.iter().filter_map(|entry| Some(visible::escaped(entry.to_json().ok()?.as_str()))))?;
+            print_lines(
+                entries.iter().filter_map(|entry| Some(visible::escaped(entry.to_json().ok()?.as_str()).into_owned())),
+            )?;
         }
         LogFormat::Markdown => {
             let text = markdown(id, entries);

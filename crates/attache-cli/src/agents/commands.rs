@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use attache_host::visible::visible as visible_strictly;
 use serde::Serialize;
 
 use super::catalog::{self, Installed, ROWS};
@@ -13,14 +14,20 @@ use crate::connect::{Opening, here, until_interrupted};
 use crate::exit::{Code, Failure};
 use crate::project::Project;
 use crate::visible::{self, one_line};
-use crate::{auth, connect};
+use crate::{auth, connect, tty};
 
 /// Does what one of the commands asks for.
 pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
     match command {
         Agents::List { json, registry: Some(place) } => list_registry(&place, json),
         Agents::List { json, registry: None } => list(json),
-        Agents::Add { name, command, env, registry, default } => add(&name, command, env, registry.as_deref(), default),
+        Agents::Add { name, command, env, registry, default, yes } => {
+            let entry = entry(&name, command, registry.as_deref(), default && env.is_empty())?;
+            if let Some(entry) = entry.as_ref().filter(|_| registry.is_some()) {
+                until_interrupted(approve(&name, entry, yes)).await?;
+            }
+            add(&name, entry, env, default)
+        }
         Agents::Remove { name } => remove(&name),
         Agents::Show { name, json } => show(&name, json),
         Agents::Login { agent } => until_interrupted(login(&agent)).await,
@@ -112,26 +119,44 @@ fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
     print_table(&["NAME", "VERSION", "BY", "TITLE", "DESCRIPTION"], &rows.collect::<Vec<_>>())
 }
 
-fn add(
+/// How the agent that is to be added is started; nothing if only one that is known is to become the default.
+fn entry(
     name: &str,
     command: Vec<String>,
-    env: Vec<(String, String)>,
     registry: Option<&str>,
-    default: bool,
-) -> Result<(), Failure> {
+    only_default: bool,
+) -> Result<Option<Entry>, Failure> {
     if !config::is_name(name) {
         return Err(Failure::usage(format!("`{}`: {NAME_RULE}", one_line(name))));
     }
-    let mut entry = match (registry, command.is_empty()) {
-        (Some(place), _) => Some(Registry::read(place)?.find(name)?.entry()?),
-        (None, false) => Some(Entry { command: from_anywhere(&command)?, ..Entry::default() }),
-        // Only what is known already is meant: it becomes the default.
-        (None, true) if default && env.is_empty() => None,
+    match (registry, command.is_empty()) {
+        (Some(place), _) => Ok(Some(Registry::read(place)?.find(name)?.entry()?)),
+        (None, false) => Ok(Some(Entry { command: from_anywhere(&command)?, ..Entry::default() })),
+        (None, true) if only_default => Ok(None),
         (None, true) => {
             let hint = format!("`attache agents add {name} -- COMMAND`, or take it from a registry with `--registry`");
-            return Err(Failure::usage(format!("what is the command of `{name}`?\nhint: {hint}")));
+            Err(Failure::usage(format!("missing command for agent `{name}`\nhint: {hint}")))
         }
-    };
+    }
+}
+
+/// Shows what a registry would have us start, to the last word and variable, and asks whether to keep it. It is somebody
+/// else's, and will run with all that the person may do.
+async fn approve(name: &str, entry: &Entry, yes: bool) -> Result<(), Failure> {
+    eprintln!("the registry would start `{name}` like this:");
+    for (index, word) in entry.command.iter().enumerate() {
+        eprintln!("  {:<10}{}", if index == 0 { "program" } else { "argument" }, visible_strictly(word));
+    }
+    for (variable, value) in &entry.env {
+        eprintln!("  {:<10}{}={}", "variable", visible_strictly(variable), visible_strictly(value));
+    }
+    match tty::confirm("Keep it in agents.toml? [y] yes   [N] no: ", yes).await? {
+        true => Ok(()),
+        false => Err(Failure::new(Code::Denied, format!("`{name}` is not added"))),
+    }
+}
+
+fn add(name: &str, mut entry: Option<Entry>, env: Vec<(String, String)>, default: bool) -> Result<(), Failure> {
     if let Some(entry) = &mut entry {
         entry.env.extend(env);
     } else {
@@ -149,6 +174,9 @@ fn add(
             let verb = if replaced { "replaced" } else { "added" };
             let command = attache::process::Command::from(entry.command.clone());
             eprintln!("{verb} `{name}` in {}: {command}", path.display());
+            if replaced {
+                eprintln!("note: rules for the agent `{name}` apply to this command from now on");
+            }
             if catalog::installed(&entry.command) == Installed::No {
                 eprintln!("note: its program is not there yet");
             }

@@ -6,10 +6,12 @@ pub(crate) mod config;
 mod probe;
 mod registry;
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use attache::process::Command;
+use attache_host::permission::agent_identity;
 
 use crate::connect::here;
 use crate::exit::{Code, Failure};
@@ -19,6 +21,9 @@ use catalog::{Installed, ROWS};
 use config::Config;
 
 pub(crate) use commands::{print_lines, run};
+
+/// A directory that is always there, that only the system's owner writes to, and that has no packages of its own.
+const NO_REPOSITORY: &str = "/usr";
 
 /// How an agent is started.
 #[derive(Clone)]
@@ -41,6 +46,8 @@ pub(crate) struct AgentSpec {
     pub(crate) reads_itself: bool,
     /// It is this program itself, which needs its own settings.
     pub(crate) is_built_in: bool,
+    /// Its name is the user's own word for it, or one of the catalog, and nobody else's.
+    is_configured: bool,
 }
 
 impl AgentSpec {
@@ -60,14 +67,38 @@ impl AgentSpec {
             install_hint: row.map(|row| row.install),
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
             is_built_in: false,
+            is_configured: named,
             words,
             env,
         }
     }
 
+    /// Who it is, for rules, sessions and records, when it is started in this directory: its name where that is the
+    /// user's own word for it, else its command. A project that is trusted may name agents too, and must not get what
+    /// was given to another of that name.
+    pub(crate) fn identity(&self, cwd: &Path) -> String {
+        match self.is_configured {
+            true => self.name.clone(),
+            false => agent_identity(&self.words, &self.env, cwd),
+        }
+    }
+
+    /// The words of the command that starts it.
+    ///
+    /// `npx` runs what the directory has in `node_modules` if its version fits, and fetches from where the directory's
+    /// `.npmrc` says. Under a name that the person knows, a repository would be run instead of the agent; so `npx` is sent
+    /// to look where no repository is. The agent itself is started in its directory all the same.
+    pub(crate) fn command_words(&self) -> Vec<String> {
+        let mut words = self.words.clone();
+        if self.is_configured && words.first().is_some_and(|program| program == "npx") {
+            words.splice(1..1, ["--prefix".to_owned(), NO_REPOSITORY.to_owned()]);
+        }
+        words
+    }
+
     /// The command that starts it.
     pub(crate) fn command(&self) -> Command {
-        let command = Command::from(self.words.clone());
+        let command = Command::from(self.command_words());
         self.env.iter().fold(command, |command, (name, value)| command.env(name, value))
     }
 
@@ -99,11 +130,17 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project)
     let variable = std::env::var_os("ATTACHE_AGENT").map(|name| name.to_string_lossy().into_owned());
     let mut config = Config::read()?;
     let theirs = project.agents()?;
+    let mut from_project = BTreeSet::new();
     for (name, entry) in theirs.agents {
-        config.agents.entry(name).or_insert(entry);
+        if let Entry::Vacant(free) = config.agents.entry(name) {
+            from_project.insert(free.key().clone());
+            free.insert(entry);
+        }
     }
     config.default = config.default.or(theirs.default);
-    meant(name, variable.as_deref(), &config)
+    let mut spec = meant(name, variable.as_deref(), &config)?;
+    spec.is_configured &= !from_project.contains(&spec.name);
+    Ok(spec)
 }
 
 fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<AgentSpec, Failure> {
@@ -187,6 +224,15 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_is_not_run_in_the_place_of_an_agent_with_a_name() {
+        let config = Config::parse("[agents.mine]\ncommand = ['npx', '-y', 'a@1', '--acp']").unwrap();
+        assert_eq!(find("mine", &config).unwrap().command().to_string(), "npx --prefix /usr -y a@1 --acp");
+        // What is typed out is what is run.
+        let typed = ["npx", "-y", "a@1"].map(String::from);
+        assert_eq!(resolve(None, &typed, &Project::none()).unwrap().command().to_string(), "npx -y a@1");
+    }
+
+    #[test]
     fn a_name_is_never_a_command() {
         let code = |name| find(name, &Config::default()).map(|_| ()).unwrap_err();
         assert_eq!(code("./agent").code, Code::Usage);
@@ -194,7 +240,7 @@ mod tests {
         assert_eq!(code("sh").code, Code::NotFound);
         let failure = code("claud\u{1b}e");
         assert_eq!(failure.code, Code::NotFound);
-        assert!(failure.message.starts_with("no agent `claud␛e`\nhint: did you mean `claude`?"), "{failure}");
+        assert!(failure.message.starts_with("no agent `claud\\x1be`\nhint: did you mean `claude`?"), "{failure}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use text::TextPrinter;
 use crate::cli::Format;
 use crate::event::{Event, Line, Result};
 use crate::pen::Ink;
+use crate::visible::visible;
 
 /// Turns events into what is printed. It prints nothing itself.
 pub(crate) enum Printer {
@@ -20,7 +21,10 @@ pub(crate) enum Printer {
     Stream,
     /// The messages themselves are printed where they pass.
     Acp,
-    Quiet,
+    /// To a terminal, or as data.
+    Quiet {
+        is_terminal: bool,
+    },
 }
 
 impl Printer {
@@ -30,7 +34,7 @@ impl Printer {
             Format::Json => Printer::Json,
             Format::StreamJson => Printer::Stream,
             Format::Acp => Printer::Acp,
-            Format::Quiet => Printer::Quiet,
+            Format::Quiet => Printer::Quiet { is_terminal: screen.out },
         }
     }
 
@@ -40,8 +44,8 @@ impl Printer {
             Printer::Text(printer) => printer.event(&line.event, gap),
             Printer::Stream => vec![json_line(line)],
             // A script sees the result; a person who waits for it is told what needs attention.
-            Printer::Json | Printer::Acp | Printer::Quiet => match &line.event {
-                Event::Notice(notice) => vec![Ink::err(format!("{}\n", crate::visible::visible(&notice.text)))],
+            Printer::Json | Printer::Acp | Printer::Quiet { .. } => match &line.event {
+                Event::Notice(notice) => vec![Ink::err(format!("{}\n", visible(&notice.text)))],
                 _ => Vec::new(),
             },
         }
@@ -54,9 +58,10 @@ impl Printer {
             Printer::Json => vec![json_line(result), failure(result)],
             Printer::Stream => vec![json_line(line), failure(result)],
             Printer::Acp => vec![failure(result)],
-            Printer::Quiet => {
+            Printer::Quiet { is_terminal } => {
                 let end = if result.text.is_empty() || result.text.ends_with('\n') { "" } else { "\n" };
-                vec![Ink::out(format!("{}{end}", result.text)), failure(result)]
+                let text = if *is_terminal { visible(&result.text) } else { result.text.as_str().into() };
+                vec![Ink::out(format!("{text}{end}")), failure(result)]
             }
         }
     }
@@ -79,9 +84,7 @@ impl Printer {
 }
 
 fn json_line(value: &impl serde::Serialize) -> Ink {
-    let mut line = serde_json::to_vec(value).expect("events have string keys and finite numbers");
-    line.push(b'\n');
-    Ink::Out(line)
+    Ink::out(crate::visible::json(value) + "\n")
 }
 
 /// The error of a run, for a person.
@@ -91,5 +94,5 @@ fn failure(result: &Result) -> Ink {
 
 fn error_text(error: &crate::event::Error) -> String {
     let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    crate::visible::visible(&format!("error: {}{hint}\n", error.message)).into_owned()
+    visible(&format!("error: {}{hint}\n", error.message)).into_owned()
 }

@@ -61,7 +61,8 @@ fn choices(question: &Question) -> String {
 
 /// The question. Its texts are harmless already.
 pub(crate) fn show(question: &Question, columns: usize) -> String {
-    let mut text = format!("\n{} wants to {}\n", question.agent, question.kinds.join(", "));
+    let agent = cut(&question.agent, columns);
+    let mut text = format!("\n{agent} wants to {}\n", question.kinds.join(", "));
     let own: Vec<&String> = question.title.iter().chain(&question.description).collect();
     quote(&mut text, "it says", &own, SAID, columns);
     quote(&mut text, "it shows", &question.texts.iter().collect::<Vec<_>>(), SHOWN, columns);

@@ -42,6 +42,9 @@ const TERMINATE_GRACE: Duration = Duration::from_secs(5);
 /// How long it may take to send a cancel to an agent that does not read.
 const CANCEL_SENT: Duration = Duration::from_millis(500);
 
+/// How long the agent may take to delete the session of a run that is not kept.
+const DELETE_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long stdin may take before a person is told what is waited for.
 const STDIN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -74,11 +77,11 @@ pub(crate) async fn run(mut args: Run) -> Code {
         }
         Ok((cwd, project, spec))
     });
-    let (name, shown_cwd) = match &found {
-        Ok((cwd, _, spec)) => (spec.name.clone(), cwd.clone()),
-        Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), PathBuf::from(".")),
+    let (name, identity, shown_cwd) = match &found {
+        Ok((cwd, _, spec)) => (spec.name.clone(), Some(spec.identity(cwd)), cwd.clone()),
+        Err(_) => (args.start.agent.clone().unwrap_or_else(|| "none".into()), None, PathBuf::from(".")),
     };
-    let (mut record, first) = Record::new(&name, &shown_cwd, printer, pen);
+    let (mut record, first) = Record::new(&name, identity, &shown_cwd, printer, pen, !args.ephemeral);
     if args.output == Format::Acp {
         record.messages = Messages::new().ok();
     }
@@ -144,13 +147,12 @@ struct Conversation<'a> {
 impl Conversation<'_> {
     async fn hold(mut self) -> Result<End, Trouble> {
         let deadline = self.args.timeout.map(|timeout| Instant::now() + timeout);
-        let question = self.read_question().await?;
-        for word in &question.unmatched {
-            let text = format!("`{word}` names no file here and is left as text");
-            self.record.add(event::Event::notice(Level::Warning, text));
-        }
         let directories = self.args.add_dir.iter().map(|path| connect::directory(Some(&self.cwd.join(path))));
         let directories = directories.collect::<Result<Vec<_>, _>>()?;
+        let question = self.read_question(&directories).await?;
+        for text in &question.unmatched {
+            self.record.add(event::Event::notice(Level::Warning, text.as_str()));
+        }
         let Confinement { agent: sandbox, commands, .. } = {
             let confinement = sandbox(self.args, self.spec, self.cwd, &directories)?;
             self.record.sandbox = Some(confinement.state.clone());
@@ -196,6 +198,9 @@ impl Conversation<'_> {
             // The second signal: nobody is waited for, and everything ends with us.
             return end;
         }
+        if self.args.ephemeral {
+            self.delete_session(&connection, session.id().clone()).await;
+        }
         // A polite end: the agent sees its input close and leaves by itself, or is made to.
         drop(session);
         tokio::select! {
@@ -205,16 +210,29 @@ impl Conversation<'_> {
         end
     }
 
+    /// Has the agent forget a session of which nothing is to be kept, and says so when it does not.
+    async fn delete_session(&mut self, connection: &Connection, id: attache::model::session::SessionId) {
+        let deleted = tokio::time::timeout(DELETE_PATIENCE, connection.delete_session(id)).await;
+        let why = match deleted {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => crate::visible::one_line(&error.to_string()),
+            Err(_) => "it does not answer".into(),
+        };
+        let text = format!("the agent may keep a record of this session of its own: {why}");
+        self.record.add(event::Event::notice(Level::Warning, text));
+    }
+
     /// Reads the prompt, which may come from a pipe that takes its time.
-    async fn read_question(&mut self) -> Result<Question, Trouble> {
+    async fn read_question(&mut self, directories: &[PathBuf]) -> Result<Question, Trouble> {
         // The thread that waits for stdin cannot be stopped, but it does not keep the program either.
         let (sender, mut receiver) = tokio::sync::oneshot::channel();
         let args = self.args;
         let inputs = (args.prompt.clone(), args.file.clone(), args.attach.clone(), args.image.clone());
-        let cwd = self.cwd.to_owned();
+        let (cwd, directories) = (self.cwd.to_owned(), directories.to_owned());
         std::thread::spawn(move || {
             let (prompt, file, attach, image) = inputs;
-            let _ = sender.send(Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &cwd));
+            let question = Question::read(prompt.as_deref(), file.as_deref(), &attach, &image, &directories, &cwd);
+            let _ = sender.send(question);
         });
         let mut patience = Some(Instant::now() + STDIN_PATIENCE);
         loop {
@@ -394,10 +412,7 @@ async fn open_session(
     }
     let known = match (&args.resume, args.continue_last) {
         (Some(id), _) => Some(id.clone()),
-        (None, true) => Some(crate::journal::last_session(&spec.name, cwd)?.ok_or_else(|| {
-            let hint = "hint: leave out --continue to begin one";
-            Failure::new(Code::NotFound, format!("`{}` has no earlier session in this directory\n{hint}", spec.name))
-        })?),
+        (None, true) => Some(last_session(spec, cwd)?),
         (None, false) => None,
     };
     let resumed = known.is_some();
@@ -410,6 +425,20 @@ async fn open_session(
     record.flush().await?;
     settings::apply(args, &session).await?;
     Ok(session)
+}
+
+/// The session that `--continue` means.
+fn last_session(spec: &AgentSpec, cwd: &Path) -> Result<String, Failure> {
+    let identity = spec.identity(cwd);
+    if let Some(id) = crate::journal::last_session(&identity, cwd)? {
+        return Ok(id);
+    }
+    let hint = match crate::journal::last_session_by_name(&spec.name, cwd)? {
+        // An earlier version did not write down which of the agents of that program it was.
+        Some(id) => format!("hint: if session `{id}` of `{}` is meant, name it with --resume", spec.name),
+        None => "hint: leave out --continue to begin one".into(),
+    };
+    Err(Failure::new(Code::NotFound, format!("`{identity}` has no earlier session in this directory\n{hint}")))
 }
 
 fn prompt_capabilities(connection: &Connection) -> PromptCapabilities {

@@ -10,7 +10,10 @@ use attache::model::content::{
     BlobResource, ContentBlock, EmbeddedResource, ImageContent, ResourceContents, ResourceLink, TextResource,
 };
 use attache::proto::base64;
+use attache_host::files::{FileError, Files, Place, open_named, resolve_named};
+use attache_host::permission::is_secret;
 
+use crate::connect::here;
 use crate::exit::Failure;
 
 /// The most that is read from stdin or a prompt file: what fits into one message with room to spare.
@@ -26,10 +29,21 @@ const LARGEST_IMAGE: u64 = 20 << 20;
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) text: String,
-    attachments: Vec<PathBuf>,
+    attachments: Vec<Attachment>,
     images: Vec<(PathBuf, Vec<u8>, &'static str)>,
-    /// Words like `@this` that name no file.
+    /// What is left as text of words like `@this`, and why: sentences for the person.
     pub(crate) unmatched: Vec<String>,
+}
+
+/// A file or a directory that goes along with the prompt, as it was read when it was named.
+#[derive(Debug)]
+struct Attachment {
+    /// Where it is, without links.
+    path: PathBuf,
+    /// How long it is; `None` for a directory.
+    size: Option<u64>,
+    /// What is in it, unless it is a directory or too long to be embedded.
+    content: Option<Vec<u8>>,
 }
 
 impl Question {
@@ -39,6 +53,7 @@ impl Question {
         file: Option<&Path>,
         attach: &[PathBuf],
         images: &[PathBuf],
+        directories: &[PathBuf],
         cwd: &Path,
     ) -> Result<Self, Failure> {
         let stdin = || match piped_stdin() {
@@ -48,8 +63,9 @@ impl Question {
         let mut text = match (prompt, file) {
             (Some("-"), _) => read_limited(&mut io::stdin(), "stdin")?,
             (Some(prompt), _) => join(prompt, &stdin()?),
+            (None, Some(path)) if path == Path::new("/dev/stdin") => read_limited(&mut io::stdin(), "stdin")?,
             (None, Some(path)) => {
-                let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
+                let (mut file, path) = open_by_hand(&here()?.join(path), cwd)?;
                 join(&read_limited(&mut file, &path.display().to_string())?, &stdin()?)
             }
             (None, None) => stdin()?,
@@ -59,15 +75,17 @@ impl Question {
             return Err(Failure::usage("there is no prompt\nhint: give it in quotes, with -f FILE, or on stdin"));
         }
         let mut question = Question { text, attachments: Vec::new(), images: Vec::new(), unmatched: Vec::new() };
-        question.find_mentions(prompt.unwrap_or_default(), cwd);
+        question.find_mentions(prompt.unwrap_or_default(), directories, cwd);
         for path in attach {
-            let path = cwd.join(path);
-            fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-            question.attach(path);
+            let path = resolve_named(&cwd.join(path), Some(cwd)).map_err(refused)?;
+            question.attach(match path.is_dir() {
+                true => Attachment { path, size: None, content: None },
+                false => Attachment::read(open_by_hand(&path, cwd)?)?,
+            });
         }
         for path in images {
-            let path = cwd.join(path);
-            let data = read_image(&path)?;
+            let (file, path) = open_by_hand(&cwd.join(path), cwd)?;
+            let data = read_image(file, &path)?;
             let kind = image_kind(&data).ok_or_else(|| {
                 Failure::usage(format!(
                     "`{}` is no image\nhint: PNG, JPEG, GIF and WebP are understood",
@@ -81,21 +99,40 @@ impl Question {
 
     /// Words like `@src/main.rs` that name a file attach it. Only what the person typed is searched: what comes
     /// through a pipe is not theirs to say.
-    fn find_mentions(&mut self, typed: &str, cwd: &Path) {
+    ///
+    /// Yet a script may have put somebody else's words into what was typed. So a mention is not as good as `--attach`: it
+    /// has to be a plain file of the session's directories, and none that may hold secrets.
+    fn find_mentions(&mut self, typed: &str, directories: &[PathBuf], cwd: &Path) {
+        let mut files = None;
         for word in typed.split_whitespace() {
             let Some(name) = word.strip_prefix('@') else { continue };
             let bare = name.trim_end_matches([',', '.', ';', ':', '!', '?', ')']);
-            match [name, bare].iter().find(|name| !name.is_empty() && cwd.join(name).exists()) {
-                Some(name) => self.attach(cwd.join(name)),
-                None if bare.is_empty() => {}
-                None => self.unmatched.push(word.to_owned()),
+            let Some(name) = [name, bare].into_iter().find(|name| !name.is_empty() && cwd.join(name).exists()) else {
+                if !bare.is_empty() {
+                    self.unmatched.push(format!("`{word}` names no file here and is left as text"));
+                }
+                continue;
+            };
+            let path = cwd.join(name);
+            let opened = files.get_or_insert_with(|| Files::open(cwd, directories).map_err(|error| error.to_string()));
+            let attachment = match opened {
+                Ok(files) => mentioned(files, &path),
+                Err(error) => Err(error.clone()),
+            };
+            match attachment {
+                Ok(attachment) => self.attach(attachment),
+                Err(why) => {
+                    let why = why.lines().next().unwrap_or_default();
+                    let hint = format!("hint: `--attach {}` attaches it if you mean it", name);
+                    self.unmatched.push(format!("`{word}` is not attached and is left as text: {why}\n{hint}"));
+                }
             }
         }
     }
 
-    fn attach(&mut self, path: PathBuf) {
-        if !self.attachments.contains(&path) {
-            self.attachments.push(path);
+    fn attach(&mut self, attachment: Attachment) {
+        if !self.attachments.iter().any(|known| known.path == attachment.path) {
+            self.attachments.push(attachment);
         }
     }
 
@@ -113,9 +150,9 @@ impl Question {
     /// The content of the prompt, in forms that the agent takes.
     pub(crate) fn blocks(&self, offered: &PromptCapabilities) -> Result<Vec<ContentBlock>, Failure> {
         let mut blocks = vec![ContentBlock::text(&*self.text)];
-        for path in &self.attachments {
-            let embedded = if offered.embedded_context.is_some() { embed(path)? } else { None };
-            blocks.push(embedded.unwrap_or_else(|| link(path)));
+        for attachment in &self.attachments {
+            let embedded = offered.embedded_context.as_ref().and_then(|_| attachment.embedded());
+            blocks.push(embedded.unwrap_or_else(|| attachment.link()));
         }
         for (path, data, kind) in &self.images {
             let image = ImageContent::new(base64::encode(data), *kind).uri(uri(path));
@@ -146,34 +183,62 @@ fn read_limited(source: &mut dyn Read, name: &str) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::usage(format!("`{name}` is not UTF-8 text")))
 }
 
-/// The content of a file as a block; `None` when it is a directory or too long, which are linked.
-fn embed(path: &Path) -> Result<Option<ContentBlock>, Failure> {
-    let metadata = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    if !metadata.is_file() || metadata.len() > LARGEST_EMBEDDED {
-        return Ok(None);
+impl Attachment {
+    /// Reads a file that is open, as far as it can be embedded.
+    fn read((file, path): (File, PathBuf)) -> Result<Self, Failure> {
+        let size = file.metadata().map_err(|error| unreadable(&path, &error))?.len();
+        let mut bytes = Vec::new();
+        file.take(LARGEST_EMBEDDED + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&path, &error))?;
+        let content = Some(bytes).filter(|bytes| bytes.len() as u64 <= LARGEST_EMBEDDED);
+        Ok(Attachment { path, size: Some(size), content })
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    file.take(LARGEST_EMBEDDED + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    if bytes.len() as u64 > LARGEST_EMBEDDED {
-        return Ok(None);
+
+    /// Its content as a block; `None` when it is a directory or too long.
+    fn embedded(&self) -> Option<ContentBlock> {
+        let bytes = self.content.as_ref()?;
+        let resource: ResourceContents = match std::str::from_utf8(bytes) {
+            Ok(text) => TextResource::new(text, uri(&self.path)).into(),
+            Err(_) => BlobResource::new(base64::encode(bytes), uri(&self.path)).into(),
+        };
+        Some(ContentBlock::Resource(Box::new(EmbeddedResource::new(resource))))
     }
-    let resource: ResourceContents = match String::from_utf8(bytes) {
-        Ok(text) => TextResource::new(text, uri(path)).into(),
-        Err(error) => BlobResource::new(base64::encode(error.as_bytes()), uri(path)).into(),
+
+    fn link(&self) -> ContentBlock {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned();
+        let link = ResourceLink::new(name, uri(&self.path)).with(|link| link.size = self.size);
+        ContentBlock::ResourceLink(Box::new(link))
+    }
+}
+
+/// A file or a directory of the session's directories that the prompt mentions, or why it cannot be attached.
+fn mentioned(files: &Files, path: &Path) -> Result<Attachment, String> {
+    let place = files.place(path).map_err(|error| error.to_string())?;
+    if !place.path().is_dir() {
+        let opened = files.open_unasked(path).map_err(|error| error.to_string())?;
+        return Attachment::read(opened).map_err(|failure| failure.message);
+    }
+    match place {
+        Place::Inside { relative, .. } if is_secret(&relative) => Err("it may hold secrets".into()),
+        Place::Inside { path, .. } => Ok(Attachment { path, size: None, content: None }),
+        Place::Outside { path } => Err(FileError::Outside { path }.to_string()),
+    }
+}
+
+/// Opens a plain file that the person named on the command line.
+fn open_by_hand(path: &Path, cwd: &Path) -> Result<(File, PathBuf), Failure> {
+    open_named(path, Some(cwd)).map_err(refused)
+}
+
+fn refused(error: FileError) -> Failure {
+    let hint = match error {
+        FileError::NotAFile { .. } => "\nhint: what comes through a pipe can be given on stdin",
+        _ => "",
     };
-    Ok(Some(ContentBlock::Resource(Box::new(EmbeddedResource::new(resource)))))
+    Failure::usage(format!("{error}{hint}"))
 }
 
-fn link(path: &Path) -> ContentBlock {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let size = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
-    ContentBlock::ResourceLink(Box::new(ResourceLink::new(name, uri(path)).with(|link| link.size = size)))
-}
-
-fn read_image(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_image(file: File, path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     file.take(LARGEST_IMAGE + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > LARGEST_IMAGE {
         return Err(Failure::usage(format!("`{}` is larger than 20 MiB", path.display())));

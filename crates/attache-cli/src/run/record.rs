@@ -61,16 +61,24 @@ struct Call {
 }
 
 impl Record {
-    pub(crate) fn new(agent: &str, cwd: &std::path::Path, printer: Printer, pen: Pen) -> (Self, Vec<Event>) {
+    pub(crate) fn new(
+        agent: &str,
+        identity: Option<String>,
+        cwd: &std::path::Path,
+        printer: Printer,
+        pen: Pen,
+        is_kept: bool,
+    ) -> (Self, Vec<Event>) {
         let now = SystemTime::now();
         let run = journal::new_run(now);
-        let (journal, error) = Journal::begin(&run);
+        let (journal, error) = if is_kept { Journal::begin(&run) } else { (Journal::none(), None) };
         let mut first = vec![Event::Start(Start {
             schema: event::VERSION,
             attache: env!("CARGO_PKG_VERSION").into(),
             run: run.clone(),
             time: attache::trace::rfc3339(now),
             agent: agent.into(),
+            identity,
             cwd: cwd.display().to_string(),
         })];
         if let Some(error) = error {

@@ -20,7 +20,7 @@ use attache::{Client, Event, SessionView};
 use attache_host::commands::Invocation;
 use attache_host::files::Files;
 use attache_host::permission::{
-    self, Action, Decision, Engine, Grants, NoSuchChoice, Places, Policy, Question, Scope, Session, ShownChange,
+    self, Action, Decision, Engine, Grants, NoSuchChoice, Places, Policy, Question, Rule, Scope, Session, ShownChange,
     Subject, Verdict, carried,
 };
 use attache_host::sandbox::Sandbox;
@@ -120,7 +120,7 @@ impl Services {
             terminals = terminals.confine(move |command| sandbox.confine(command));
         }
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
-        let mut session = Session::new(agent.name.as_str(), "", cwd);
+        let mut session = Session::new(agent.identity(cwd), "", cwd);
         session.roots.extend_from_slice(directories);
         // Asking takes somebody who sees the question.
         let tty = if std::io::stderr().is_terminal() { Tty::open().ok().map(Arc::new) } else { None };
@@ -154,7 +154,18 @@ impl Services {
 
     /// What is wrong with the files of rules, for the person to know before anything is asked.
     pub(crate) fn problems(&self) -> Vec<event::Event> {
-        self.engine.problems().map(|problem| event::Event::notice(Level::Warning, problem.to_string())).collect()
+        let mut problems: Vec<String> = self.engine.problems().map(ToString::to_string).collect();
+        let agent = &self.session.agent;
+        let old = |rule: &&Rule| rule.verdict == Verdict::Allow && rule.is_for_launcher(agent);
+        if let Some(rule) = self.engine.rules().find(old) {
+            let name = rule.agent.as_deref().unwrap_or_default();
+            problems.push(format!(
+                "rules for the agent `{name}` no longer allow anything, because `{name}` runs many agents\n\
+                 hint: if they are for this one, write `agent = {agent:?}` into {}",
+                rule.origin
+            ));
+        }
+        problems.into_iter().map(|problem| event::Event::notice(Level::Warning, problem)).collect()
     }
 
     /// Names the session that is served.

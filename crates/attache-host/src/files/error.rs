@@ -31,6 +31,18 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+    /// The file may hold secrets, such as `.env` or a key, and was to be read without a question.
+    Secret {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A link that lies in a repository leads out of it, and a person named the link.
+    LeadsOut {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        path: PathBuf,
+    },
     /// There is no such file.
     NotFound {
         /// Where it would be.
@@ -122,6 +134,8 @@ impl FileError {
             Self::TooLong => ErrorObject::wrong_params("the path is too long"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
+            Self::Secret { .. } => ErrorObject::permission_denied("files that may hold secrets"),
+            Self::LeadsOut { .. } => ErrorObject::permission_denied("links that lead out of a repository"),
             // Gemini looks for these words to tell a missing file from a failure.
             Self::NotFound { .. } => ErrorObject::not_found("Resource not found: No such file"),
             Self::NotAFile { .. } | Self::NotADirectory { .. } => ErrorObject::wrong_params("not a regular file"),
@@ -175,6 +189,13 @@ impl fmt::Display for FileError {
                  hint: allow it, or copy it",
                 shown(path)
             ),
+            Self::Secret { path } => write!(f, "`{}` may hold secrets", shown(path)),
+            Self::LeadsOut { link, path } => write!(
+                f,
+                "`{}` is a link that leads out of its repository, to `{}`\nhint: name that path itself if you mean it",
+                shown(link),
+                shown(path)
+            ),
             Self::NotFound { path } => write!(f, "there is no file `{}`", shown(path)),
             Self::NotAFile { path } => write!(f, "`{}` is not a regular file", shown(path)),
             Self::NotADirectory { path } => write!(f, "`{}` is not a directory", shown(path)),
@@ -212,14 +233,7 @@ impl std::error::Error for FileError {}
 
 /// A path for a terminal or a dialog: an agent chose it, so it may contain escape sequences or turn text around.
 pub(crate) fn shown(path: &Path) -> String {
-    let is_harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut text = String::new();
-    for c in path.to_string_lossy().chars() {
-        if is_harmful(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
-    }
-    text
+    crate::visible::visible(&path.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -229,6 +243,6 @@ mod tests {
     #[test]
     fn a_path_cannot_harm_a_terminal() {
         let error = FileError::NotFound { path: "/a\u{1b}[2J\u{202e}é".into() };
-        assert_eq!(error.to_string(), r"there is no file `/a\u{1b}[2J\u{202e}é`");
+        assert_eq!(error.to_string(), r"there is no file `/a\x1b[2J\u{202e}é`");
     }
 }

@@ -15,41 +15,66 @@ const ARGUMENTS: &[&str] = &["args", "arguments"];
 /// Keys with the directory that a command runs in.
 const DIRECTORIES: &[&str] = &["cwd", "workdir", "working_directory", "workingDirectory", "working_dir"];
 
-/// Keys with files.
+/// Words that stand for files when a key is one of them, or ends with one: `path`, `file_path`, `sourceFile`.
 const PATHS: &[&str] = &[
     "path",
     "paths",
+    "abspath",
     "file",
     "files",
-    "file_path",
-    "filePath",
-    "file_paths",
-    "filePaths",
-    "abs_path",
-    "absPath",
-    "absolute_path",
-    "absolutePath",
     "filename",
-    "fileName",
-    "directory",
-    "dir",
-    "dir_path",
-    "dirPath",
-    "notebook_path",
-    "notebookPath",
-    "old_path",
-    "oldPath",
-    "new_path",
-    "newPath",
-    "source_path",
-    "sourcePath",
-    "destination_path",
-    "destinationPath",
-    "target_file",
-    "targetFile",
+    "filenames",
+    "filepath",
+    "filepaths",
     "uri",
-    "abspath",
+    "uris",
+    "directory",
+    "directories",
+    "dir",
+    "dirs",
+    "folder",
+    "folders",
+    "pathname",
 ];
+
+/// Keys that stand for files by themselves: what is copied or moved, and where to.
+const ENDS: &[&str] =
+    &["source", "sources", "src", "destination", "destinations", "dest", "dst", "from", "to", "target", "targets"];
+
+/// Whether the value of a key names files. Agents write their keys in every style there is.
+fn names_files(key: &str) -> bool {
+    let words = words(key);
+    let is = |list: &[&str], word: &String| list.contains(&word.as_str());
+    match words.as_slice() {
+        [only] => is(PATHS, only) || is(ENDS, only),
+        // As in `new_file_name`.
+        [.., first, second] if first == "file" && second == "name" => true,
+        [.., last] => is(PATHS, last),
+        [] => false,
+    }
+}
+
+/// The words of a key in small letters: `sourcePath`, `source_path` and `Source-Path` are the same.
+fn words(key: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_open = false;
+    let mut was_small = false;
+    for c in key.chars() {
+        if !c.is_alphanumeric() {
+            is_open = false;
+            continue;
+        }
+        if !is_open || (c.is_uppercase() && was_small) {
+            words.push(String::new());
+        }
+        is_open = true;
+        was_small = !c.is_uppercase();
+        if let Some(word) = words.last_mut() {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
 
 /// Deeper objects are not looked into, and longer lists not to their end: then something may have been missed.
 const MAX_DEPTH: usize = 4;
@@ -139,10 +164,13 @@ impl Input {
                 Some(_) => self.command = Err("the variables of its command cannot be told"),
             }
         }
-        for key in PATHS {
-            match map.get(*key) {
-                Some(Value::String(path)) => self.paths.push(path.clone()),
-                Some(list @ Value::Array(_)) => self.paths.extend(strings(list).unwrap_or_default()),
+        for (_, value) in map.iter().filter(|(key, _)| names_files(key)) {
+            match value {
+                Value::String(path) => self.paths.push(path.clone()),
+                // One that is no text does not make the others less.
+                Value::Array(list) => {
+                    self.paths.extend(list.iter().filter_map(|path| path.as_str().map(str::to_owned)))
+                }
                 _ => {}
             }
         }

@@ -39,8 +39,12 @@ impl Ground {
 
     /// Where a path leads that is meant from `cwd`.
     pub(super) fn place<'a>(&'a self, path: &str, cwd: &Path) -> Place<'a> {
-        let path = path.strip_prefix("file://").unwrap_or(path);
-        let path = cwd.join(self.expand(path));
+        let path = match address(path) {
+            Address::None => cwd.join(self.expand(path)),
+            Address::File(path) => cwd.join(path),
+            // Seen as it is written by rules that deny, and beneath no root.
+            Address::Unknown => return Place { ground: self, forms: vec![Some(normal(&cwd.join(path))), None] },
+        };
         Place { ground: self, forms: vec![Some(normal(&path)), real(&path)] }
     }
 }
@@ -107,6 +111,59 @@ impl<'a> Place<'a> {
     fn in_roots<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
         self.ground.roots.iter().filter_map(|root| path.strip_prefix(root).ok())
     }
+}
+
+/// What a path is that may be an address.
+enum Address {
+    /// It is a path.
+    None,
+    /// A file of this machine, decoded.
+    File(PathBuf),
+    /// It cannot be told for certain what whoever opens it makes of it.
+    Unknown,
+}
+
+/// Reads `file:/x`, `file:///x` and `file://localhost/x`, with `%2e` and the like as what they stand for.
+fn address(text: &str) -> Address {
+    let Some((scheme, rest)) = text.split_once(':') else { return Address::None };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    if !scheme.eq_ignore_ascii_case("file") {
+        // `a:b` is a fine name of a file.
+        return if is_scheme && rest.starts_with("//") { Address::Unknown } else { Address::None };
+    }
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => {
+            let (host, _) = rest.split_once('/').unwrap_or((rest, ""));
+            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                return Address::Unknown;
+            }
+            &rest[host.len()..]
+        }
+        None => rest,
+    };
+    // A query is cut off by some and part of the name for others.
+    let decoded = (path.starts_with('/') && !path.contains(['?', '#'])).then(|| decoded(path)).flatten();
+    decoded.map_or(Address::Unknown, |path| Address::File(path.into()))
+}
+
+/// A text with its `%XX` decoded, once. Nothing for what would be something else if it were decoded again, or is no text.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (hex, tail) = rest.split_at_checked(2)?;
+        // `from_str_radix` takes a sign as well.
+        let hex = std::str::from_utf8(hex).ok().filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(hex, 16).ok()?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains(['%', '\0']))
 }
 
 /// A command with its paths resolved.

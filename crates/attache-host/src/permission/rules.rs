@@ -43,7 +43,7 @@ impl Verdict {
 pub struct Rule {
     /// What it decides.
     pub verdict: Verdict,
-    /// The name of the agent that it is for.
+    /// The agent that it is for: its name in the settings, or [`agent_identity`](super::agent_identity) of its command.
     pub agent: Option<String>,
     /// The kinds of tool calls that it is for.
     pub kinds: Vec<ToolKind>,
@@ -193,7 +193,19 @@ impl Rule {
     }
 
     pub(super) fn is_for_agent(&self, agent: &str) -> bool {
-        self.agent.as_ref().is_none_or(|name| name == agent)
+        match &self.agent {
+            None => true,
+            Some(name) if name == agent => true,
+            // The first version named an agent by its program alone, so such a rule may be for any script that the
+            // program runs. It goes on to deny and to ask, but allows nothing.
+            Some(_) => self.verdict != Verdict::Allow && self.is_for_launcher(agent),
+        }
+    }
+
+    /// Whether it names only the program of an agent that was given as a command, such as `python3` or `npx`. Such a rule
+    /// that allows has no effect: it is not known for what.
+    pub fn is_for_launcher(&self, agent: &str) -> bool {
+        self.agent.is_some() && self.agent.as_deref() == super::identity::launcher(agent)
     }
 
     pub(super) fn is_for_kind(&self, kind: &ToolKind) -> bool {

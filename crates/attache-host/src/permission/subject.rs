@@ -16,7 +16,8 @@ use crate::commands::Command;
 /// Who asks, from where: the same for every request of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// The name of the agent, as the user has it in the configuration. Not what the agent calls itself.
+    /// The name of the agent, as the user has it in the configuration, or [`agent_identity`](super::agent_identity) of
+    /// its command. Not what the agent calls itself.
     pub agent: String,
     /// The session.
     pub id: SessionId,

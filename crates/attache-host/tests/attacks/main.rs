@@ -6,9 +6,14 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod commands;
+mod escapes;
 mod files;
 mod grants;
+mod identity;
 mod question;
+mod reading;
+mod records;
 mod rules;
 mod sandbox;
 mod support;
+mod trusting;

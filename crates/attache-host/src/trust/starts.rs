@@ -1,0 +1,119 @@
+//! What a trusted folder would start: the commands of its `mcp.json` and `agents.toml`, and the files behind them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use attache::model::mcp::McpServer;
+use sha2::{Digest, Sha256};
+use toml_edit::DocumentMut;
+
+use super::{TrustError, open};
+
+/// A larger program is named as not covered: it would be read whenever the project is opened.
+const LARGEST_PROGRAM: u64 = 64 << 20;
+
+/// More words of commands are not looked at, and make the folder too large to trust.
+const MOST_WORDS: usize = 1000;
+
+/// Something that the folder would start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// What it is: ``MCP server `tools` `` or ``agent `mine` ``.
+    pub name: String,
+    /// Its program and its arguments.
+    pub words: Vec<String>,
+    /// The files that its words name, each with where it really is.
+    pub files: Vec<StartedFile>,
+}
+
+/// A file that a command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedFile {
+    /// Where it is, without links.
+    pub path: PathBuf,
+    /// Its content is part of what is trusted: a change of it asks again. Only files of the project are.
+    pub is_covered: bool,
+    /// What is pinned of it.
+    pin: String,
+}
+
+impl Started {
+    /// What would be started by these files of the folder. A file that cannot be read starts nothing.
+    pub(super) fn read(directory: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<Started>, TrustError> {
+        let file = |name: &str| files.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes.as_slice());
+        let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+        for server in file("mcp.json").and_then(|content| crate::mcp::parse(content).ok()).unwrap_or_default() {
+            if let McpServer::Stdio(server) = server {
+                let words = std::iter::once(server.command.clone()).chain(server.args.iter().cloned());
+                commands.push((format!("MCP server `{}`", server.name), words.collect()));
+            }
+        }
+        let agents =
+            file("agents.toml").and_then(|content| std::str::from_utf8(content).ok()?.parse::<DocumentMut>().ok());
+        let agents = agents.as_ref().and_then(|document| document.get("agents")?.as_table_like());
+        for (name, entry) in agents.into_iter().flat_map(|agents| agents.iter()) {
+            let words = entry.get("command").and_then(|command| command.as_array()).into_iter().flatten();
+            let words: Vec<String> = words.filter_map(|word| word.as_str().map(str::to_owned)).collect();
+            commands.push((format!("agent `{name}`"), words));
+        }
+        if commands.iter().map(|(_, words)| words.len()).sum::<usize>() > MOST_WORDS {
+            return Err(TrustError::TooLarge(directory.join(super::FOLDER)));
+        }
+        let started = |(name, words): (String, Vec<String>)| {
+            // A program without a slash is looked for on the PATH, whatever the project has of that name.
+            let named = words.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
+            let files = named.filter_map(|(_, word)| StartedFile::read(directory, word).transpose());
+            Ok(Started { name, files: files.collect::<Result<_, _>>()?, words })
+        };
+        commands.into_iter().map(started).collect()
+    }
+
+    /// Adds what is pinned to a digest. Nothing is, where no command names a file.
+    pub(super) fn pin(started: &[Started], hash: &mut Sha256) {
+        for file in started.iter().flat_map(|started| &started.files) {
+            hash.update((file.pin.len() as u64).to_le_bytes());
+            hash.update(&file.pin);
+        }
+    }
+}
+
+impl StartedFile {
+    /// The file that a word of a command names, if it names one by a path.
+    fn read(directory: &Path, word: &str) -> Result<Option<Self>, TrustError> {
+        let written = directory.join(word);
+        let Some(path) = written.canonicalize().ok().filter(|path| !word.is_empty() && path.is_file()) else {
+            return Ok(None);
+        };
+        let failed = |error| TrustError::Io { path: path.clone(), error };
+        let is_inside = path.starts_with(directory);
+        let mut is_covered = false;
+        // Where it leads is pinned in any case: a link can be turned to another program.
+        let mut pin = format!("{word}\0{}", path.display());
+        if is_inside {
+            let file = open(&path).map_err(failed)?;
+            let length = file.metadata().map_err(failed)?.len();
+            if length <= LARGEST_PROGRAM {
+                is_covered = true;
+                let mut hash = Sha256::new();
+                let mut file = file.take(LARGEST_PROGRAM);
+                let mut buffer = vec![0; 64 << 10];
+                while let count @ 1.. = file.read(&mut buffer).map_err(failed)? {
+                    hash.update(&buffer[..count]);
+                }
+                pin.extend(hash.finalize().iter().map(|byte| format!("{byte:02x}")));
+            }
+        }
+        Ok(Some(StartedFile { path, is_covered, pin }))
+    }
+}
+
+/// A word of a command with its file named from the top, where it names one of the project: it is to be the file that was
+/// trusted, wherever the command is started. A bare word stays what it is, a program of the system or a word for one.
+pub(super) fn anchored(directory: &Path, word: &str) -> String {
+    let path = directory.join(word);
+    let is_path = word.contains('/') || word.contains('.');
+    match (is_path && Path::new(word).is_relative() && path.is_file()).then(|| path.to_str()).flatten() {
+        Some(path) => path.to_owned(),
+        None => word.to_owned(),
+    }
+}
