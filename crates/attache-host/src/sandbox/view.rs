@@ -70,7 +70,8 @@ const NEEDED: [&str; 9] = [
 /// it is to be hidden.
 pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     let mut table: BTreeMap<PathBuf, (Access, Why)> = BTreeMap::new();
-    let hidden: Vec<PathBuf> = policy.hidden.iter().map(|path| resolve(path)).collect();
+    let mut known = BTreeMap::new();
+    let hidden: Vec<PathBuf> = policy.hidden.iter().map(|path| resolve_with(path, &mut known)).collect();
     let is_hidden = |path: &Path| hidden.iter().any(|hidden| path.starts_with(hidden));
     // Later ones win where two name the same path.
     let readable: Vec<PathBuf> = policy.readable.iter().map(|path| resolve(path)).collect();
@@ -275,17 +276,33 @@ fn guesses(path: &Path, variables: impl Iterator<Item = OsString>) -> Vec<PathBu
 
 /// The path without links, as far as it exists.
 pub(super) fn resolve(path: &Path) -> PathBuf {
+    resolve_with(path, &mut BTreeMap::new())
+}
+
+/// The same for many paths: what was found out about directories is remembered, because most lie in the same few.
+fn resolve_with(path: &Path, known: &mut BTreeMap<PathBuf, PathBuf>) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for (ancestor, rest) in path.ancestors().map(|ancestor| (ancestor, path.strip_prefix(ancestor))) {
-        match (fs::canonicalize(ancestor), rest) {
-            (Ok(resolved), Ok(rest)) if rest.as_os_str().is_empty() => return resolved,
-            (Ok(resolved), Ok(rest)) => return resolved.join(rest),
-            // Who may not even look at a path hides it as it is named.
-            (Err(error), _) if error.kind() == io::ErrorKind::PermissionDenied => return path,
-            _ => {}
-        }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return fs::canonicalize(&path).unwrap_or(path);
     }
-    path
+    resolve_down(&path, known)
+}
+
+fn resolve_down(path: &Path, known: &mut BTreeMap<PathBuf, PathBuf>) -> PathBuf {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    if let Some(found) = known.get(path) {
+        return found.clone();
+    }
+    let found = match fs::symlink_metadata(path) {
+        // One that leads nowhere is as good as not there.
+        Ok(found) if found.is_symlink() => fs::canonicalize(path).ok(),
+        // Who may not even look at a path hides it as it is named.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Some(path.to_owned()),
+        _ => None,
+    };
+    let found = found.unwrap_or_else(|| resolve_down(parent, known).join(name));
+    known.insert(path.to_owned(), found.clone());
+    found
 }
 
 /// As many links as the kernel follows in one path.
