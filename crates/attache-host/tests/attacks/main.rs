@@ -6,4 +6,5 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod commands;
+mod processes;
 mod support;

@@ -47,6 +47,8 @@
 
 mod child;
 mod command;
+#[cfg(unix)]
+mod detach;
 mod group;
 #[cfg(target_os = "linux")]
 mod keeper;
