@@ -3,6 +3,7 @@
 //! One implementation for every front end. Nothing here talks to a person or to the wire: a front end asks, shows the
 //! answer to its user, and replies to the agent.
 
+pub mod environment;
 #[cfg(unix)]
 pub mod files;
 pub mod mcp;

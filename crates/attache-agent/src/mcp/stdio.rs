@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use attache::model::mcp::McpServerStdio;
 use attache::process::{Command, Process};
+use attache_host::environment;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::words::{MAX_MESSAGE, Reason, Trouble};
-use crate::tools::commands::environment::without_keys;
 
 pub(super) type Pipes = AsyncRwTransport<RoleClient, Bounded<ChildStdout>, ChildStdin>;
 
@@ -28,8 +28,8 @@ pub(super) async fn start(server: &McpServerStdio, cwd: &Path, reason: Reason) -
 }
 
 fn command(server: &McpServerStdio, cwd: &Path) -> Command {
-    // Keys of model providers are ours to use, and no business of a server's.
-    let mut command = without_keys(Command::new(&server.command).args(&server.args).cwd(cwd), &[]);
+    // Keys are ours and the person's to use, and no business of a server's.
+    let mut command = environment::start_from(Command::new(&server.command).args(&server.args).cwd(cwd), &[]);
     // What is configured for the server is meant for it, whatever its name.
     for variable in &server.env {
         command = command.env(&variable.name, variable.value.expose());

@@ -112,10 +112,12 @@ impl Services {
         if let Some((name, rules)) = project.permission_rules() {
             engine.set_repository_rules(&name, rules);
         }
-        let mut terminals = Terminals::new(Limits::default());
-        if let Some(sandbox) = sandbox.cloned() {
-            terminals = terminals.confine(move |command| sandbox.confine(command));
-        }
+        let pass_env = crate::agents::config::Config::read()?.command_env;
+        let sandbox = sandbox.cloned();
+        let terminals = Terminals::new(Limits::default()).confine(move |command| {
+            let command = attache_host::environment::start_from(command, &pass_env);
+            sandbox.iter().fold(command, |command, sandbox| sandbox.confine(command))
+        });
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
         let mut session = Session::new(agent, "", cwd);
         session.roots.extend_from_slice(directories);

@@ -6,5 +6,6 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod commands;
+mod environment;
 mod processes;
 mod support;

@@ -3,13 +3,12 @@
 //! A v1 client that offers terminals runs the commands in those; a person sees them there as if they had typed them. Such
 //! a terminal is the client's: our sandbox does not confine it. Everything else is a process of our own: background jobs,
 //! commands that must not reach the network, and all commands where the client offers no terminals. Those run in the
-//! sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, without the keys of
-//! models in their [`environment`], and end with all that they started: when they are cancelled, when their time is over,
+//! sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, with a part of our
+//! environment only ([`environment`](attache_host::environment)), and end with all that they started: when they are cancelled, when their time is over,
 //! when the session ends, and when we do.
 
 mod arguments;
 mod client;
-pub mod environment;
 mod jobs;
 mod own;
 mod report;
@@ -61,8 +60,8 @@ pub struct Setup {
     pub sandbox: SandboxMode,
     /// What commands cannot read in the sandbox, beside the user's other secrets: our own settings and records.
     pub hidden: Vec<PathBuf>,
-    /// Further variables that commands do not get, by name: those that the configuration takes keys from.
-    pub secrets: Vec<String>,
+    /// Variables that commands get besides those that every process does, by name.
+    pub pass_env: Vec<String>,
 }
 
 impl Setup {
@@ -77,7 +76,7 @@ impl Setup {
             spill,
             sandbox: SandboxMode::default(),
             hidden: Vec::new(),
-            secrets: Vec::new(),
+            pass_env: Vec::new(),
         }
     }
 }
@@ -175,7 +174,7 @@ impl Commands {
         let slot = Slot::default();
         Commands {
             mode: Mutex::new(setup.sandbox),
-            terminals: confining(slot.clone(), setup.secrets.clone()),
+            terminals: confining(slot.clone(), setup.pass_env.clone()),
             starting: Mutex::new(()),
             slot,
             jobs: Mutex::default(),

@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use attache_host::environment::{self, UNATTENDED};
 use attache_host::sandbox::{Network, Policy, Sandbox};
 use attache_host::terminals::{Limits, Terminals};
 
-use super::{JOBS, OUTPUT, Setup, environment};
+use super::{JOBS, OUTPUT, Setup};
 
 /// Whether commands are to be confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,11 +56,12 @@ impl fmt::Display for SandboxState {
 /// What the next command is confined by.
 pub(super) type Slot = Arc<Mutex<Option<Sandbox>>>;
 
-/// Terminals whose commands get no keys and are confined by what is in the slot.
-pub(super) fn confining(slot: Slot, secrets: Vec<String>) -> Terminals {
+/// Terminals whose commands get what is let through of our environment, and are confined by what is in the slot.
+pub(super) fn confining(slot: Slot, pass_env: Vec<String>) -> Terminals {
     let limits = Limits { running: 4 * JOBS, kept: 8 * JOBS, output: OUTPUT, most_output: OUTPUT };
     Terminals::new(limits).confine(move |command| {
-        let command = environment::for_command(command, &secrets);
+        let command = environment::start_from(command, &pass_env);
+        let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
         match &*crate::lock(&slot) {
             Some(sandbox) => sandbox.confine(command),
             None => command,
