@@ -66,11 +66,23 @@ pub struct Limits {
     pub output: usize,
     /// Bytes of output that are kept at most, whatever the agent says. Default 4 MiB.
     pub most_output: usize,
+    /// Bytes of output that all terminals together may keep. Default 24 MiB. A terminal that is created when others have
+    /// taken it up keeps [`least_output`](Limits::least_output) only.
+    pub total_output: usize,
+    /// Bytes of output that a terminal keeps whatever others have taken. Default 64 KiB.
+    pub least_output: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { running: 32, kept: 128, output: 1 << 20, most_output: 4 << 20 }
+        Self {
+            running: 32,
+            kept: 128,
+            output: 1 << 20,
+            most_output: 4 << 20,
+            total_output: 24 << 20,
+            least_output: 64 << 10,
+        }
     }
 }
 
@@ -144,7 +156,9 @@ impl Terminals {
         let number = open.created;
         let id = TerminalId::from(format!("terminal-{number}"));
         let asked = request.output_byte_limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let limit = asked.unwrap_or(self.limits.output).min(self.limits.most_output);
+        let taken: usize = open.terminals.values().map(|terminal| terminal.output().limit()).sum();
+        let room = self.limits.total_output.saturating_sub(taken).max(self.limits.least_output);
+        let limit = asked.unwrap_or(self.limits.output).min(self.limits.most_output).min(room);
         let terminal = Arc::new(Terminal::new(id.clone(), request.session_id.clone(), shown, cwd, limit));
         tokio::spawn(run::run(terminal.clone(), process, pipe));
         open.terminals.insert(number, terminal);

@@ -23,6 +23,7 @@ use attache_host::permission::{
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::ask::{self, Reply};
@@ -44,6 +45,9 @@ const KNOWN_BYTES: usize = 1 << 20;
 /// How many allowed actions of a turn are remembered.
 const GRANTED: usize = 1000;
 
+/// How many answers with content are made at once.
+const ANSWERS: usize = 2;
+
 /// What this machine does for the agent.
 pub(crate) struct Services {
     session: Session,
@@ -58,6 +62,9 @@ pub(crate) struct Services {
     /// What was allowed by permission requests of this turn: doing it needs no second question.
     granted: Vec<Action>,
     tasks: JoinSet<Finished>,
+    /// Held while an answer with content is made and until it is sent: an agent that does not read is not to have many
+    /// of them in our memory.
+    answering: Arc<Semaphore>,
     waiting: VecDeque<Asked>,
     /// The question that stands on the screen.
     asking: Option<AbortHandle>,
@@ -133,6 +140,7 @@ impl Services {
             tools: HashMap::new(),
             granted: Vec::new(),
             tasks: JoinSet::new(),
+            answering: Arc::new(Semaphore::new(ANSWERS)),
             waiting: VecDeque::new(),
             asking: None,
             unasked: 0,
@@ -221,9 +229,11 @@ impl Services {
 
     fn serve_terminal(&mut self, event: Event) {
         let terminals = self.terminals.clone();
+        let answering = self.answering.clone();
         self.tasks.spawn(async move {
             let _ = match event {
                 Event::TerminalOutput(call) => {
+                    let _held = answering.acquire().await;
                     let output = terminals.output(&call).map_err(|error| error.to_peer());
                     call.reply(output).await
                 }
@@ -338,7 +348,9 @@ impl Services {
             },
             What::Read(call, elsewhere) => {
                 let files = self.files.clone();
+                let answering = self.answering.clone();
                 self.tasks.spawn(async move {
+                    let _held = answering.acquire().await;
                     let path = call.path.clone();
                     let work = move |request: &ReadTextFileRequest, allowed: Option<&Path>| match allowed {
                         Some(allowed) => files.read_outside(request, allowed),

@@ -7,5 +7,6 @@
 
 mod commands;
 mod environment;
+mod memory;
 mod processes;
 mod support;

@@ -58,7 +58,7 @@ pub(super) type Slot = Arc<Mutex<Option<Sandbox>>>;
 
 /// Terminals whose commands get what is let through of our environment, and are confined by what is in the slot.
 pub(super) fn confining(slot: Slot, pass_env: Vec<String>) -> Terminals {
-    let limits = Limits { running: 4 * JOBS, kept: 8 * JOBS, output: OUTPUT, most_output: OUTPUT };
+    let limits = Limits { running: 4 * JOBS, kept: 8 * JOBS, output: OUTPUT, most_output: OUTPUT, ..Limits::default() };
     Terminals::new(limits).confine(move |command| {
         let command = environment::start_from(command, &pass_env);
         let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
