@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
+mod addresses;
 mod commands;
 mod environment;
 mod memory;

@@ -94,7 +94,6 @@ fn idle() -> u64 {
 fn check(name: &str, peak: u64) {
     let growth = peak.saturating_sub(idle());
     assert!(growth <= MOST, "{name}: {} MiB more than an idle run", growth >> 10);
-    println!("{name}: {} MiB", growth >> 10);
 }
 
 /// Plays the steps over and over, and reads no answer.
@@ -218,7 +217,6 @@ fn check_server(name: &str, beginning: &'static str, more: &'static [u8]) {
     assert!(idle > 1000, "{idle} KiB");
     let growth = peak(run(&endless_server(beginning, more)), TIME).saturating_sub(idle);
     assert!(growth <= MOST, "{name}: {} MiB more than an idle run", growth >> 10);
-    println!("{name}: {} MiB", growth >> 10);
 }
 
 #[test]

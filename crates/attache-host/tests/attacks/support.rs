@@ -212,10 +212,9 @@ fn own(path: &Path) {
 /// A terminal of 24 lines: its screen and keyboard for a program, and its other end for us.
 pub fn open_terminal() -> (OwnedFd, OwnedFd) {
     let (mut ours, mut theirs) = (0, 0);
-    let mut size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: two numbers are written, the size is read; the rest may be null.
-    let opened =
-        unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), &mut size) };
+    let opened = unsafe { libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null_mut(), &size) };
     assert_eq!(opened, 0);
     if is_root() {
         // SAFETY: the descriptor is open.
