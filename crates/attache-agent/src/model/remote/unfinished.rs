@@ -50,3 +50,21 @@ fn resident() -> usize {
 fn resident() -> usize {
     0
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_while_no_event_ends_is_noticed() {
+        let mut unfinished = Unfinished::default();
+        for _ in 0..=PIECES {
+            unfinished.is_too_long();
+        }
+        // Written to, so that it is there. Far more, because other tests give memory back meanwhile.
+        let ballast = vec![1u8; 10 * MOST_GROWTH];
+        assert!(unfinished.is_too_long());
+        drop(ballast);
+        assert!(!Unfinished::default().is_too_long(), "one piece is not too long, whatever the program has");
+    }
+}
