@@ -50,6 +50,8 @@ pub struct Config {
     /// What becomes of that which no rule decides; without it, the mode says. A client that runs the agent for somebody
     /// sets it, so that a call is judged once.
     pub permissions: Option<Policy>,
+    /// Variables that commands get besides those that every process does, by name; `*` at the end stands for any end.
+    pub pass_env: Vec<String>,
     /// What a turn may take.
     pub limits: Limits,
     /// What cannot be told of a model by its name.
@@ -109,7 +111,16 @@ struct File {
     max_tokens: Option<u32>,
     compact_at_percent: Option<u8>,
     #[serde(default)]
+    commands: CommandSettings,
+    #[serde(default)]
     models: BTreeMap<String, ModelFacts>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandSettings {
+    #[serde(default)]
+    pass_env: Vec<String>,
 }
 
 impl Config {
@@ -124,6 +135,7 @@ impl Config {
             thought: Thought::default(),
             sandbox: SandboxMode::default(),
             permissions: None,
+            pass_env: Vec::new(),
             limits: Limits::default(),
             models: BTreeMap::new(),
             patience: Patience::default(),
@@ -153,6 +165,7 @@ impl Config {
         self.mode = word(text, file.mode, "mode")?;
         self.thought = word(text, file.thought, "thought")?;
         self.sandbox = word(text, file.sandbox, "sandbox")?;
+        self.pass_env = file.commands.pass_env;
         self.models = file.models;
         let limits = Limits::default();
         self.limits = Limits {
@@ -207,12 +220,13 @@ mod tests {
         let config = read(
             "model = 'ollama:qwen3'\nbase_url = 'http://localhost:1'\nmode = 'code'\nthought = 'low'\n\
              sandbox = 'offline'\nmax_turn_requests = 7\nmax_tokens = 99\ncompact_at_percent = 50\n\
-             [models.'ollama:qwen3']\ncontext = 4096\ntools = false\n",
+             [commands]\npass_env = ['GITHUB_TOKEN']\n[models.'ollama:qwen3']\ncontext = 4096\ntools = false\n",
         )
         .unwrap();
         assert_eq!(config.model.as_deref(), Some("ollama:qwen3"));
         assert_eq!((config.mode, config.thought, config.sandbox), (Mode::Code, Thought::Low, SandboxMode::Offline));
         assert_eq!(config.limits, Limits { requests: 7, max_tokens: Some(99), compact_at: 50 });
+        assert_eq!(config.pass_env, ["GITHUB_TOKEN"]);
         assert_eq!(config.models["ollama:qwen3"].tools, Some(false));
     }
 

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use attache::model::auth::{AuthMethod, TerminalAuthMethod};
 use attache::model::error::ErrorObject;
 use attache::{Client, Connection, Error};
+use attache_host::environment;
 
 use crate::agents::AgentSpec;
 use crate::connect::{self, Opening};
@@ -73,6 +74,7 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
     let words = spec.command_words();
     let (program, args) = words.split_first().ok_or_else(|| Failure::usage("the command is empty"))?;
     let mut command = tokio::process::Command::new(program);
+    command.env_clear().envs(environment::inherited(&[&spec.pass_env[..], &browser_env()].concat()));
     command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd).kill_on_drop(true);
     command.envs(method.env.iter().map(|variable| (&variable.name, variable.value.expose())));
     command.stdin(stream(io::stdin().is_terminal()).map_err(cannot)?);
@@ -83,6 +85,12 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
         return Err(Failure::new(Code::Login, format!("the login to `{}` did not work: {status}", spec.name)));
     }
     Ok(())
+}
+
+/// What a login gets besides what its agent does, because it opens a browser. The person has started it.
+fn browser_env() -> Vec<String> {
+    let names = ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_*", "DBUS_SESSION_BUS_ADDRESS"];
+    names.map(String::from).to_vec()
 }
 
 /// Chooses a method: the one with this id, else the only one, else whichever the person says.
@@ -141,7 +149,8 @@ pub(crate) fn explain(error: Error, connection: &Connection, spec: &AgentSpec) -
         }
         Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED => {
             let methods = offered(spec, connection.auth_methods());
-            Failure::new(Code::Login, format!("`{}` wants a login first\n{methods}", spec.name))
+            let hint = spec.withheld_hint().unwrap_or_default();
+            Failure::new(Code::Login, format!("`{}` wants a login first\n{methods}{hint}", spec.name))
         }
         error => error.into(),
     }

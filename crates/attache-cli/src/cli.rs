@@ -160,6 +160,11 @@ pub(crate) struct Start {
     #[arg(long, value_enum, default_value_t = Version::Auto, help_heading = "Agent")]
     pub(crate) protocol: Version,
 
+    /// Pass a variable of your environment on to the agent, by name; `*` at the end stands for any end. Without it an
+    /// agent gets PATH, HOME and the like, and what is known that it needs
+    #[arg(long, value_name = "NAME", value_parser = variable_name, help_heading = "Agent")]
+    pub(crate) env: Vec<String>,
+
     /// Authenticate this way first; without it the agent is asked how
     #[arg(long, value_name = "METHOD", help_heading = "Agent")]
     pub(crate) auth: Option<String>,
@@ -443,6 +448,9 @@ pub(crate) struct NamedAgent {
     /// Which way to authenticate, where there are several
     #[arg(long, value_name = "METHOD")]
     pub(crate) auth: Option<String>,
+    /// Pass a variable of your environment on to the agent, by name
+    #[arg(long, value_name = "NAME", value_parser = variable_name)]
+    pub(crate) env: Vec<String>,
     /// Which version of the protocol to speak
     #[arg(long, value_enum, default_value_t = Version::Auto)]
     pub(crate) protocol: Version,
@@ -459,6 +467,9 @@ pub(crate) enum Sessions {
         /// Which way to authenticate with it
         #[arg(long, value_name = "METHOD")]
         auth: Option<String>,
+        /// Pass a variable of your environment on to it, by name
+        #[arg(long, value_name = "NAME", value_parser = variable_name)]
+        env: Vec<String>,
         /// Which version of the protocol to speak with it
         #[arg(long, value_enum, default_value_t = Version::Auto)]
         protocol: Version,
@@ -645,6 +656,14 @@ const ADD_EXAMPLES: &str = "\
 Examples:
   attache agents add mine -- ./my-agent --acp
   attache agents add goose --registry registry.json --default";
+
+/// Reads the name of a variable. A value is refused: whoever can list processes would see it.
+fn variable_name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(['=', '\0']) {
+        true => Err("it takes the name of a variable of your environment, without a value".into()),
+        false => Ok(text.into()),
+    }
+}
 
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

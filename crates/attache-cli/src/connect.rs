@@ -87,8 +87,12 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
         },
         _ => None,
     };
+    // One that was started may have missed something.
+    let is_started = matches!(&error, Error::Launch(failure) if !matches!(failure.cause, LaunchCause::NotStarted(_)));
+    let withheld = if is_started { spec.withheld_hint() } else { None };
     let mut failure = Failure::from(error);
     failure.message.push_str(&hint.unwrap_or_default());
+    failure.message.push_str(&withheld.unwrap_or_default());
     failure
 }
 

@@ -13,6 +13,7 @@ mod journal;
 mod output;
 mod paths;
 mod pen;
+mod private;
 mod project;
 mod run;
 mod sandbox;
@@ -31,6 +32,8 @@ use exit::{Code, Failure};
 use visible::visible;
 
 fn main() -> ExitCode {
+    // Before there is a second thread.
+    private::close_off();
     // Whatever we start ends with us, to the last daemon.
     attache::process::use_keeper();
     let command = Cli::parse().command;

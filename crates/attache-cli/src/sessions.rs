@@ -22,10 +22,10 @@ const MOST_PAGES: usize = 100;
 
 pub(crate) async fn sessions(command: Sessions) -> Result<String, Failure> {
     match command {
-        Sessions::List { agent, auth, protocol, cwd, limit, json, command } => {
+        Sessions::List { agent, auth, env, protocol, cwd, limit, json, command } => {
             let cwd = cwd.map(|cwd| connect::directory(Some(&cwd))).transpose()?;
             if agent.is_some() || !command.is_empty() {
-                let agent = NamedAgent { name: agent, command, auth, protocol };
+                let agent = NamedAgent { name: agent, command, auth, env, protocol };
                 return kept_by_agent(&agent, cwd.as_deref(), limit, json).await;
             }
             list(cwd.as_deref(), limit, json)
@@ -136,7 +136,8 @@ fn text_row(summary: &Summary) -> String {
 async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, json: bool) -> Result<String, Failure> {
     let directory: PathBuf = connect::directory(cwd)?;
     let project = Project::find(&directory)?;
-    let spec = crate::agents::resolve(agent.name.as_deref(), &agent.command, &project)?;
+    let mut spec = crate::agents::resolve(agent.name.as_deref(), &agent.command, &project)?;
+    spec.pass_env.extend_from_slice(&agent.env);
     let opening = Opening::new(&spec, &directory, agent.protocol);
     let connection = crate::auth::start(connect::client(), &opening, agent.auth.as_deref()).await?;
     let (mut cursor, mut text, mut shown) = (None, String::new(), 0);

@@ -6,6 +6,7 @@
 //! not ours asks for.
 
 pub mod commands;
+pub mod environment;
 #[cfg(unix)]
 pub mod files;
 pub mod mcp;

@@ -64,11 +64,23 @@ pub struct Limits {
     pub output: usize,
     /// Bytes of output that are kept at most, whatever the agent says. Default 4 MiB.
     pub most_output: usize,
+    /// Bytes of output that all terminals together may keep. Default 24 MiB. A terminal that is created when others have
+    /// taken it up keeps [`least_output`](Limits::least_output) only.
+    pub total_output: usize,
+    /// Bytes of output that a terminal keeps whatever others have taken. Default 64 KiB.
+    pub least_output: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { running: 32, kept: 128, output: 1 << 20, most_output: 4 << 20 }
+        Self {
+            running: 32,
+            kept: 128,
+            output: 1 << 20,
+            most_output: 4 << 20,
+            total_output: 24 << 20,
+            least_output: 64 << 10,
+        }
     }
 }
 
@@ -173,7 +185,9 @@ impl Terminals {
             return Err(TerminalError::TooManyRunning { limit: self.limits.running });
         }
         let kept = kept.map(|kept| usize::try_from(kept).unwrap_or(usize::MAX));
-        let kept = kept.unwrap_or(self.limits.output).min(self.limits.most_output);
+        let taken: usize = open.terminals.values().map(|terminal| terminal.run.kept()).sum();
+        let room = self.limits.total_output.saturating_sub(taken).max(self.limits.least_output);
+        let kept = kept.unwrap_or(self.limits.output).min(self.limits.most_output).min(room);
         let run = invocation.start(kept, |command| match &self.confine {
             Some(confine) => confine(command),
             None => command,

@@ -45,7 +45,7 @@ impl Section {
         let project = self.directory.path().join("project");
         let line = line.replace("\\n", "\n").replace("/project", &project.to_string_lossy());
         let session = Session::new("agent", "session", project);
-        let invocation = Invocation::new(Command::Line(line.into()), &session.cwd);
+        let invocation = Invocation::new(Command::Line(line), &session.cwd);
         self.engine.decide(&Subject::served(session, invocation.action())).verdict
     }
 }

@@ -152,3 +152,32 @@ async fn a_child_ends_when_its_owner_is_killed() {
     owner.wait().unwrap();
     wait_until("the child has ended", || !is_alive(child)).await;
 }
+
+/// The session of a process, and the number of the terminal that controls it, 0 for none.
+fn session_of(pid: u32) -> (u32, u32) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let mut fields = stat.rsplit(')').next().unwrap().split_ascii_whitespace().skip(3);
+    (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_child_has_a_session_of_its_own_without_a_terminal() {
+    let (process, _stdin, _stdout, child) = start("echo $$; cat").await;
+    assert_eq!(session_of(child), (child, 0));
+    drop(process);
+    wait_until("the child has ended", || !is_alive(child)).await;
+}
+
+#[tokio::test]
+async fn a_child_gets_no_descriptors_but_its_three() {
+    // The fourth is the list itself.
+    // SAFETY: duplicates our stdin, without close-on-exec, as a careless library would leave it.
+    let leaked = unsafe { libc::dup(0) };
+    assert!(leaked > 2);
+    let (_process, mut output) = Command::from(["ls", "/proc/self/fd"]).spawn_merged().unwrap();
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text.split_ascii_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    // SAFETY: closes what was opened above.
+    unsafe { libc::close(leaked) };
+}

@@ -3,7 +3,8 @@
 use std::path::{Component, Path};
 use std::sync::OnceLock;
 
-use attache_host::permission::{Action, Command, Engine, Places, Policy, Session, Subject, Verdict};
+use attache_host::commands::Command;
+use attache_host::permission::{Action, Engine, Places, Policy, Session, Subject, Verdict};
 use tempfile::TempDir;
 
 use crate::input::Input;

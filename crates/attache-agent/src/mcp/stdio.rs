@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use attache::model::mcp::McpServerStdio;
-use attache::process::{Command, Process};
+use attache::process::{Command, Process, SpawnError};
+use attache_host::environment;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::words::{MAX_MESSAGE, Reason, Trouble};
-use crate::tools::commands::environment::without_keys;
 
 pub(super) type Pipes = AsyncRwTransport<RoleClient, Bounded<ChildStdout>, ChildStdin>;
 
@@ -22,14 +22,22 @@ pub(super) async fn start(server: &McpServerStdio, cwd: &Path, reason: Reason) -
     let started = tokio::task::spawn_blocking(move || command.spawn()).await;
     let (process, stdin, stdout) = started
         .map_err(|_| Trouble::Closed)?
-        .map_err(|error| Trouble::Launch(super::words::plain(&error.to_string())))?;
+        .map_err(|error| Trouble::Launch(super::words::plain(&why(&error, &server.command))))?;
     let stdout = Bounded { inner: stdout, line: 0, max: MAX_MESSAGE, reason };
     Ok((process, AsyncRwTransport::new_client(stdout, stdin)))
 }
 
+/// Why the program was not started, without its arguments: there are keys in them.
+fn why(error: &SpawnError, program: &str) -> String {
+    match error {
+        SpawnError::Io { source, .. } => format!("cannot start `{program}`: {source}"),
+        error => error.to_string(),
+    }
+}
+
 fn command(server: &McpServerStdio, cwd: &Path) -> Command {
-    // Keys of model providers are ours to use, and no business of a server's.
-    let mut command = without_keys(Command::new(&server.command).args(&server.args).cwd(cwd), &[]);
+    // Keys are ours and the person's to use, and no business of a server's.
+    let mut command = environment::start_from(Command::new(&server.command).args(&server.args).cwd(cwd), &[]);
     // What is configured for the server is meant for it, whatever its name.
     for variable in &server.env {
         command = command.env(&variable.name, variable.value.expose());
@@ -99,6 +107,13 @@ mod tests {
             parts = Box::new(std::io::Cursor::new([byte]).chain(parts));
         }
         parts
+    }
+
+    #[tokio::test]
+    async fn arguments_are_not_told_when_a_program_cannot_be_started() {
+        let server = McpServerStdio::new("s", "sh").args(["--token", "hidden-value\0"]);
+        let trouble = start(&server, Path::new("/"), Reason::default()).await.err().unwrap().to_string();
+        assert!(trouble.starts_with("cannot start `sh`: ") && !trouble.contains("hidden"), "{trouble}");
     }
 
     #[test]

@@ -119,7 +119,11 @@ impl Secrets {
             McpServer::Sse(server) => server.headers.iter().map(|header| &header.value).collect(),
             _ => Vec::new(),
         };
-        let mut hidden = Vec::new();
+        let mut hidden = match server {
+            McpServer::Http(server) => address_secrets(&server.url),
+            McpServer::Sse(server) => address_secrets(&server.url),
+            _ => Vec::new(),
+        };
         for value in values {
             hidden.push(value.expose().to_owned());
             // `Bearer TOKEN`: the token alone is as much of a secret.
@@ -135,6 +139,19 @@ impl Secrets {
     pub(super) fn hide(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
     }
+}
+
+/// The parts of an address that may be keys: all of it but the scheme, the host and the names of parameters.
+fn address_secrets(address: &str) -> Vec<String> {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let user = host.rsplit_once('@').map(|(user, _)| user).unwrap_or_default();
+    let values = query.split(['?', '&', '#', ';']).map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    // Words of a path that are as long as keys.
+    let segments = path.split('/').filter(|segment| segment.len() >= 16);
+    let parts = [address, user].into_iter().chain(user.split(':')).chain(values).chain(segments);
+    parts.map(str::to_owned).collect()
 }
 
 /// The last lines of what a program said on stderr.
@@ -173,6 +190,17 @@ mod tests {
         ]));
         let secrets = Secrets::of(&server);
         assert_eq!(secrets.hide("1 with sk-12345678 or Bearer sk-12345678"), "1 with … or …");
+    }
+
+    #[test]
+    fn keys_in_an_address_are_taken_out_of_what_a_server_says() {
+        use attache::model::mcp::McpServerHttp;
+        let address = "https://user-name:pass-word@host/mcp/0123456789abcdef?token=sk-1234567&x=1#frag-ment";
+        let secrets = Secrets::of(&McpServer::Http(McpServerHttp::new("s", address)));
+        for said in [address, "user-name", "pass-word", "user-name:pass-word", "0123456789abcdef", "sk-1234567"] {
+            assert_eq!(secrets.hide(said), "…", "{said}");
+        }
+        assert_eq!(secrets.hide("no token for host in frag-ment"), "no token for host in …");
     }
 
     #[test]

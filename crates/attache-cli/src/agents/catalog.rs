@@ -22,51 +22,94 @@ pub(crate) struct Row {
     pub(crate) login: Option<&'static str>,
     /// Where it keeps its state: beneath `~`, or where a variable says so.
     pub(crate) state: &'static [&'static str],
+    /// The variables that it gets besides those that every process does: its keys and settings.
+    pub(crate) env: &'static [&'static [&'static str]],
 }
 
 macro_rules! rows {
-    ($($name:literal: $title:literal, $program:literal $args:tt, $package:expr, $install:literal, $login:expr, $state:tt;)*) => {
-        &[$(Row { name: $name, title: $title, program: $program, args: &$args, package: $package, install: $install, login: $login, state: &$state }),*]
+    ($($name:literal: $title:literal, $program:literal $args:tt, $package:expr, $install:literal, $login:expr, $state:tt, $env:tt;)*) => {
+        &[$(Row { name: $name, title: $title, program: $program, args: &$args, package: $package, install: $install, login: $login, state: &$state, env: &$env }),*]
     };
 }
+
+/// The keys of the services that an agent for many models can use.
+const PROVIDERS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "AZURE_OPENAI_API_KEY",
+    "AZURE_OPENAI_ENDPOINT",
+    "CEREBRAS_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_GENERATIVE_AI_API_KEY",
+    "GROQ_API_KEY",
+    "LITELLM_API_KEY",
+    "LITELLM_HOST",
+    "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY",
+    "OLLAMA_HOST",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_HOST",
+    "OPENROUTER_API_KEY",
+    "TOGETHER_API_KEY",
+    "XAI_API_KEY",
+    "ZAI_API_KEY",
+];
 
 /// All of them.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Row] = rows! {
     "claude": "Claude Code", "claude-agent-acp" [], Some("@agentclientprotocol/claude-agent-acp@0.99.1"),
-        "npm install -g @agentclientprotocol/claude-agent-acp", Some("claude /login"), ["~/.claude", "~/.claude.json", "$CLAUDE_CONFIG_DIR"];
+        "npm install -g @agentclientprotocol/claude-agent-acp", Some("claude /login"), ["~/.claude", "~/.claude.json", "$CLAUDE_CONFIG_DIR"],
+        [&["ANTHROPIC_*", "CLAUDE_*", "AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE", "AWS_REGION", "CLOUD_ML_REGION", "VERTEX_REGION_*", "MAX_THINKING_TOKENS"]];
     "codex": "Codex", "codex-acp" [], Some("@agentclientprotocol/codex-acp@2"),
-        "npm install -g @agentclientprotocol/codex-acp", Some("codex login"), ["~/.codex", "$CODEX_HOME"];
+        "npm install -g @agentclientprotocol/codex-acp", Some("codex login"), ["~/.codex", "$CODEX_HOME"],
+        [&["CODEX_*", "OPENAI_*"]];
     "gemini": "Gemini CLI", "gemini" ["--acp"], Some("@google/gemini-cli@0.61.0"),
-        "npm install -g @google/gemini-cli", None, ["~/.gemini"];
+        "npm install -g @google/gemini-cli", None, ["~/.gemini"],
+        [&["GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_*", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"]];
     "opencode": "OpenCode", "opencode" ["acp"], Some("opencode-ai@1"),
         "npm install -g opencode-ai", Some("opencode auth login"),
         ["~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode", "~/.cache/opencode",
-         "$XDG_CONFIG_HOME/opencode", "$XDG_DATA_HOME/opencode", "$XDG_STATE_HOME/opencode", "$XDG_CACHE_HOME/opencode"];
+         "$XDG_CONFIG_HOME/opencode", "$XDG_DATA_HOME/opencode", "$XDG_STATE_HOME/opencode", "$XDG_CACHE_HOME/opencode"],
+        [&["OPENCODE_*"], PROVIDERS];
     "kimi": "Kimi Code", "kimi" ["acp"], Some("@moonshot-ai/kimi-code@2"),
-        "npm install -g @moonshot-ai/kimi-code", Some("kimi login"), ["~/.kimi", "~/.kimi-code", "$KIMI_SHARE_DIR", "$KIMI_CODE_HOME"];
+        "npm install -g @moonshot-ai/kimi-code", Some("kimi login"), ["~/.kimi", "~/.kimi-code", "$KIMI_SHARE_DIR", "$KIMI_CODE_HOME"],
+        [&["KIMI_*", "MOONSHOT_*"]];
     "qwen": "Qwen Code", "qwen" ["--acp"], Some("@qwen-code/qwen-code@0.21.14"),
-        "npm install -g @qwen-code/qwen-code", None, ["~/.qwen"];
+        "npm install -g @qwen-code/qwen-code", None, ["~/.qwen"],
+        [&["QWEN_*", "DASHSCOPE_*", "BAILIAN_*", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"]];
     "goose": "goose", "goose" ["acp"], None,
         "see https://block.github.io/goose", Some("goose configure"),
         ["~/.config/goose", "~/.local/share/goose", "~/.local/state/goose",
-         "$XDG_CONFIG_HOME/goose", "$XDG_DATA_HOME/goose", "$XDG_STATE_HOME/goose"];
+         "$XDG_CONFIG_HOME/goose", "$XDG_DATA_HOME/goose", "$XDG_STATE_HOME/goose"],
+        [&["GOOSE_*", "DATABRICKS_HOST", "DATABRICKS_TOKEN"], PROVIDERS];
     "copilot": "GitHub Copilot CLI", "copilot" ["--acp"], Some("@github/copilot@1"),
-        "npm install -g @github/copilot", None, ["~/.copilot"];
+        "npm install -g @github/copilot", None, ["~/.copilot"],
+        [&["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"]];
     "cursor": "Cursor CLI", "cursor-agent" ["acp"], None,
-        "see https://cursor.com/docs/cli", Some("cursor-agent login"), ["~/.cursor", "~/.config/cursor", "$XDG_CONFIG_HOME/cursor"];
+        "see https://cursor.com/docs/cli", Some("cursor-agent login"), ["~/.cursor", "~/.config/cursor", "$XDG_CONFIG_HOME/cursor"],
+        [&["CURSOR_*"]];
     "auggie": "Auggie", "auggie" ["--acp"], Some("@augmentcode/auggie@0.21.0"),
-        "npm install -g @augmentcode/auggie", Some("auggie login"), ["~/.augment"];
+        "npm install -g @augmentcode/auggie", Some("auggie login"), ["~/.augment"],
+        [&["AUGMENT_*"]];
     "cline": "Cline", "cline" ["--acp"], Some("cline@3"),
-        "npm install -g cline", None, ["~/.cline", "$CLINE_DIR"];
+        "npm install -g cline", None, ["~/.cline", "$CLINE_DIR"],
+        [&["CLINE_*"], PROVIDERS];
     "droid": "Factory Droid", "droid" ["exec", "--output-format", "acp-daemon"], Some("droid@0.218.0"),
-        "npm install -g droid", None, ["~/.factory"];
+        "npm install -g droid", None, ["~/.factory"],
+        [&["FACTORY_*"]];
     "kilo": "Kilo", "kilo" ["acp"], Some("@kilocode/cli@7"),
         "npm install -g @kilocode/cli", None,
         ["~/.config/kilo", "~/.local/share/kilo", "~/.local/state/kilo", "~/.cache/kilo",
-         "$XDG_CONFIG_HOME/kilo", "$XDG_DATA_HOME/kilo", "$XDG_STATE_HOME/kilo", "$XDG_CACHE_HOME/kilo"];
+         "$XDG_CONFIG_HOME/kilo", "$XDG_DATA_HOME/kilo", "$XDG_STATE_HOME/kilo", "$XDG_CACHE_HOME/kilo"],
+        [&["KILO_*", "KILOCODE_*"], PROVIDERS];
     "vibe": "Mistral Vibe", "vibe-acp" [], None,
-        "see https://github.com/mistralai/mistral-vibe", None, ["~/.vibe"];
+        "see https://github.com/mistralai/mistral-vibe", None, ["~/.vibe"],
+        [&["VIBE_*", "MISTRAL_*"]];
 };
 
 /// Agents that fail when the client tells them that a file is not there, and so could not make one: Gemini CLI takes every
@@ -211,6 +254,9 @@ mod tests {
             assert!(row.state.iter().all(|place| place.starts_with("~/") || place.starts_with('$')), "{}", row.name);
             let has_version = |package: &str| package[1..].contains('@');
             assert!(row.package.is_none_or(has_version), "{}", row.name);
+            // Without one it could not log in from a script, and `*` alone would pass everything.
+            assert!(!row.env.is_empty(), "{}", row.name);
+            assert!(row.env.iter().copied().flatten().all(|name| name.find('*').unwrap_or(4) >= 3), "{}", row.name);
         }
     }
 

@@ -239,7 +239,8 @@ fn show(name: &str, json: bool) -> Result<(), Failure> {
 }
 
 async fn login(agent: &NamedAgent) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    spec.pass_env.extend_from_slice(&agent.env);
     let cwd = here()?;
     let opening = Opening::new(&spec, &cwd, agent.protocol);
     let connection = connect::start(connect::client(), &opening).await?;
@@ -252,7 +253,8 @@ async fn login(agent: &NamedAgent) -> Result<(), Failure> {
 }
 
 async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    spec.pass_env.extend_from_slice(&agent.env);
     let cwd = here()?;
     let connection = connect::start(connect::client(), &Opening::new(&spec, &cwd, agent.protocol)).await?;
     let done = auth::logout(&connection, &spec).await;

@@ -23,6 +23,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Config {
     /// The agent to use when none is named.
     pub(crate) default: Option<String>,
+    /// Variables that commands in our terminals get besides those that every process does.
+    pub(crate) command_env: Vec<String>,
     pub(crate) agents: BTreeMap<String, Entry>,
 }
 
@@ -33,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) command: Vec<String>,
     /// Often secrets.
     pub(crate) env: BTreeMap<String, String>,
+    /// Names of variables of ours that it gets besides those that every process does; `*` at the end stands for any end.
+    pub(crate) pass_env: Vec<String>,
     pub(crate) description: Option<String>,
 }
 
@@ -49,7 +53,16 @@ impl std::fmt::Debug for Entry {
 struct FileWire {
     default: Option<String>,
     #[serde(default)]
+    commands: CommandsWire,
+    #[serde(default)]
     agents: BTreeMap<Spanned<String>, EntryWire>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandsWire {
+    #[serde(default)]
+    pass_env: Vec<String>,
 }
 
 /// `env` is taken as any value, because an error about a type repeats the value.
@@ -58,6 +71,8 @@ struct FileWire {
 struct EntryWire {
     command: Spanned<Vec<String>>,
     env: Option<Spanned<toml::Value>>,
+    #[serde(default)]
+    pass_env: Vec<String>,
     description: Option<String>,
 }
 
@@ -105,9 +120,10 @@ impl Config {
                     env.insert(variable, value);
                 }
             }
-            agents.insert(name.into_inner(), Entry { command, env, description: entry.description });
+            let entry = Entry { command, env, pass_env: entry.pass_env, description: entry.description };
+            agents.insert(name.into_inner(), entry);
         }
-        Ok(Config { default: wire.default, agents })
+        Ok(Config { default: wire.default, command_env: wire.commands.pass_env, agents })
     }
 }
 
@@ -145,6 +161,9 @@ pub(crate) fn put(document: &mut DocumentMut, name: &str, entry: &Entry) -> Resu
     if !entry.env.is_empty() {
         let env: toml_edit::InlineTable = entry.env.iter().map(|(name, value)| (name.as_str(), value)).collect();
         table.insert("env", toml_edit::value(env));
+    }
+    if !entry.pass_env.is_empty() {
+        table.insert("pass_env", Item::Value(entry.pass_env.iter().collect::<Value>()));
     }
     let agents = document.entry("agents").or_insert_with(|| {
         let mut agents = toml_edit::Table::new();
@@ -205,13 +224,18 @@ mod tests {
     #[test]
     fn a_file_is_read() {
         let config = Config::parse(
-            "default = 'mine'\n[agents.mine]\ncommand = ['/a', 'b c']\nenv = { KEY = 'secret' }\ndescription = 'My own'\n",
+            "default = 'mine'\n[commands]\npass_env = ['GH_*']\n[agents.mine]\ncommand = ['/a', 'b c']\n\
+             env = { KEY = 'secret' }\npass_env = ['MY_KEY']\ndescription = 'My own'\n",
         )
         .unwrap();
         assert_eq!(config.default.as_deref(), Some("mine"));
         let mine = &config.agents["mine"];
         assert_eq!(mine.command, ["/a", "b c"]);
         assert_eq!(mine.env["KEY"], "secret");
+        assert_eq!(
+            (&config.command_env[..], &mine.pass_env[..]),
+            (&["GH_*".to_owned()][..], &["MY_KEY".to_owned()][..])
+        );
         assert!(!format!("{config:?}").contains("secret"));
     }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use attache::process::Command;
+use attache_host::environment;
 use attache_host::permission::agent_identity;
 
 use crate::connect::here;
@@ -36,6 +37,8 @@ pub(crate) struct AgentSpec {
     pub(crate) words: Vec<String>,
     /// Variables for its environment; often secrets.
     pub(crate) env: BTreeMap<String, String>,
+    /// Variables of ours that it gets besides those that every process does, by name.
+    pub(crate) pass_env: Vec<String>,
     /// Where it keeps its state, as far as is known. Not all of these paths have to exist.
     pub(crate) state: Vec<PathBuf>,
     /// How to log in outside of the protocol.
@@ -68,6 +71,11 @@ impl AgentSpec {
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
             is_built_in: false,
             is_configured: named,
+            pass_env: row
+                .into_iter()
+                .flat_map(|row| row.env.iter().copied().flatten())
+                .map(|name| (*name).into())
+                .collect(),
             words,
             env,
         }
@@ -96,10 +104,23 @@ impl AgentSpec {
         words
     }
 
-    /// The command that starts it.
+    /// The command that starts it. It gets what is let through of our environment; ourselves get all of it, because what
+    /// we start gets no more than that from us.
     pub(crate) fn command(&self) -> Command {
-        let command = Command::from(self.command_words());
+        let mut command = Command::from(self.command_words());
+        if !self.is_built_in {
+            command = environment::start_from(command, &self.pass_env);
+        }
         self.env.iter().fold(command, |command, (name, value)| command.env(name, value))
+    }
+
+    /// What to tell a person whose agent does not work, if there are keys that it was not given.
+    pub(crate) fn withheld_hint(&self) -> Option<String> {
+        let withheld = if self.is_built_in { Vec::new() } else { environment::withheld_keys(&self.pass_env) };
+        let named: Vec<String> = withheld.iter().take(5).map(|name| format!("`{}`", visible(name))).collect();
+        let first = withheld.first()?;
+        let named = named.join(", ");
+        Some(format!("\nhint: it was not given {named}; `--env {}` passes a variable on", visible(first)))
     }
 
     /// Whether it is fetched when it is started, which can take its time.
@@ -131,7 +152,9 @@ pub(crate) fn resolve(name: Option<&str>, command: &[String], project: &Project)
     let mut config = Config::read()?;
     let theirs = project.agents()?;
     let mut from_project = BTreeSet::new();
-    for (name, entry) in theirs.agents {
+    for (name, mut entry) in theirs.agents {
+        // Which of the person's variables an agent gets is not for a repository to say, trusted or not.
+        entry.pass_env.clear();
         if let Entry::Vacant(free) = config.agents.entry(name) {
             from_project.insert(free.key().clone());
             free.insert(entry);
@@ -166,7 +189,9 @@ fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
 /// Finds an agent by its name; an entry of agents.toml comes before the catalog.
 fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
     if let Some(entry) = config.agents.get(name) {
-        return Ok(AgentSpec::new(name, true, entry.command.clone(), entry.env.clone()));
+        let mut spec = AgentSpec::new(name, true, entry.command.clone(), entry.env.clone());
+        spec.pass_env.extend_from_slice(&entry.pass_env);
+        return Ok(spec);
     }
     if name == BUILT_IN {
         return built_in();
@@ -219,7 +244,11 @@ mod tests {
         let config = Config::parse("[agents.claude]\ncommand = ['my-claude', '-x']\nenv = { K = 'v' }").unwrap();
         let spec = find("claude", &config).unwrap();
         assert_eq!(spec.command().to_string(), "my-claude -x");
-        assert_eq!(spec.command(), Command::from(["my-claude", "-x"]).env("K", "v"));
+        let expected = environment::start_from(Command::from(["my-claude", "-x"]), &spec.pass_env).env("K", "v");
+        assert_eq!(spec.command(), expected);
+        // It has the name of a known agent, and gets the keys of that.
+        assert!(environment::is_passed("ANTHROPIC_API_KEY", &spec.pass_env));
+        assert!(!environment::is_passed("OPENAI_API_KEY", &spec.pass_env));
         assert_eq!(spec.typed_login("x; y"), "attache agents login claude --auth 'x; y'");
     }
 

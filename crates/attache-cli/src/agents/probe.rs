@@ -33,7 +33,8 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Starts an agent, opens a session in an empty directory, and prints what there is to see.
 pub(crate) async fn probe(agent: &NamedAgent, json: bool) -> Result<(), Failure> {
-    let spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    spec.pass_env.extend_from_slice(&agent.env);
     let cwd = EmptyDirectory::make()?;
     let opening = Opening::new(&spec, &cwd.0, agent.protocol);
     let connection = auth::start(client(), &opening, agent.auth.as_deref()).await?;

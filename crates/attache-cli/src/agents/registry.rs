@@ -148,7 +148,7 @@ impl Listed {
             return Err(Failure::new(Code::NotFound, format!("{what}\nhint: {}", self.by_hand())));
         };
         let description = Some(one_line(&self.description)).filter(|text| !text.is_empty());
-        Ok(Entry { command, env: env.clone(), description })
+        Ok(Entry { command, env: env.clone(), description, ..Entry::default() })
     }
 
     fn installed(&self, binary: &Binary) -> Result<Vec<String>, Failure> {

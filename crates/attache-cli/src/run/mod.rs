@@ -65,6 +65,7 @@ pub(crate) async fn run(mut args: Run) -> Code {
     let found = cwd.and_then(|cwd| {
         let project = Project::find(&cwd)?;
         let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+        spec.pass_env.extend_from_slice(&args.start.env);
         if let Some(model) = args.model.as_mut().filter(|_| spec.is_built_in) {
             // It can be any model there, and what the agent offers follows from it.
             *model = crate::agent::model_id(model)?;

@@ -25,6 +25,7 @@ use attache_host::permission::{
 };
 use attache_host::sandbox::Sandbox;
 use attache_host::terminals::{self, Limits, TerminalView, Terminals};
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::ask::{self, Reply};
@@ -42,6 +43,9 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 /// How many tool calls are known at once, for what their permission requests leave out, and how much of each.
 const KNOWN_TOOLS: usize = 64;
 const KNOWN_BYTES: usize = 1 << 20;
+
+/// How many answers with content are made at once.
+const ANSWERS: usize = 2;
 
 /// What this machine does for the agent.
 pub(crate) struct Services {
@@ -63,6 +67,9 @@ pub(crate) struct Services {
     /// Held while a file is compared with what was shown of it: one at a time, because they are held whole.
     comparing: Arc<tokio::sync::Semaphore>,
     tasks: JoinSet<Finished>,
+    /// Held while an answer with content is made and until it is sent: an agent that does not read is not to have many
+    /// of them in our memory.
+    answering: Arc<Semaphore>,
     waiting: VecDeque<Asked>,
     /// The question that stands on the screen.
     asking: Option<AbortHandle>,
@@ -114,11 +121,13 @@ impl Services {
         if let Some((name, rules)) = project.permission_rules() {
             engine.set_repository_rules(&name, rules);
         }
-        let mut terminals = Terminals::new(Limits::default());
+        let pass_env = crate::agents::config::Config::read()?.command_env;
         let sandbox = sandbox.cloned();
-        if let Some(sandbox) = sandbox.clone() {
-            terminals = terminals.confine(move |command| sandbox.confine(command));
-        }
+        let confining = sandbox.clone();
+        let terminals = Terminals::new(Limits::default()).confine(move |command| {
+            let command = attache_host::environment::start_from(command, &pass_env);
+            confining.iter().fold(command, |command, sandbox| sandbox.confine(command))
+        });
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
         let mut session = Session::new(agent.identity(cwd), "", cwd);
         session.roots.extend_from_slice(directories);
@@ -137,6 +146,7 @@ impl Services {
             grants: Grants::default(),
             comparing: Arc::new(tokio::sync::Semaphore::new(1)),
             tasks: JoinSet::new(),
+            answering: Arc::new(Semaphore::new(ANSWERS)),
             waiting: VecDeque::new(),
             asking: None,
             unasked: 0,
@@ -242,9 +252,11 @@ impl Services {
 
     fn serve_terminal(&mut self, event: Event) {
         let terminals = self.terminals.clone();
+        let answering = self.answering.clone();
         self.tasks.spawn(async move {
             let _ = match event {
                 Event::TerminalOutput(call) => {
+                    let _held = answering.acquire().await;
                     let output = terminals.output(&call).map_err(|error| error.to_peer());
                     call.reply(output).await
                 }
@@ -414,7 +426,9 @@ impl Services {
             },
             What::Read(call, spot) => {
                 let files = spot.files(&self.files);
+                let answering = self.answering.clone();
                 self.tasks.spawn(async move {
+                    let _held = answering.acquire().await;
                     let work = move |call: &ReadTextFileRequest, path: &Path| {
                         files.read_lines(path, call.line, call.limit).map(ReadTextFileResponse::new)
                     };

@@ -94,6 +94,11 @@ impl Run {
         &self.shared.cwd
     }
 
+    /// How many bytes of its output are kept at most.
+    pub fn kept(&self) -> usize {
+        self.shared.output().limit()
+    }
+
     /// How it ended, when it has.
     pub fn exit_status(&self) -> Option<ExitStatus> {
         self.shared.exit_status()

@@ -21,6 +21,11 @@ impl Output {
         Self { limit, kept: VecDeque::new(), dropped: 0, incomplete: Vec::new() }
     }
 
+    /// How much is kept at most.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Adds bytes as they arrive.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.incomplete.is_empty() {

@@ -5,11 +5,15 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
+mod addresses;
 mod commands;
+mod environment;
 mod escapes;
 mod files;
 mod grants;
 mod identity;
+mod memory;
+mod processes;
 mod question;
 mod reading;
 mod records;

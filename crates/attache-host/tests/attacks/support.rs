@@ -223,7 +223,7 @@ fn own(path: &Path) {
 }
 
 /// A terminal of 24 lines: its screen and keyboard for a program, and its other end for us.
-fn open_terminal() -> (OwnedFd, OwnedFd) {
+pub fn open_terminal() -> (OwnedFd, OwnedFd) {
     let (mut ours, mut theirs) = (0, 0);
     let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: two numbers are written, the size is read; the rest may be null.

@@ -18,8 +18,12 @@ static USES_KEEPER: AtomicBool = AtomicBool::new(false);
 /// small copy of this program as its parent, and ends with all its descendants, however this program ends. What is not
 /// guaranteed without it is described in the [module documentation](crate::process).
 ///
+/// This program also becomes a subreaper: if a keeper is killed, what it kept is this program's, and is ended.
+///
 /// Needs the feature `process`.
 pub fn use_keeper() {
+    #[cfg(target_os = "linux")]
+    super::orphans::adopt();
     USES_KEEPER.store(true, Ordering::Relaxed);
 }
 

@@ -82,6 +82,21 @@ impl Command {
         self
     }
 
+    /// Starts from these variables instead of our environment. What [`env`](Command::env) has set, or sets later, wins.
+    ///
+    /// ```
+    /// use attache::process::Command;
+    ///
+    /// let command = Command::new("env").env("LANG", "C").base_env([("LANG", "de"), ("HOME", "/")]);
+    /// assert_eq!(command, Command::new("env").clear_env().env("LANG", "de").env("HOME", "/").env("LANG", "C"));
+    /// ```
+    #[must_use]
+    pub fn base_env(mut self, variables: impl IntoIterator<Item = (impl Into<OsString>, impl Into<OsString>)>) -> Self {
+        self.clear_env = true;
+        self.env.splice(0..0, variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
     /// Sets the working directory. On Unix a relative program path is looked up from there.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {

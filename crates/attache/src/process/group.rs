@@ -4,6 +4,8 @@
 
 use std::{io, process::Command, time::Duration};
 
+#[cfg(unix)]
+use super::detach;
 use super::{ExitStatus, Hook, Pipes};
 
 /// How often to look whether a process group is empty: nobody tells.
@@ -21,10 +23,10 @@ pub(super) struct Child {
     exit: Option<ExitStatus>,
 }
 
-/// Starts a child, on Unix in its own process group.
+/// Starts a child, on Unix in a session of its own, and so in its own process group.
 pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, Pipes)> {
     #[cfg(unix)]
-    let command = with_group_and_hook(command, hook);
+    let command = with_session_and_hook(command, hook);
     #[cfg(not(unix))]
     drop(hook);
     let mut command = tokio::process::Command::from(command);
@@ -48,9 +50,16 @@ pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, 
 }
 
 #[cfg(unix)]
-fn with_group_and_hook(mut command: Command, hook: Option<Hook>) -> Command {
+fn with_session_and_hook(mut command: Command, hook: Option<Hook>) -> Command {
     use std::os::unix::process::CommandExt as _;
-    command.process_group(0);
+    // SAFETY: the closure makes system calls only, as it must between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            detach::leave_session()?;
+            detach::close_descriptors_on_exec();
+            Ok(())
+        });
+    }
     #[cfg(target_os = "linux")]
     linux::end_with_us(&mut command);
     if let Some(hook) = hook {

@@ -9,6 +9,20 @@
 //! at the moment of the fork: nothing here may allocate, lock or panic. All it does is make system calls.
 //!
 //! A signal is only sent to its own children, which keep their ids until it reaps them, or through a pidfd.
+//!
+//! # Against programs that mean harm
+//!
+//! The tree runs as the same user, so it can do to the keeper what users can do to their processes:
+//!
+//! - Read its memory, a copy of ours: it is not dumpable, so only root can.
+//! - Take its descriptors away (`prlimit`): what it needs is opened before the program is there, and `epoll` waits where
+//!   `poll` would refuse. It kills its children then, again and again, without looking at the rest of the machine.
+//! - Stop it: our program lets it go on when the tree is to end, and the kernel does when our program is gone.
+//! - Kill it, or have the kernel do so (`RLIMIT_CPU`): the program ends at once (`PR_SET_PDEATHSIG`), and the rest of the
+//!   tree is our program's, which ends it; see `orphans.rs`.
+//!
+//! If both our program and the keeper are killed, the program ends, and what it has started may live on. A sandbox keeps a
+//! tree from all of this.
 
 use std::{
     io, mem,
@@ -19,7 +33,10 @@ use std::{
 
 use libc::{c_int, c_long, c_ulong, pid_t};
 
-use super::keeper_proc::{close_all_but, for_each_child, for_each_process, forget_memory, is_descendant};
+use super::{
+    detach,
+    keeper_proc::{ProcessTable, close_all_but, forget_memory, is_descendant},
+};
 
 /// How the program ended, as `waitpid` tells it, and whether any descendant was left then.
 pub(super) struct Report {
@@ -57,6 +74,10 @@ pub(super) unsafe fn fork_program(link: c_int, forgets: bool) -> io::Result<()> 
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as c_ulong) == -1 {
             return Err(io::Error::last_os_error());
         }
+        // In case that it is stopped when our program ends: then nobody else would wake it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT as c_ulong);
+        // Before the program is there, which could leave it without a descriptor.
+        let eyes = Eyes::open(link);
         // Our program's signal handlers must not run in the keeper, and where it ignores SIGCHLD the kernel would not
         // tell the keeper how the program ended. The program itself gets everything back as it was.
         let (mut every_signal, mut old_mask): (libc::sigset_t, libc::sigset_t) = (mem::zeroed(), mem::zeroed());
@@ -67,7 +88,7 @@ pub(super) unsafe fn fork_program(link: c_int, forgets: bool) -> io::Result<()> 
         match fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                libc::setpgid(0, 0);
+                detach::leave_session()?;
                 // In case that the keeper is killed. Where a sandbox forbids this, the program is started without it.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong);
                 // If it ended before that call, no signal will come.
@@ -77,9 +98,10 @@ pub(super) unsafe fn fork_program(link: c_int, forgets: bool) -> io::Result<()> 
                 send_pid(link)?;
                 libc::sigaction(libc::SIGCHLD, &old_action, ptr::null_mut());
                 libc::sigprocmask(libc::SIG_SETMASK, &old_mask, ptr::null_mut());
+                detach::close_descriptors_on_exec();
                 Ok(())
             }
-            program => keep(program, link, forgets),
+            program => keep(program, eyes, forgets),
         }
     }
 }
@@ -157,25 +179,87 @@ pub(super) fn receive_pid(link: &UnixStream) -> io::Result<(pid_t, Option<OwnedF
     }
 }
 
+/// What the keeper sees with, opened once.
+struct Eyes {
+    /// Our program's end of it closes when the tree is to end.
+    link: c_int,
+    /// Waits for that: `poll` refuses when the limit of descriptors has been lowered. -1 where there is none.
+    epoll: c_int,
+    processes: ProcessTable,
+}
+
+impl Eyes {
+    fn open(link: c_int) -> Self {
+        // SAFETY: system calls on numbers and on a local variable that outlives them.
+        let epoll = unsafe {
+            let epoll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+            let mut event = libc::epoll_event { events: libc::EPOLLRDHUP as u32, u64: 0 };
+            if epoll != -1 && libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, link, &mut event) == -1 {
+                libc::close(epoll);
+                -1
+            } else {
+                epoll
+            }
+        };
+        Self { link, epoll, processes: ProcessTable::open() }
+    }
+
+    fn descriptors(&self) -> [c_int; 4] {
+        let [children, all] = self.processes.descriptors();
+        [self.link, self.epoll, children, all]
+    }
+
+    /// Sleeps until a child ends or our program's end of the link closes; says whether it was the latter.
+    fn wait_for_end(&self, blocked: &libc::sigset_t) -> bool {
+        // SAFETY: system calls on local variables that outlive them. Errors are EINTR, and ENOMEM, which passes.
+        unsafe {
+            if self.epoll != -1 {
+                let mut event = libc::epoll_event { events: 0, u64: 0 };
+                return libc::epoll_pwait(self.epoll, &mut event, 1, -1, blocked) == 1;
+            }
+            let mut poll = libc::pollfd { fd: self.link, events: libc::POLLRDHUP, revents: 0 };
+            libc::ppoll(&mut poll, 1, ptr::null(), blocked) == 1
+        }
+    }
+
+    /// Whether another descriptor could be opened.
+    fn can_open(&self) -> bool {
+        // SAFETY: makes a descriptor and closes it.
+        unsafe {
+            let copy = libc::fcntl(self.link, libc::F_DUPFD_CLOEXEC, 0);
+            copy != -1 && libc::close(copy) == 0
+        }
+    }
+}
+
 /// The life of the keeper.
 struct Keeper {
     program: pid_t,
-    link: c_int,
+    eyes: Eyes,
     /// The program's end has been seen.
     reported: bool,
     /// The signals that are blocked while it sleeps: all but SIGCHLD.
     asleep: libc::sigset_t,
 }
 
-unsafe fn keep(program: pid_t, link: c_int, forgets: bool) -> ! {
+unsafe fn keep(program: pid_t, eyes: Eyes, forgets: bool) -> ! {
     // SAFETY: system calls on constants and local variables.
     unsafe {
+        // Its memory is our program's, with keys in it.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0 as c_ulong);
         // Away from the terminal and its signals, from the working directory, and from every file that our program or
         // the program has open: a pipe ends when its last copy is closed.
         libc::setsid();
         libc::chdir(c"/".as_ptr());
         libc::prctl(libc::PR_SET_NAME, c"attache-keeper".as_ptr());
-        close_all_but(link);
+        // Where our program had no descriptor left to open them with, there are some now.
+        let eyes = if eyes.descriptors().contains(&-1) {
+            close_all_but([eyes.link, -1, -1, -1]);
+            Eyes::open(eyes.link)
+        } else {
+            close_all_but(eyes.descriptors());
+            eyes
+        };
         if forgets {
             forget_memory();
         }
@@ -186,12 +270,10 @@ unsafe fn keep(program: pid_t, link: c_int, forgets: bool) -> ! {
         let mut asleep: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&mut asleep);
         libc::sigdelset(&mut asleep, libc::SIGCHLD);
-        let mut keeper = Keeper { program, link, reported: false, asleep };
+        let mut keeper = Keeper { program, eyes, reported: false, asleep };
         loop {
             keeper.reap();
-            let mut poll = libc::pollfd { fd: link, events: libc::POLLRDHUP, revents: 0 };
-            // Errors are EINTR, and ENOMEM, which passes.
-            if libc::ppoll(&mut poll, 1, ptr::null(), &keeper.asleep) == 1 {
+            if keeper.eyes.wait_for_end(&keeper.asleep) {
                 keeper.end_all();
             }
         }
@@ -223,7 +305,12 @@ impl Keeper {
             let report = Report { status, is_anything_left }.to_bytes();
             // SAFETY: sends from a local variable. If nobody listens any more, nobody wants to know.
             unsafe {
-                libc::send(self.link, report.as_ptr().cast(), report.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+                libc::send(
+                    self.eyes.link,
+                    report.as_ptr().cast(),
+                    report.len(),
+                    libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+                )
             };
         }
         if !is_anything_left {
@@ -243,11 +330,16 @@ impl Keeper {
             }
             // What a child leaves behind becomes a child, so that a few rounds go through an ordinary tree. One that
             // grows at its far end is ended by rounds that look at every process of the machine.
-            if round % 8 == 7 || !for_each_child(kill_child) {
-                for_each_process(kill_descendant);
+            if round % 8 == 7 || !self.eyes.processes.for_each_child(kill_child) {
+                self.eyes.processes.for_each_process(kill_descendant);
             }
             self.reap();
-            let pause = if round < 2000 { 1_000_000 } else { 100_000_000 };
+            let pause = match round {
+                // Whoever cannot look at the rest of the machine has to be faster than what grows there.
+                0..100_000 if !self.eyes.can_open() => 0,
+                0..2000 => 1_000_000,
+                _ => 100_000_000,
+            };
             let pause = libc::timespec { tv_sec: 0, tv_nsec: pause };
             // SAFETY: sleeps until a child ends or the time is up.
             unsafe { libc::ppoll(ptr::null_mut(), 0, &pause, &self.asleep) };

@@ -4,26 +4,62 @@ use std::ffi::CStr;
 
 use libc::{c_int, c_uint, c_void, pid_t};
 
-/// Calls with each child of ours; says whether the kernel keeps a list of them.
-pub(super) fn for_each_child(mut child: impl FnMut(pid_t)) -> bool {
-    let mut number = 0;
-    read_bytes(c"/proc/thread-self/children", |byte| match byte {
-        b'0'..=b'9' => number = push_digit(number, byte),
-        _ if number > 0 => {
-            child(number);
-            number = 0;
-        }
-        _ => {}
-    })
+/// The processes of this machine, through files that are opened once. -1 stands for one that could not be.
+pub(super) struct ProcessTable {
+    children: c_int,
+    all: c_int,
 }
 
-/// Calls with every process that we can see.
-pub(super) fn for_each_process(mut process: impl FnMut(pid_t)) {
-    // In that of another namespace we have another id, and so has everybody else.
-    if !is_proc_ours() {
-        return;
+impl ProcessTable {
+    /// Opens what there is. The children are those of the thread that calls this.
+    pub(super) fn open() -> Self {
+        Self {
+            children: open(c"/proc/thread-self/children", 0),
+            // In that of another namespace we have another id, and so has everybody else.
+            all: if is_proc_ours() { open(c"/proc", libc::O_DIRECTORY) } else { -1 },
+        }
     }
-    for_each_number(c"/proc", |number, _| process(number));
+
+    pub(super) fn descriptors(&self) -> [c_int; 2] {
+        [self.children, self.all]
+    }
+
+    /// Calls with each child of ours; says whether the kernel keeps a list of them.
+    pub(super) fn for_each_child(&self, mut child: impl FnMut(pid_t)) -> bool {
+        let mut number = 0;
+        rewind(self.children)
+            && read_bytes(self.children, |byte| match byte {
+                b'0'..=b'9' => number = push_digit(number, byte),
+                _ if number > 0 => {
+                    child(number);
+                    number = 0;
+                }
+                _ => {}
+            })
+    }
+
+    /// Calls with every process that we can see.
+    pub(super) fn for_each_process(&self, process: impl FnMut(pid_t)) {
+        if rewind(self.all) {
+            for_each_number(self.all, process);
+        }
+    }
+}
+
+/// Calls with each of our descriptors; says whether they could be listed.
+pub(super) fn for_each_descriptor(mut each: impl FnMut(c_int)) -> bool {
+    let list = open(c"/proc/self/fd", libc::O_DIRECTORY);
+    if list == -1 {
+        return false;
+    }
+    // The list is read through a descriptor that must stay for the while; closing others does not disturb it.
+    for_each_number(list, |descriptor| {
+        if descriptor != list {
+            each(descriptor);
+        }
+    });
+    close(list);
+    true
 }
 
 fn is_proc_ours() -> bool {
@@ -56,12 +92,17 @@ fn parent_of(pid: pid_t) -> Option<pid_t> {
     let mut fields_after_name = 0;
     let mut parent = 0;
     let path = path_of(pid);
-    let read = read_bytes(CStr::from_bytes_until_nul(&path).ok()?, |byte| match byte {
+    let stat = open(CStr::from_bytes_until_nul(&path).ok()?, 0);
+    if stat == -1 {
+        return None;
+    }
+    let read = read_bytes(stat, |byte| match byte {
         b')' => (fields_after_name, parent) = (0, 0),
         b' ' => fields_after_name += 1,
         b'0'..=b'9' if fields_after_name == 2 => parent = push_digit(parent, byte),
         _ => {}
     });
+    close(stat);
     read.then_some(parent)
 }
 
@@ -84,21 +125,25 @@ fn path_of(pid: pid_t) -> [u8; 32] {
     path
 }
 
-/// Closes every descriptor but one.
-pub(super) fn close_all_but(kept: c_int) {
-    let kept_unsigned = kept as c_uint;
-    // SAFETY: closes descriptors. Whoever they belonged to is not in this process.
-    unsafe {
-        let below = libc::syscall(libc::SYS_close_range, 0 as c_uint, kept_unsigned.wrapping_sub(1), 0);
-        let above = libc::syscall(libc::SYS_close_range, kept_unsigned.wrapping_add(1), c_uint::MAX, 0);
-        if below == 0 && above == 0 {
-            return;
-        }
-        // Older kernels have no such call. The list itself is read through a descriptor that must stay for the while;
-        // closing others does not disturb it.
-        for_each_number(c"/proc/self/fd", |fd, list| {
-            if fd != kept && fd != list {
-                libc::close(fd);
+/// Closes every descriptor but these. -1 among them is none.
+pub(super) fn close_all_but(mut kept: [c_int; 4]) {
+    kept.sort_unstable();
+    let close_range = |first: i64, last: i64| {
+        // SAFETY: closes descriptors. Whoever they belonged to is not in this process.
+        first > last || unsafe { libc::syscall(libc::SYS_close_range, first as c_uint, last as c_uint, 0) } == 0
+    };
+    let mut first = 0;
+    let mut all_closed = true;
+    for kept in kept.into_iter().filter(|kept| *kept >= 0).map(i64::from) {
+        all_closed &= close_range(first, kept - 1);
+        first = kept + 1;
+    }
+    all_closed &= close_range(first, i64::from(c_uint::MAX));
+    // Kernels before 5.9 have no such call.
+    if !all_closed {
+        for_each_descriptor(|descriptor| {
+            if !kept.contains(&descriptor) {
+                close(descriptor);
             }
         });
     }
@@ -112,8 +157,9 @@ pub(super) fn forget_memory() {
     let stack = 0u8;
     // SAFETY: gives the address of a variable.
     let own = [(&raw const stack) as usize, unsafe { libc::__errno_location() } as usize];
+    let maps = open(c"/proc/self/maps", 0);
     let mut mapping = Mapping::default();
-    read_bytes(c"/proc/self/maps", |byte| {
+    read_bytes(maps, |byte| {
         mapping.push(byte);
         if byte == b'\n' {
             let range = mapping.start..mapping.end;
@@ -124,6 +170,7 @@ pub(super) fn forget_memory() {
             mapping = Mapping::default();
         }
     });
+    close(maps);
 }
 
 /// A line like `7f00-7f10 rw-p 00000000 00:00 0 [heap]`, read byte by byte.
@@ -156,57 +203,59 @@ impl Mapping {
     }
 }
 
-/// Reads a file byte by byte; says whether it could be opened.
-fn read_bytes(path: &CStr, mut each: impl FnMut(u8)) -> bool {
-    let mut buffer = [0u8; 1024];
-    // SAFETY: system calls on a C string, a local buffer and a descriptor that is nobody else's.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd == -1 {
-            return false;
-        }
-        loop {
-            let length = libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len());
-            if length <= 0 {
-                break;
-            }
-            buffer.iter().take(length as usize).for_each(|byte| each(*byte));
-        }
-        libc::close(fd);
-    }
-    true
+/// Opens a file to read it; -1 if that fails.
+fn open(path: &CStr, flags: c_int) -> c_int {
+    // SAFETY: a system call on a C string.
+    unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | flags) }
 }
 
-/// Calls with each entry of a directory whose name is a number, and the descriptor that the directory is read through.
-fn for_each_number(path: &CStr, mut each: impl FnMut(c_int, c_int)) {
+fn close(descriptor: c_int) {
+    // SAFETY: closes a descriptor that is nobody else's. -1 is none, which the kernel says.
+    unsafe { libc::close(descriptor) };
+}
+
+/// Goes back to the beginning of a file; says whether there is one.
+fn rewind(descriptor: c_int) -> bool {
+    // SAFETY: a system call on numbers.
+    unsafe { libc::lseek(descriptor, 0, libc::SEEK_SET) == 0 }
+}
+
+/// Reads a file byte by byte to its end; says whether that went well.
+fn read_bytes(descriptor: c_int, mut each: impl FnMut(u8)) -> bool {
+    let mut buffer = [0u8; 1024];
+    loop {
+        // SAFETY: writes to a local buffer.
+        match unsafe { libc::read(descriptor, buffer.as_mut_ptr().cast(), buffer.len()) } {
+            length @ 1.. => buffer.iter().take(length as usize).for_each(|byte| each(*byte)),
+            end => return end == 0,
+        }
+    }
+}
+
+/// Calls with each entry of a directory whose name is a number.
+fn for_each_number(directory: c_int, mut each: impl FnMut(c_int)) {
     /// Where the length of an entry and its name are in the kernel's `linux_dirent64`.
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let mut buffer = [0u64; 256];
-    // SAFETY: system calls on a C string, a local buffer and a descriptor that is nobody else's.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
-        if fd == -1 {
-            return;
+    loop {
+        // SAFETY: writes to a local buffer.
+        let length =
+            unsafe { libc::syscall(libc::SYS_getdents64, directory, buffer.as_mut_ptr(), size_of_val(&buffer)) };
+        if length <= 0 {
+            break;
         }
-        loop {
-            let length = libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), size_of_val(&buffer));
-            if length <= 0 {
-                break;
+        // SAFETY: the kernel has filled so many bytes of the buffer, which is borrowed for no longer than this round.
+        let mut rest = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), length as usize) };
+        while let Some([low, high]) = rest.get(LENGTH..LENGTH + 2) {
+            let entry_length = usize::from(u16::from_ne_bytes([*low, *high]));
+            let name = rest.get(NAME..).unwrap_or_default().iter().take_while(|byte| **byte != 0);
+            let is_number = name.clone().all(u8::is_ascii_digit);
+            if is_number {
+                each(name.fold(0, |number, digit| push_digit(number, *digit)));
             }
-            let filled = std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), length as usize);
-            let mut rest = filled;
-            while let Some([low, high]) = rest.get(LENGTH..LENGTH + 2) {
-                let entry_length = usize::from(u16::from_ne_bytes([*low, *high]));
-                let name = rest.get(NAME..).unwrap_or_default().iter().take_while(|byte| **byte != 0);
-                let is_number = name.clone().all(u8::is_ascii_digit);
-                if is_number {
-                    each(name.fold(0, |number, digit| push_digit(number, *digit)), fd);
-                }
-                rest = rest.get(entry_length.max(1)..).unwrap_or_default();
-            }
+            rest = rest.get(entry_length.max(1)..).unwrap_or_default();
         }
-        libc::close(fd);
     }
 }
 
@@ -223,10 +272,15 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as pid_t;
         let mut seen = 0;
-        for_each_process(|process| seen += i32::from(process == pid));
+        let table = ProcessTable::open();
+        table.for_each_process(|process| seen += i32::from(process == pid));
         assert_eq!((seen, is_descendant(pid)), (1, Some(1)));
         assert_eq!(parent_of(pid), Some(std::process::id() as pid_t));
         assert_eq!(is_descendant(1), None);
+        // It can be read again, through the same descriptor.
+        table.for_each_process(|process| seen += i32::from(process == pid));
+        assert_eq!(seen, 2);
+        table.descriptors().into_iter().for_each(close);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(parent_of(pid), None);
@@ -236,10 +290,14 @@ mod tests {
     fn children_are_listed_by_the_kernel() {
         // Of the calling thread only, which in the keeper is the only one.
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let mut children = Vec::new();
-        if for_each_child(|child| children.push(child)) {
-            assert_eq!(children, [child.id() as pid_t]);
+        let table = ProcessTable::open();
+        for _ in 0..2 {
+            let mut children = Vec::new();
+            if table.for_each_child(|child| children.push(child)) {
+                assert_eq!(children, [child.id() as pid_t]);
+            }
         }
+        table.descriptors().into_iter().for_each(close);
         child.kill().unwrap();
         child.wait().unwrap();
     }

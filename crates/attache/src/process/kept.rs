@@ -1,26 +1,37 @@
 //! A child with its tree, on Linux: our side of a keeper, which is the real parent of the program.
 
 use std::{
+    future::poll_fn,
     io,
     os::{
         fd::{AsRawFd as _, OwnedFd},
         unix::net::UnixStream as StdUnixStream,
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
+    pin::{Pin, pin},
     process::Command,
+    task::Poll,
+    time::Duration,
 };
 
 use libc::pid_t;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::UnixStream,
+    sync::oneshot::{self, error::TryRecvError},
 };
 
 use super::{
     ExitStatus, Hook, Pipes,
     keeper::{self, Report},
-    tree,
+    orphans, tree,
 };
+
+/// How long a keeper that was stopped while its tree is to end may stay so, before it is woken.
+const STOPPED: Duration = Duration::from_millis(20);
+
+/// How often a stopped keeper is woken. If it is stopped again and again, it is killed: its tree is ours then.
+const WAKE_UPS: u32 = 5;
 
 /// A child and its tree. Dropping it ends them, because that closes the link to the keeper.
 pub(super) struct Child {
@@ -29,14 +40,18 @@ pub(super) struct Child {
     pidfd: Option<OwnedFd>,
     /// Brings the report of the program's end, and ends itself when the whole tree is gone.
     link: UnixStream,
-    /// Not waited for before it has nothing left to keep, so its id is its own until then. What is dropped before is
-    /// reaped by the runtime.
-    keeper: tokio::process::Child,
+    keeper: pid_t,
+    /// Tells whether the keeper's id is still its own. `None` where the kernel or a sandbox has no pidfd.
+    keeper_pidfd: Option<OwnedFd>,
+    /// Said, or dropped, when the tree is to end.
+    closing: Option<oneshot::Sender<()>>,
+    /// Heard when the keeper has ended, and all that it left behind. `None` when it was heard.
+    ended: Option<oneshot::Receiver<()>>,
     exit: Option<ExitStatus>,
     is_gone: bool,
 }
 
-/// Starts a child in its own process group.
+/// Starts a child in a session of its own.
 pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Child, Pipes)> {
     let (link, keeper_end) = StdUnixStream::pair()?;
     // A copy is never one of the first three descriptors, which become the program's own.
@@ -52,13 +67,66 @@ pub(super) fn spawn(mut command: Command, hook: Option<Hook>) -> io::Result<(Chi
             hook.as_ref().map_or(Ok(()), |hook| hook())
         });
     }
-    let mut keeper = tokio::process::Command::from(command).spawn()?;
+    let mut keeper = orphans::start_keeper(|| tokio::process::Command::from(command).spawn())?;
+    let pipes = Pipes::take(&mut keeper);
+    let keeper_id = keeper.id().unwrap_or_default() as pid_t;
+    let keeper_pidfd = tree::open_pidfd(keeper_id).ok();
+    let (closing, is_closing) = oneshot::channel();
+    let (has_ended, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        watch(keeper, keeper_id, is_closing).await;
+        let _ = has_ended.send(());
+    });
     drop(keeper_end);
     let (program, pidfd) = keeper::receive_pid(&link)?;
     link.set_nonblocking(true)?;
     let link = UnixStream::from_std(link)?;
-    let pipes = Pipes::take(&mut keeper);
-    Ok((Child { program, pidfd, link, keeper, exit: None, is_gone: false }, pipes))
+    let child = Child {
+        program,
+        pidfd,
+        link,
+        keeper: keeper_id,
+        keeper_pidfd,
+        closing: Some(closing),
+        ended: Some(ended),
+        exit: None,
+        is_gone: false,
+    };
+    Ok((child, pipes))
+}
+
+/// Waits for the end of a keeper, and ends its tree if it was killed, whether or not somebody waits for that.
+async fn watch(mut keeper: tokio::process::Child, id: pid_t, mut is_closing: oneshot::Receiver<()>) {
+    let mut ended = pin!(keeper.wait());
+    let early = poll_fn(|context| match ended.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending => Pin::new(&mut is_closing).poll(context).map(|_| None),
+    });
+    let ended = match early.await {
+        Some(ended) => ended,
+        None => {
+            let mut pause = STOPPED;
+            let mut wake_ups = 0;
+            loop {
+                if tree::is_stopped(id) {
+                    let signal = if wake_ups < WAKE_UPS { libc::SIGCONT } else { libc::SIGKILL };
+                    wake_ups += 1;
+                    // SAFETY: sends a signal to a child that has not been reaped: its id is its own.
+                    unsafe { libc::kill(id, signal) };
+                }
+                if let Ok(ended) = tokio::time::timeout(pause, ended.as_mut()).await {
+                    break ended;
+                }
+                // What cannot be killed is waited for, without a hurry.
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    };
+    orphans::forget_keeper(id);
+    // It ends by itself only when it has nothing left to keep.
+    if !ended.is_ok_and(|status| status.success()) {
+        orphans::end_all().await;
+    }
 }
 
 impl Child {
@@ -87,7 +155,16 @@ impl Child {
         while !self.is_gone {
             self.listen().await;
         }
-        let _ = self.keeper.wait().await;
+        self.keeper_ended().await;
+    }
+
+    /// Waits until the keeper has ended, and what it left behind if it was killed.
+    async fn keeper_ended(&mut self) {
+        if let Some(ended) = &mut self.ended {
+            // An error is the end of the runtime, with which nobody waits any more.
+            let _ = ended.await;
+            self.ended = None;
+        }
     }
 
     /// Takes one message from the keeper. If it is cancelled, nothing is lost.
@@ -102,6 +179,7 @@ impl Child {
             }
             // The keeper has ended; without a report only if it was killed.
             _ => {
+                self.keeper_ended().await;
                 self.exit.get_or_insert(ExitStatus::UNKNOWN);
                 self.is_gone = true;
             }
@@ -115,10 +193,13 @@ impl Child {
 
     /// Asks the tree to end. Nobody is asked twice, because many programs take a second SIGTERM as "leave at once".
     pub(super) fn terminate(&mut self) {
-        let Some(keeper) = self.keeper.id() else { return };
-        let descendants = tree::descendants(keeper as pid_t);
-        // Somebody else in our program may have reaped it.
-        if !matches!(self.keeper.try_wait(), Ok(None)) {
+        let descendants = tree::descendants(self.keeper);
+        // If it has been reaped by now, they may be somebody else's.
+        let is_there = match &self.keeper_pidfd {
+            Some(pidfd) => tree::signal_process(pidfd, 0).is_ok(),
+            None => self.ended.as_mut().is_some_and(|ended| ended.try_recv() == Err(TryRecvError::Empty)),
+        };
+        if !is_there {
             return;
         }
         // The group at one stroke where the kernel can do that without a doubt whose it is, so that no shell takes the
@@ -135,6 +216,7 @@ impl Child {
     /// Ends the tree and waits until it is gone.
     pub(super) async fn finish(&mut self) {
         let _ = self.link.shutdown().await;
+        self.closing = None;
         self.wait_all().await;
     }
 }

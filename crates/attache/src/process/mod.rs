@@ -13,10 +13,19 @@
 //! - where the kernel is older than 6.9, descendants that are left when the child has exited.
 //!
 //! It is not done unasked, because it means to fork this program: the child's parent is then a small process in between,
-//! `attache-keeper`, which is a copy of this program that gives its memory back. It needs a mounted `/proc`. Three things
-//! are out of its reach, too: programs that run as another user (setuid), until they end by themselves; processes that
-//! were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`); and if the keeper itself is
-//! killed, only the child ends with it.
+//! `attache-keeper`, which is a copy of this program that gives its memory back. It needs a mounted `/proc`. Two things
+//! are out of its reach, too: programs that run as another user (setuid), until they end by themselves; and processes that
+//! were not started by the tree but by others on its behalf (`systemd-run`, `docker`, `at`).
+//!
+//! A tree that means harm can do to its keeper what any program of the same user can, unless a sandbox forbids it. If the
+//! keeper is killed, or stopped for good, this program becomes the parent of what it kept, and ends that. If this program
+//! is killed, the keeper ends the tree. Only if both are killed, and nobody above them is a keeper, what the child has
+//! started may live on; the child itself ends.
+//!
+//! # Away from us
+//!
+//! On Unix every child has a session of its own, without a controlling terminal: it cannot open `/dev/tty`, nor type into
+//! the terminal of this program (`TIOCSTI`). It inherits no descriptors but stdin, stdout and stderr.
 //!
 //! # Elsewhere
 //!
@@ -47,6 +56,8 @@
 
 mod child;
 mod command;
+#[cfg(unix)]
+mod detach;
 mod group;
 #[cfg(target_os = "linux")]
 mod keeper;
@@ -54,6 +65,8 @@ mod keeper;
 mod keeper_proc;
 #[cfg(target_os = "linux")]
 mod kept;
+#[cfg(target_os = "linux")]
+mod orphans;
 mod tail;
 #[cfg(target_os = "linux")]
 mod tree;

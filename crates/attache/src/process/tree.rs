@@ -13,11 +13,32 @@ use libc::{c_int, c_uint, pid_t};
 ///
 /// The caller makes sure that `root` still means the same process after this has returned, before it signals anybody.
 pub(super) fn descendants(root: pid_t) -> Vec<Descendant> {
+    let mut children = by_parent();
+    let generation = children.remove(&root).unwrap_or_default();
+    with_descendants(generation, &mut children)
+}
+
+/// The children of a process for which `is_orphan` holds of their id and session, zombies included, and the living
+/// descendants of those.
+pub(super) fn orphans(root: pid_t, is_orphan: impl Fn(pid_t, pid_t) -> bool) -> (Vec<pid_t>, Vec<Descendant>) {
+    let mut children = by_parent();
+    let mut orphans = children.remove(&root).unwrap_or_default();
+    orphans.retain(|entry| is_orphan(entry.pid, entry.session));
+    let pids: Vec<pid_t> = orphans.iter().map(|entry| entry.pid).collect();
+    let next = pids.iter().filter_map(|pid| children.remove(pid)).flatten().collect();
+    (pids, with_descendants(next, &mut children))
+}
+
+fn by_parent() -> HashMap<pid_t, Vec<Entry>> {
     let mut children: HashMap<pid_t, Vec<Entry>> = HashMap::new();
     for entry in process_table() {
         children.entry(entry.parent).or_default().push(entry);
     }
-    let mut generation = children.remove(&root).unwrap_or_default();
+    children
+}
+
+/// Holds these processes and all their descendants, as far as they live.
+fn with_descendants(mut generation: Vec<Entry>, children: &mut HashMap<pid_t, Vec<Entry>>) -> Vec<Descendant> {
     let mut found = Vec::new();
     while !generation.is_empty() {
         let next = generation.iter().filter_map(|entry| children.remove(&entry.pid)).flatten().collect();
@@ -108,8 +129,16 @@ struct Entry {
     is_zombie: bool,
     parent: pid_t,
     group: pid_t,
+    session: pid_t,
     /// In clock ticks since boot. With the id it names a process for good.
     start_time: u64,
+}
+
+/// Whether a process is stopped, as by SIGSTOP.
+pub(super) fn is_stopped(pid: pid_t) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.iter().rposition(|byte| *byte == b')').unwrap_or_default();
+    stat.get(after_name + 2) == Some(&b'T')
 }
 
 /// All processes that we can see; none where `/proc` is not mounted, or is that of a namespace with other ids.
@@ -135,7 +164,8 @@ fn parse_stat(pid: pid_t, line: &[u8]) -> Option<Entry> {
         is_zombie: matches!(fields.next()?, "Z" | "X"),
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
-        start_time: fields.nth(16)?.parse().ok()?,
+        session: fields.next()?.parse().ok()?,
+        start_time: fields.nth(15)?.parse().ok()?,
     })
 }
 
@@ -146,7 +176,7 @@ mod tests {
     #[test]
     fn a_line_of_the_process_table_is_read_past_odd_names() {
         let line = b"42 (a) S (\xff b) Z 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 1000 200";
-        let entry = Entry { pid: 42, is_zombie: true, parent: 7, group: 8, start_time: 12345 };
+        let entry = Entry { pid: 42, is_zombie: true, parent: 7, group: 8, session: 9, start_time: 12345 };
         assert_eq!(parse_stat(42, line), Some(entry));
         assert_eq!(parse_stat(42, b"42 (torn) S 1 2"), None);
     }

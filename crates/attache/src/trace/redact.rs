@@ -40,6 +40,16 @@ enum Place {
     SecretOrCount,
     /// A secret: not even its shape is kept.
     Secret,
+    /// An address: who is asked for what may be seen, a user, a password and a query may not.
+    Address,
+    /// MCP servers, in an array or by name.
+    Servers,
+    /// An MCP server: what it is called and which program it is may be seen.
+    Server,
+    /// Its address: people put keys into every part of it but the host.
+    ServerAddress,
+    /// The arguments of its program, of which there are so many.
+    Arguments,
 }
 
 /// Appends `json` to `out` on one line; `false` when it is no JSON, and then `out` holds a part of it.
@@ -57,7 +67,10 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
         return Ok(());
     }
     let may_be_seen = match place {
-        Place::Open => true,
+        Place::Open | Place::Address => true,
+        Place::Servers | Place::Server => matches!(kind, Kind::Array | Kind::Object),
+        Place::ServerAddress => kind == Kind::String,
+        Place::Arguments => kind == Kind::Array,
         Place::Pairs | Place::Pair => matches!(kind, Kind::Array | Kind::Object),
         Place::PairName => kind == Kind::String,
         Place::SecretOrCount => kind == Kind::Number,
@@ -73,7 +86,12 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
             writer.begin_array();
             reader.begin_array()?;
             let mut first = true;
-            let place = if place == Place::Pairs { Place::Pair } else { place };
+            let place = match place {
+                Place::Pairs => Place::Pair,
+                Place::Servers => Place::Server,
+                Place::Server | Place::Arguments => Place::Secret,
+                place => place,
+            };
             while reader.next_item(&mut first)? {
                 writer.item();
                 copy(reader, writer, place)?;
@@ -90,21 +108,59 @@ fn copy(reader: &mut Reader<'_>, writer: &mut Writer<'_>, place: Place) -> Resul
             }
             writer.end_object();
         }
+        Kind::String if place == Place::Address => writer.string(&shown_address(&reader.string()?, true)),
+        Kind::String if place == Place::ServerAddress => writer.string(&shown_address(&reader.string()?, false)),
         _ => writer.raw(reader.raw()?),
     }
     Ok(())
+}
+
+/// An address without the user, the password, the query and the fragment, and if so wanted without its path.
+fn shown_address(address: &str, has_path: bool) -> String {
+    let (scheme, rest) = match address.find("://") {
+        Some(at) => address.split_at(at + 3),
+        // It is no address, and may be anything.
+        None if !has_path => return LEFT_OUT.to_owned(),
+        None => ("", address),
+    };
+    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    if !has_path && (path.contains('@') || query.contains('@')) {
+        // A password with a slash in it, perhaps: what looks like the host may be a part of it.
+        return format!("{scheme}{LEFT_OUT}");
+    }
+    let host = host.rsplit('@').next().unwrap_or_default();
+    match (has_path, query.is_empty()) {
+        (true, true) => format!("{scheme}{host}{path}"),
+        (true, false) => format!("{scheme}{host}{path}?{LEFT_OUT}"),
+        (false, true) if path.is_empty() || path == "/" => format!("{scheme}{host}{path}"),
+        (false, _) => format!("{scheme}{host}/{LEFT_OUT}"),
+    }
 }
 
 fn place_of(key: &str, around: Place) -> Place {
     match (around, key) {
         (Place::Pair, "name") => Place::PairName,
         (Place::Pair | Place::Pairs, _) => Place::Secret,
+        (Place::Servers, _) => Place::Server,
+        (Place::Server, "name" | "type" | "command" | "serverId" | "id") => Place::Open,
+        (Place::Server, "url") => Place::ServerAddress,
+        (Place::Server, "args") => Place::Arguments,
+        (Place::Server, "env" | "headers") => Place::Pairs,
+        (Place::Server, _) => Place::Arguments,
+        (_, "mcpServers") => Place::Servers,
         (_, "env" | "headers") => Place::Pairs,
+        _ if is_address(key) => Place::Address,
         _ if !is_secret(key) => Place::Open,
         // Tokens of a model are counted.
         _ if key.to_ascii_lowercase().ends_with("tokens") => Place::SecretOrCount,
         _ => Place::Secret,
     }
+}
+
+fn is_address(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    lower.ends_with("url") || lower.ends_with("uri")
 }
 
 fn is_secret(key: &str) -> bool {

@@ -55,7 +55,21 @@ fn secrets_are_left_out() {
     // session/new, v1 and v2.
     check(
         "{'params':{'cwd':'/p','mcpServers':[{'name':'s','command':'/s','args':['-x'],'env':[{'name':'KEY','value':'sk-1'}]},{'type':'http','name':'h','url':'https://h','headers':[{'name':'Authorization','value':'Bearer x','_meta':{'a':'b'}}]}]}}",
-        "{'params':{'cwd':'/p','mcpServers':[{'name':'s','command':'/s','args':['-x'],'env':[{'name':'KEY','value':'…'}]},{'type':'http','name':'h','url':'https://h','headers':[{'name':'Authorization','value':'…','_meta':'…'}]}]}}",
+        "{'params':{'cwd':'/p','mcpServers':[{'name':'s','command':'/s','args':['…'],'env':[{'name':'KEY','value':'…'}]},{'type':'http','name':'h','url':'https://h','headers':[{'name':'Authorization','value':'…','_meta':'…'}]}]}}",
+    );
+    // Addresses of MCP servers have tokens in any part, and so have arguments of their programs.
+    check(
+        "{'mcpServers':[{'type':'http','name':'h','url':'https://u:p@h:1/s/tok/mcp?key=k#f','x':'tok','_meta':{'y':'tok'}},{'name':'s','command':'c','args':['--token','tok']}]}",
+        "{'mcpServers':[{'type':'http','name':'h','url':'https://h:1/…','x':'…','_meta':'…'},{'name':'s','command':'c','args':['…','…']}]}",
+    );
+    check(
+        "{'mcpServers':{'h':{'url':'tok','y':['tok']},'i':'tok','j':{'url':'http://u:p/w@h'}}}",
+        "{'mcpServers':{'h':{'url':'…','y':['…']},'i':'…','j':{'url':'http://…'}}}",
+    );
+    // Other addresses keep their path.
+    check(
+        "{'url':'https://u:p@h/a?code=c#t','serverUrl':'https://h/a','baseUrl':'h?k','uri':'file:///a?b','URL':1}",
+        "{'url':'https://h/a?…','serverUrl':'https://h/a','baseUrl':'h?…','uri':'file:///a?…','URL':1}",
     );
     // terminal/create.
     check(

@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep};
 use super::failure::{Trouble, Who};
 use super::out::Out;
 use super::reader::Reader;
+use super::unfinished::Unfinished;
 use crate::model::{Failure, Piece};
 
 /// How much an answer may have, in bytes of its events. The longest answers there are have a tenth of it.
@@ -59,6 +60,7 @@ pub(super) struct Answer {
     /// Goes off when no event was complete for long. `genai` itself only notices when no byte comes.
     quiet: Pin<Box<Sleep>>,
     limit: Duration,
+    unfinished: Unfinished,
     trouble: Option<Trouble>,
 }
 
@@ -74,7 +76,18 @@ impl Answer {
     ) -> Self {
         let limit = read + Duration::from_secs(1);
         let quiet = Box::pin(tokio::time::sleep(header + limit));
-        Answer { source: Some(source), inbox, reader, out, who, id, quiet, limit, trouble: None }
+        Answer {
+            source: Some(source),
+            inbox,
+            reader,
+            out,
+            who,
+            id,
+            quiet,
+            limit,
+            unfinished: Unfinished::default(),
+            trouble: None,
+        }
     }
 
     /// Reads the events that have come.
@@ -84,6 +97,7 @@ impl Answer {
             return;
         }
         self.quiet.as_mut().reset(Instant::now() + self.limit);
+        self.unfinished = Unfinished::default();
         for event in events {
             if let Err(trouble) = self.reader.handle(&event, &mut self.out, &self.who) {
                 return self.fail(trouble);
@@ -93,9 +107,13 @@ impl Answer {
             }
         }
         if bytes > MOST_BYTES {
-            let message = format!("the answer of `{}` has no end", self.who.name);
-            self.fail(Trouble::new(Failure::Request, message));
+            self.too_long();
         }
+    }
+
+    fn too_long(&mut self) {
+        let message = format!("response from `{}` exceeded {} MiB", self.who.name, MOST_BYTES >> 20);
+        self.fail(Trouble::new(Failure::Request, message));
     }
 
     fn fail(&mut self, trouble: Trouble) {
@@ -141,6 +159,9 @@ impl Stream for Answer {
             let polled = Pin::new(source).poll_next(context);
             // Events come before whatever ended them.
             this.read();
+            if this.source.is_some() && this.unfinished.is_too_long() {
+                this.too_long();
+            }
             if this.source.is_none() {
                 continue;
             }

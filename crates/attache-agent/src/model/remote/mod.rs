@@ -10,6 +10,7 @@ mod openai;
 mod out;
 mod reader;
 mod request;
+mod unfinished;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -4,12 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use attache::agent::{SessionHandle, Terminal};
+use attache::model::Secret;
+use attache::model::mcp::EnvVariable;
 use attache::model::terminal::CreateTerminalRequest;
+use attache_host::environment::UNATTENDED;
 use tokio::time::timeout;
 
 use super::report::{self, Ending, Written};
 use super::screen::terminal_content;
-use super::{Commands, OUTPUT, environment};
+use super::{Commands, OUTPUT};
 use crate::tools::{Live, Outcome, Refusal, Shown};
 
 /// How long the client may take for what takes no time.
@@ -28,7 +31,7 @@ pub(super) async fn run(
     commands.check_directory(cwd)?;
     let request = CreateTerminalRequest::new(client.id().clone(), "sh")
         .args(["-c".into(), line])
-        .env(environment::added())
+        .env(UNATTENDED.map(|(name, value)| EnvVariable::new(name, Secret::from(value))))
         .output_byte_limit(OUTPUT as u64)
         .with(|request| request.cwd = cwd.to_str().map(str::to_owned));
     // In a task of its own: if nobody waits for the answer any more, the terminal that it brings is still released. The

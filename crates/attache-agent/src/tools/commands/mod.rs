@@ -1,12 +1,12 @@
 //! Running commands: `run_command`, `job_output` and `stop_job`.
 //!
-//! Commands are processes of our own, in the sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells), without input, without the keys of
-//! models in their [`environment`], and end with all that they started: when they are cancelled, when their time is over,
-//! when the session ends, and when we do.
+//! Commands are processes of our own, in the sandbox where this machine can enforce it ([`Commands::sandbox_state`] tells),
+//! without input, with a part of our environment only ([`environment`](attache_host::environment)). Only where the sandbox
+//! is off, a v1 client that offers terminals runs them in those. They end with all that they started: when they are
+//! cancelled, when their time is over, when the session ends, and when we do.
 
 mod arguments;
 mod client;
-pub mod environment;
 mod jobs;
 mod own;
 mod report;
@@ -55,8 +55,8 @@ pub struct Setup {
     pub sandbox: SandboxMode,
     /// What commands cannot read in the sandbox, beside the user's other secrets: our own settings and records.
     pub hidden: Vec<PathBuf>,
-    /// Further variables that commands do not get, by name: those that the configuration takes keys from.
-    pub secrets: Vec<String>,
+    /// Variables that commands get besides those that every process does, by name.
+    pub pass_env: Vec<String>,
 }
 
 impl Setup {
@@ -71,7 +71,7 @@ impl Setup {
             spill,
             sandbox: SandboxMode::default(),
             hidden: Vec::new(),
-            secrets: Vec::new(),
+            pass_env: Vec::new(),
         }
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use attache::model::terminal::TerminalId;
 use attache_host::commands::{Command, Invocation, Run};
+use attache_host::environment::{self, UNATTENDED};
 
 use super::report::{self, Ending, Written};
 use super::screen::{Screen, ended};
-use super::{Commands, OUTPUT, SandboxMode, environment, sandbox};
+use super::{Commands, OUTPUT, SandboxMode, sandbox};
 use crate::tools::{Live, Outcome, Refusal, Shown};
 
 /// A command that was started.
@@ -43,7 +44,8 @@ impl Commands {
             _ => "(it ran in a sandbox: files can be changed only beneath the session's directories)",
         });
         let run = invocation(line, cwd).start(OUTPUT, |command| {
-            let command = environment::for_command(command, &self.setup.secrets);
+            let command = environment::start_from(command, &self.setup.pass_env);
+            let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
             match &sandbox {
                 Some(sandbox) => sandbox.confine(command),
                 None => command,

@@ -118,7 +118,7 @@ async fn redirects_are_not_followed() {
 #[tokio::test]
 async fn an_answer_of_endless_events_is_given_up() {
     let endless = events(&format!("data: {{\"nothing\":\"{}\"}}\n\n", "x".repeat(100_000))).endless();
-    assert!(hear("openai", endless).await.starts_with("error Request: the answer of `m` has no end"));
+    assert!(hear("openai", endless).await.starts_with("error Request: response from `m` exceeded 32 MiB"));
 }
 
 #[tokio::test]
