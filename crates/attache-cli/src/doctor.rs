@@ -267,7 +267,15 @@ fn permissions() -> Row {
     let engine = Engine::open(Places { config_dir, state_dir, project: std::env::current_dir().ok() }, Policy::Ask);
     match engine.problems().next() {
         Some(problem) => Row::fail(CHECK, problem.to_string(), "mend it: until then everything is asked about"),
-        None => Row::ok(CHECK, "the files of rules are in order"),
+        // Rules of the first version say nothing about arguments.
+        None => match engine.rules().find_map(|rule| Some((rule, rule.narrowed()?))) {
+            Some((rule, sentence)) => {
+                let (what, hint) =
+                    sentence.split_once("; ").unwrap_or((&sentence, "say what it means about arguments"));
+                Row::warn(CHECK, format!("{}: {what}", rule.origin), hint)
+            }
+            None => Row::ok(CHECK, "the files of rules are in order"),
+        },
     }
 }
 
