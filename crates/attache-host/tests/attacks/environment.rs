@@ -83,10 +83,10 @@ fn an_agent_gets_the_keys_that_were_named_for_it() {
 
     // One that is known by its name gets its own, and what its entry names.
     let script = place.write("script.json", json!([{"run": "env"}]).to_string());
-    let words = json!([hostile_agent(), script, place.home().join("log.jsonl"), "1"]);
+    let words = json!([hostile_agent(), script, place.project().join(".log.jsonl"), "1"]);
     let entry = format!("[agents.codex]\ncommand = {words}\npass_env = ['DIFY_KEY']\n");
     place.write(".config/attache/agents.toml", entry);
-    place.write("log.jsonl", "");
+    place.write("project/.log.jsonl", "");
     let ran = place.run(with_keys(place.command(&["run", "--agent", "codex", "go"])));
     check(&seen(&ran), &[1, 3], &ran);
 }

@@ -16,7 +16,7 @@ fn agent(place: &Place, name: &str, options: &[&str]) -> Command {
         ])
         .to_string(),
     );
-    let log = place.write("log.jsonl", "");
+    let log = place.write("project/.log.jsonl", "");
     let line = format!("exec '{}' '{}' '{}' 1\n", hostile_agent().display(), script.display(), log.display());
     place.write(&format!("project/{name}"), line);
     let mut command = place.command(&["run"]);

@@ -59,7 +59,7 @@ fn a_run_goes_on_when_there_is_no_room_for_its_record() {
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "word ".repeat(4000)}});
     let end = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "the end"}});
     let script = place.write("script.json", json!([{"update": text}, {"update": end}]).to_string());
-    let log = place.write("log.jsonl", "");
+    let log = place.write("project/.log.jsonl", "");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]).arg(attache()).args(["run", "go", "--"]);
     command.arg(hostile_agent()).args([script, log]).arg("1");

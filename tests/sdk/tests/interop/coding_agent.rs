@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use attache_agent::{CodingAgent, Config};
+use attache_agent::{CodingAgent, Config, SandboxMode};
 use tokio::io::DuplexStream;
 
 use crate::play::{Editor, within_limit};
@@ -10,10 +10,11 @@ use crate::their_client::{self, TheirClient};
 use crate::version::Version;
 
 /// Serves the agent with its built-in model, and all that it keeps beneath `home`.
-async fn serve(home: &Path) -> DuplexStream {
+async fn serve(home: &Path, sandbox: SandboxMode) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let config = Config { model: Some("offline".into()), ..Config::new(home.join("config"), home.join("state")) };
+    let config =
+        Config { model: Some("offline".into()), sandbox, ..Config::new(home.join("config"), home.join("state")) };
     let agent = CodingAgent::new(config).await.unwrap();
     tokio::spawn(agent.server().connect(reader, writer));
     near
@@ -78,7 +79,8 @@ async fn check<V: Version>(client: &mut TheirClient<V>, project: &Path, transcri
 async fn a_version_1_client_has_whole_turns_with_its_own_files_and_terminals() {
     within_limit(async {
         let (project, home) = places();
-        let mut client = their_client::connect_v1(serve(home.path()).await).await.unwrap();
+        // Commands run in the client's terminals where they need not be confined.
+        let mut client = their_client::connect_v1(serve(home.path(), SandboxMode::Off).await).await.unwrap();
         check(&mut client, project.path(), include_str!("coding_agent.v1.txt")).await;
     })
     .await;
@@ -88,7 +90,7 @@ async fn a_version_1_client_has_whole_turns_with_its_own_files_and_terminals() {
 async fn a_version_2_client_has_whole_turns() {
     within_limit(async {
         let (project, home) = places();
-        let mut client = their_client::connect_v2(serve(home.path()).await).await.unwrap();
+        let mut client = their_client::connect_v2(serve(home.path(), SandboxMode::On).await).await.unwrap();
         check(&mut client, project.path(), include_str!("coding_agent.v2.txt")).await;
     })
     .await;
@@ -98,9 +100,9 @@ async fn a_version_2_client_has_whole_turns() {
 async fn a_turn_is_cancelled_while_the_model_talks() {
     within_limit(async {
         let (project, home) = places();
-        let mut client = their_client::connect_v1(serve(home.path()).await).await.unwrap();
+        let mut client = their_client::connect_v1(serve(home.path(), SandboxMode::On).await).await.unwrap();
         talk(&mut client, project.path()).await;
-        let mut client = their_client::connect_v2(serve(home.path()).await).await.unwrap();
+        let mut client = their_client::connect_v2(serve(home.path(), SandboxMode::On).await).await.unwrap();
         talk(&mut client, project.path()).await;
     })
     .await;

@@ -95,8 +95,8 @@ pub(super) fn make(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> 
     let runs_without = |error: &SandboxError| mode == SandboxMode::On && is_machine(error);
     let mut policy = Policy { network, ..Policy::new(roots) };
     for path in hidden {
-        // What does not exist cannot be kept from being made, if it is inside of a root.
-        if roots.iter().any(|root| path.starts_with(root)) {
+        // What does not exist cannot be kept from being made, if it is inside of something writable.
+        if policy.writable.iter().any(|writable| path.starts_with(writable)) {
             make_private(path);
         }
         if !policy.hidden.contains(path) {
