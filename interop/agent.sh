@@ -70,7 +70,7 @@ acpx_turns() {
   local file="$dir/a.txt" id
   fresh
   acpx allowed --approve-all exec "$script"
-  acpx_wants 0 '^\[done\] end_turn' '^\[client\] fs/write_text_file' '^\[client\] terminal/create' '^\[tool\] Edit .a.txt. \(completed\)' || return
+  acpx_wants 0 '^\[done\] end_turn' '^\[client\] fs/write_text_file' '^\[tool\] Edit .a.txt. \(completed\)' || return
   [ "$(cat "$dir/a.txt" "$dir/new.txt" "$dir/ran.txt" | tr '\n' ' ')" = "one three four five " ] ||
     { why="allowed: the files are not as they should be: $(head "$dir"/*.txt | tr '\n' ' ')"; return 1; }
   fresh

@@ -101,7 +101,7 @@ fn always_is_kept_once_for_the_project_and_taken_back() {
     asked.env("TERM", "xterm").env("NO_COLOR", "1").stdout(Stdio::null());
     let (seen, code) = in_terminal(asked, &[(")? ", "p\n")]);
     assert_eq!(code, 0, "{seen}");
-    assert!(seen.contains("attache wants to edit") && seen.contains("+hello"), "{seen}");
+    assert!(seen.contains("attache wants to change files") && seen.contains("+hello"), "{seen}");
     text(&home, &["create b.txt with hello"]);
     assert!(home.path("work/b.txt").exists());
     let listed = text(&home, &["/permissions"]);

@@ -518,7 +518,7 @@ fn a_person_is_asked_with_everything_in_sight() {
     };
     // The command, not the title; what would hide something is shown.
     let seen = ask("ask rm -rf \u{202e}x\u{1b}[8m", &[(")? ", "n\n")]);
-    assert!(seen.contains("wants to execute") && seen.contains(r"rm -rf \u{202e}x\x1b[8m"), "{seen}");
+    assert!(seen.contains("wants to run a command") && seen.contains(r"rm -rf \u{202e}x\x1b[8m"), "{seen}");
     assert!(seen.contains(&format!("in {}", home.path("work").canonicalize().unwrap().display())), "{seen}");
     assert!(seen.contains("denied") && seen.contains("the person said no"), "{seen}");
     // The change in full.

@@ -55,14 +55,15 @@ fn reply(line: &str, question: &Question) -> Option<Reply> {
 }
 
 fn choices(question: &Question) -> String {
-    let more = "   or yes, and no more questions: [s] in this session   [p] in this project   [a] anywhere";
-    format!("  [y] yes   [N] no{}\n", if question.suggestion.is_empty() { "" } else { more })
+    let more = "   yes, always: [s] in this session  [p] in this project  [a] anywhere";
+    format!("  [y] yes  [N] no{}\n", if question.suggestion.is_empty() { "" } else { more })
 }
 
 /// The question. Its texts are harmless already.
 pub(crate) fn show(question: &Question, columns: usize) -> String {
-    let agent = cut(&question.agent, columns);
-    let mut text = format!("\n{agent} wants to {}\n", question.kinds.join(", "));
+    let kinds: Vec<&str> = question.kinds.iter().map(|kind| in_words(kind)).collect();
+    let wants = format!(" wants to {}", kinds.join(", "));
+    let mut text = format!("\n{}{wants}\n", cut(&question.agent, columns.saturating_sub(wants.len() + 1)));
     let own: Vec<&String> = question.title.iter().chain(&question.description).collect();
     quote(&mut text, "it says", &own, SAID, columns);
     quote(&mut text, "it shows", &question.texts.iter().collect::<Vec<_>>(), SHOWN, columns);
@@ -77,7 +78,10 @@ pub(crate) fn show(question: &Question, columns: usize) -> String {
     for rule in &question.suggestion {
         let _ = writeln!(text, "  the rule for s, p and a: {}", rule.replace('\n', "\n    "));
     }
-    for path in &question.paths {
+    let is_shown_below = |path: &String| {
+        question.changes.iter().any(|change| matches!(change, Change::Texts { path: other, .. } if other == path))
+    };
+    for path in question.paths.iter().filter(|path| !is_shown_below(path)) {
         let _ = writeln!(text, "  {path}");
     }
     if let Some(input) = &question.input {
@@ -96,6 +100,23 @@ pub(crate) fn show(question: &Question, columns: usize) -> String {
         let _ = writeln!(text, "  $ {}", without_gaps(command).replace('\n', "\n    "));
     }
     text
+}
+
+/// A kind of action in words.
+fn in_words(kind: &str) -> &str {
+    match kind {
+        "read" => "read files",
+        "search" => "search files",
+        "edit" => "change files",
+        "move" => "move files",
+        "delete" => "delete files",
+        "execute" => "run a command",
+        "fetch" => "fetch something",
+        "switch_mode" => "change its mode",
+        "think" => "think",
+        "other" => "use a tool",
+        kind => kind,
+    }
 }
 
 /// The agent's own words, marked as such: a few lines that fit the screen, whatever their length.

@@ -47,7 +47,7 @@ fn nothing_is_painted_while_a_person_is_asked() {
     let mut script =
         vec![json!({"post": "session/request_permission", "params": request("List files", "rm -rf precious", 0)})];
     script.extend((0..40).map(|_| text("harmless\n")));
-    script.push(text("PAINTED wants to execute\n  $ ls\n  [y] yes   [N] no\n"));
+    script.push(text("PAINTED wants to run a command\n  $ ls\n  [y] yes  [N] no\n"));
     script.push(json!({"update": {"sessionUpdate": "plan", "entries": [{"content": "PAINTED", "priority": "low", "status": "pending"}]}}));
     script.push(json!({"update": {"sessionUpdate": "tool_call", "toolCallId": "t2", "title": "PAINTED"}}));
     script.push(json!({"sleep": 700}));
