@@ -229,8 +229,8 @@ async def main():
 
         cancel_when(lambda update: update.session_update == "agent_message_chunk" and "word" in update.content.text)
         expect(await prompt("slowly " + "word " * 500) == "cancelled", "a turn is cancelled while it talks")
-        cancel_when(lambda update: update.session_update == "tool_call_update" and "terminal" in str(update.content))
-        expect(await prompt(call("run_command", command="sleep 60")) == "cancelled", "and while it works")
+        cancel_when(lambda update: update.session_update == "tool_call_update" and "begun" in str(update.content))
+        expect(await prompt(call("run_command", command="echo be''gun; sleep 60")) == "cancelled", "and while it works")
         for _ in range(100):
             # The SDK hands on the answer before it has handled requests that came earlier.
             await asyncio.sleep(0.01 if host.terminals else 0)

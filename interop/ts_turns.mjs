@@ -196,8 +196,8 @@ await app.connectWith(stream, async (ctx) => {
   };
   const talk = once((update) => update.sessionUpdate === "agent_message_chunk" && update.content.text.includes("word"));
   expect((await prompt(`slowly ${"word ".repeat(500)}`, talk)) === "cancelled", "a turn is cancelled while it talks");
-  const running = once((update) => JSON.stringify(update.content ?? "").includes('"type":"terminal"'));
-  expect((await prompt(call("run_command", { command: "sleep 60" }), running)) === "cancelled", "and while it works");
+  const running = once((update) => /"type":"terminal"|begun/.test(JSON.stringify(update.content ?? "")));
+  expect((await prompt(call("run_command", { command: "echo be''gun; sleep 60" }), running)) === "cancelled", "and while it works");
   if (version === 1) {
     // The SDK hands on the answer before it has handled requests that came earlier.
     for (let i = 0; i < 100 && terminals.size > 0; i++) await new Promise((resolve) => setTimeout(resolve, 10));
