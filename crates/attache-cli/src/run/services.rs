@@ -596,6 +596,7 @@ impl Services {
     /// The turn has ended: lets what is under way come to its end, and ends what the agent left running.
     pub(crate) async fn finish(&mut self) -> Vec<event::Event> {
         self.cancel();
+        self.grants.clear();
         self.terminals.end_session(&self.session.id);
         let mut events = Vec::new();
         let rest = async {
