@@ -29,8 +29,10 @@ pub(crate) struct Gate {
 pub(crate) enum Pass {
     /// It may be done.
     Yes,
-    /// It may not, and why: a sentence for the model.
+    /// A person said no, or nobody said yes; a sentence for the model.
     No(String),
+    /// It may not, by a rule or by the mode, without a question; a sentence for the model.
+    Refused(String),
 }
 
 impl Gate {
@@ -76,7 +78,7 @@ impl Gate {
             return Ok(Pass::Yes);
         }
         if mode == Mode::Architect && actions.iter().any(changes_something) {
-            return Ok(Pass::No(
+            return Ok(Pass::Refused(
                 "refused: the mode `architect` reads and plans, it changes nothing and runs nothing. Call switch_mode \
                  with your plan when it is ready to be carried out."
                     .into(),
@@ -92,7 +94,7 @@ impl Gate {
         };
         match decision.verdict {
             Verdict::Allow => return Ok(Pass::Yes),
-            Verdict::Deny => return Ok(Pass::No(format!("refused: {}", decision.reason))),
+            Verdict::Deny => return Ok(Pass::Refused(format!("refused: {}", decision.reason))),
             Verdict::Ask => {}
         }
         let pattern = pattern(&decision.suggestion);

@@ -478,6 +478,9 @@ pub(crate) fn schema() -> String {
     serde_json::to_string_pretty(&schema).expect("a schema has string keys") + "\n"
 }
 
+/// How many paths of a tool call are told. Nobody reads more, and a list without an end is only memory.
+const MOST_PATHS: usize = 1000;
+
 /// What an update of the agent is as an event. `None` for what only matters to an editor.
 pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
     let text = |chunk: &attache::model::update::MessageChunk| Text {
@@ -577,7 +580,10 @@ fn tool(call: &attache::model::tool::ToolCallUpdate) -> Tool {
         title: call.title.set().cloned(),
         kind: call.kind.set().map(ToString::to_string),
         status: call.status.set().map(ToString::to_string),
-        paths: call.locations.set().map(|paths| paths.iter().map(|location| location.path.clone()).collect()),
+        paths: call
+            .locations
+            .set()
+            .map(|paths| paths.iter().take(MOST_PATHS).map(|location| location.path.clone()).collect()),
         changes: changes.filter(|changes| !changes.is_empty()),
         output: output.filter(|output| !output.is_empty()).map(|output| output.join("\n")),
     }

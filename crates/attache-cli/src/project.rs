@@ -121,7 +121,12 @@ pub(crate) async fn trust(args: &Trust) -> Result<(), Failure> {
         let what = format!("{}{}", names(&contents), started(&contents));
         return Err(Failure::new(Code::Agent, format!("`{shown}` {how}:\n{}", what.trim_end())));
     }
-    eprint!("{}{}", document(&contents), started(&contents));
+    let (text, is_whole) = document(&contents);
+    eprint!("{text}{}", started(&contents));
+    if !is_whole && !args.yes {
+        let hint = "hint: look at the files themselves, then `attache trust --yes`";
+        return Err(Failure::new(Code::Denied, format!("`{shown}` has more than can be shown here\n{hint}")));
+    }
     let question = format!("\n`{shown}` {how}. Trust what is shown above? [y] yes   [N] no: ");
     if !tty::confirm(&question, args.yes).await? {
         return Err(Failure::new(Code::Denied, format!("`{shown}` is not trusted")));
@@ -140,28 +145,32 @@ fn names(contents: &Contents) -> String {
 const SHOWN_LINES: usize = 200;
 const SHOWN_LINE: usize = 400;
 
-/// What is in the folder, file by file. What is left out is said.
-fn document(contents: &Contents) -> String {
+/// What is in the folder, file by file, and whether that is all of it. What is left out is said.
+fn document(contents: &Contents) -> (String, bool) {
     let mut text = String::new();
+    let mut is_whole = true;
     for (name, bytes) in contents.files() {
         text += &format!("{FOLDER}/{}\n", one_line(name));
         let Ok(content) = std::str::from_utf8(bytes) else {
             text += &format!("  ({} bytes that are no text)\n", bytes.len());
+            is_whole = false;
             continue;
         };
         let mut lines = content.lines();
         for line in lines.by_ref().take(SHOWN_LINES) {
             let line = visible_lines(line);
             let cut: String = line.chars().take(SHOWN_LINE).collect();
+            is_whole &= cut.len() == line.len();
             let mark = if cut.len() < line.len() { " … (the line goes on)" } else { "" };
             text += &format!("  | {cut}{mark}\n");
         }
         let left_out = lines.count();
         if left_out > 0 {
+            is_whole = false;
             text += &format!("  … {left_out} lines are not shown: look at the file itself\n");
         }
     }
-    text
+    (text, is_whole)
 }
 
 /// What the folder would start, and how far that is covered by trust.

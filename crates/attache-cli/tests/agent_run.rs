@@ -73,6 +73,7 @@ fn nothing_is_done_without_a_yes() {
         (&["--permissions", "all", "--mode", "architect"], "run touch a.txt", 0, false),
         (&["--permissions", "edits"], "run touch a.txt", 0, false),
         (&["--permissions", "none", "--mode", "code"], "run touch a.txt", 0, false),
+        (&["--permissions", "none", "--fail-on-denied"], "run touch a.txt", 5, false),
         (&["--permissions", "edits"], "create a.txt with hello", 0, true),
         (&["--mode", "code"], "create a.txt with hello", 0, true),
         (&["--permissions", "all"], "run touch a.txt", 0, true),

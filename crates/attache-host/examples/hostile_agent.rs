@@ -95,7 +95,7 @@ impl Hostile {
             } else if let Some(update) = step.get("update") {
                 self.update(update);
             } else if let Some(raw) = step["raw"].as_str() {
-                println(raw);
+                println(&self.expand(raw));
             } else if let Some(line) = step["run"].as_str() {
                 let line = self.expand(line);
                 let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();

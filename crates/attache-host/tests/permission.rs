@@ -391,7 +391,7 @@ fn every_combination_of_choices_has_its_answer() {
             assert_eq!(allow(&options, scope).ok(), first(&["ao"]), "{options:?}");
         }
         for scope in [Scope::Project, Scope::Always] {
-            assert_eq!(allow(&options, scope).ok(), first(&["aa", "ao"]), "{options:?}");
+            assert_eq!(allow(&options, scope).ok(), first(&["ao", "aa"]), "{options:?}");
         }
         let refusal = first(&["ro", "ra"]).unwrap_or_else(PermissionOutcome::cancelled);
         assert_eq!(reject(&options), refusal, "{options:?}");

@@ -790,3 +790,12 @@ fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Subject {
     }
     Subject::served(session, action)
 }
+
+#[test]
+fn no_line_takes_memory_without_end() {
+    let desk = Desk::new(Policy::All, "[[rule]]\nverdict = \"deny\"\ncommand = [\"rm\"]\n");
+    // The parser would run out of memory on these.
+    for line in ["ls <<x$(            ", "ls <<\\\n$(            ", "ls <<`      ", "ls <<${x:-$(        "] {
+        assert_eq!(desk.verdict(line), Verdict::Ask, "{line:?}");
+    }
+}

@@ -7,6 +7,7 @@ use attache::agent::Turn;
 use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 use attache::model::{Patch, RawJson};
+use attache_host::permission::carried;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
@@ -68,7 +69,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         Ok(prepared) => prepared,
         Err(why) => {
             desk.stage.tool(blank().with(|update| update.raw_input = raw_input)).await?;
-            return fail(desk, open, why).await;
+            return fail(desk, open, why, None).await;
         }
     };
     let described = blank().title(prepared.title.clone()).kind(prepared.kind.clone()).with(|update| {
@@ -86,8 +87,11 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
             desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await?
         }
     };
-    if let Pass::No(why) = pass {
-        return fail(desk, open, why).await;
+    match pass {
+        Pass::Yes => {}
+        Pass::No(why) => return fail(desk, open, why, None).await,
+        // Nobody was asked, so a client of ours is told: it counts what was denied.
+        Pass::Refused(why) => return fail(desk, open, why, Some(&prepared.title)).await,
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.stage.tool(blank().with(|update| update.status = status)).await?;
@@ -255,10 +259,15 @@ async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
     Ok(Outcome::done(format!("the mode is `{}` now", mode.word())))
 }
 
-async fn fail(desk: &Desk, open: &OpenCall, why: String) -> Result<Outcome, Error> {
+async fn fail(desk: &Desk, open: &OpenCall, why: String, refused: Option<&str>) -> Result<Outcome, Error> {
     let update = ToolCallUpdate::new(open.tool_id.as_str())
         .status(ToolCallStatus::Failed)
-        .content(vec![ToolCallContent::text(why.as_str())]);
+        .content(vec![ToolCallContent::text(why.as_str())])
+        .with(|update| {
+            if let Some(meta) = refused.and_then(|what| carried::refusal_to_meta(what, &why)) {
+                update.meta = Patch::Set(meta);
+            }
+        });
     open.is_ended.store(true, Relaxed);
     desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
     Ok(Outcome::failed(why))

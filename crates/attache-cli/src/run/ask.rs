@@ -18,6 +18,9 @@ const NAMED: usize = 3;
 /// As many blanks in a row are told by their number: nobody writes so many, unless to push something out of sight.
 const BLANKS: usize = 16;
 
+/// More lines than this are not all on a usual screen.
+const LONG: usize = 20;
+
 /// What the person said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -38,6 +41,7 @@ pub(crate) async fn ask(tty: &Tty, question: &Question) -> io::Result<Reply> {
         if let Some(reply) = reply(&line, question) {
             return Ok(reply);
         }
+        tty.show("  type one of these letters, and Enter:\n").await?;
         tty.show(&choices(question)).await?;
     }
 }
@@ -99,6 +103,10 @@ pub(crate) fn show(question: &Question, columns: usize) -> String {
     for command in &question.commands {
         let _ = writeln!(text, "  $ {}", without_gaps(command).replace('\n', "\n    "));
     }
+    let rows = rows(&text, columns);
+    if rows > LONG {
+        let _ = writeln!(text, "  (this is {rows} lines long: scroll up to see all of it)");
+    }
     text
 }
 
@@ -117,6 +125,11 @@ fn in_words(kind: &str) -> &str {
         "other" => "use a tool",
         kind => kind,
     }
+}
+
+/// How many lines of a screen a text takes.
+fn rows(text: &str, columns: usize) -> usize {
+    text.lines().map(|line| line.chars().count().div_ceil(columns.max(1)).max(1)).sum()
 }
 
 /// The agent's own words, marked as such: a few lines that fit the screen, whatever their length.

@@ -535,6 +535,9 @@ impl TurnLoop<'_> {
         match event {
             Event::Update(update) => {
                 self.services.note(&update);
+                if let Some(event) = self.services.refusal(&update) {
+                    self.record.add(event);
+                }
                 match event::from_update(&update) {
                     // The prompt itself, which some agents say back.
                     None | Some(event::Event::User(_)) => {}

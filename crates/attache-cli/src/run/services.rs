@@ -14,7 +14,7 @@ use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFil
 use attache::model::permission::{PermissionOption, PermissionOutcome};
 use attache::model::session::SessionId;
 use attache::model::terminal::CreateTerminalRequest;
-use attache::model::tool::{ToolCallContent, ToolCallId, ToolKind};
+use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallUpdate, ToolKind};
 use attache::model::update::SessionUpdate;
 use attache::{Client, Event, SessionView};
 use attache_host::commands::Invocation;
@@ -40,9 +40,13 @@ use crate::tty::Tty;
 /// How long what is under way at the end of a turn may take.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
-/// How many tool calls are known at once, for what their permission requests leave out, and how much of each.
+/// How many tool calls are known at once, for what their permission requests leave out, how much of each, and of all.
 const KNOWN_TOOLS: usize = 64;
 const KNOWN_BYTES: usize = 1 << 20;
+const ALL_KNOWN_BYTES: usize = 8 << 20;
+
+/// About what a part of a list takes beside its text.
+const PART: usize = 256;
 
 /// How many answers with content are made at once.
 const ANSWERS: usize = 2;
@@ -62,6 +66,7 @@ pub(crate) struct Services {
     tty: Option<Arc<Tty>>,
     /// What is known of the tool calls that go on.
     tools: HashMap<ToolCallId, (SessionView, usize)>,
+    known_bytes: usize,
     /// What was allowed by permission requests of this turn, and not done yet: doing it needs no second question.
     grants: Grants,
     /// Held while a file is compared with what was shown of it: one at a time, because they are held whole.
@@ -73,6 +78,8 @@ pub(crate) struct Services {
     waiting: VecDeque<Asked>,
     /// The question that stands on the screen.
     asking: Option<AbortHandle>,
+    /// The turn was cancelled: nothing more is asked, and nothing more is done.
+    is_cancelled: bool,
     /// How many questions nobody was there to answer.
     unasked: u64,
 }
@@ -143,6 +150,8 @@ impl Services {
             terminals: Arc::new(terminals),
             tty,
             tools: HashMap::new(),
+            known_bytes: 0,
+            is_cancelled: false,
             grants: Grants::default(),
             comparing: Arc::new(tokio::sync::Semaphore::new(1)),
             tasks: JoinSet::new(),
@@ -188,34 +197,59 @@ impl Services {
         self.asking.is_some()
     }
 
-    /// Learns what a tool call is about.
+    /// Learns what a tool call is about: no more of it than a permission request may leave out.
     pub(crate) fn note(&mut self, update: &SessionUpdate) {
         let (id, is_final, size) = match update {
             SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
-                let is_final = call.status.set().is_some_and(|status| status.is_final());
-                let content: usize = call.content.set().into_iter().flatten().map(size_of_content).sum();
-                let input = call.raw_input.set().map_or(0, |input| input.as_str().len());
-                (&call.tool_call_id, is_final, content + input)
+                (&call.tool_call_id, call.status.set().is_some_and(|status| status.is_final()), size_of_call(call))
             }
             SessionUpdate::ToolCallContentChunk(chunk) => (&chunk.tool_call_id, false, size_of_content(&chunk.content)),
             _ => return,
         };
-        let known = self.tools.remove(id);
-        if is_final {
-            return;
-        }
-        let (mut view, total) = known.unwrap_or_default();
-        let total = total + size;
+        let (mut view, before) = self.tools.remove(id).unwrap_or_default();
+        self.known_bytes -= before;
+        let total = before + size;
+        let is_too_much =
+            total > KNOWN_BYTES || self.known_bytes + total > ALL_KNOWN_BYTES || self.tools.len() >= KNOWN_TOOLS;
         // What is too much to keep is not known, and then its request has to speak for itself.
-        if total > KNOWN_BYTES || self.tools.len() >= KNOWN_TOOLS {
+        if is_final || is_too_much {
             return;
         }
-        view.apply(update);
+        match update {
+            SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
+                let mut kept = ToolCallUpdate::new(call.tool_call_id.clone());
+                kept.kind = call.kind.clone();
+                kept.title = call.title.clone();
+                kept.raw_input = call.raw_input.clone();
+                kept.content = call.content.clone();
+                kept.locations = call.locations.clone();
+                view.apply(&SessionUpdate::ToolCallUpdate(kept.into()))
+            }
+            other => view.apply(other),
+        };
+        self.known_bytes += total;
         self.tools.insert(id.clone(), (view, total));
+    }
+
+    /// What our own agent refused by itself, by the rules and the mode that it was given: it counts as denied.
+    pub(crate) fn refusal(&self, update: &SessionUpdate) -> Option<event::Event> {
+        let SessionUpdate::ToolCallUpdate(call) = update else { return None };
+        let meta = call.meta.set().filter(|_| self.is_built_in)?;
+        let (what, reason) = carried::refusal_from_meta(meta)?;
+        let tool = Some(call.tool_call_id.to_string());
+        Some(event::Event::Permission(event::Permission { what, answer: Answer::Denied, reason, tool }))
     }
 
     /// Takes something that the agent asks. Returns what there is to tell at once.
     pub(crate) fn serve(&mut self, event: Event) -> Vec<event::Event> {
+        let is_work = matches!(
+            event,
+            Event::Permission(_) | Event::ReadTextFile(_) | Event::WriteTextFile(_) | Event::CreateTerminal(_)
+        );
+        if self.is_cancelled && is_work {
+            // Dropped, a question is cancelled and a request refused.
+            return Vec::new();
+        }
         match event {
             Event::Permission(ask) => {
                 let id = ask.tool_call().map(|call| &call.tool_call_id);
@@ -373,6 +407,9 @@ impl Services {
     }
 
     fn settle(&mut self, mut asked: Asked) -> Vec<event::Event> {
+        if self.is_cancelled {
+            return Vec::new();
+        }
         match asked.decision.verdict {
             Verdict::Allow => self.perform(asked, Scope::Once, false),
             Verdict::Deny => self.refuse(asked),
@@ -494,7 +531,12 @@ impl Services {
         let told = permission_event(&asked, Answer::Denied);
         match asked.what {
             What::Permission(ask) => {
-                let outcome = permission::reject(&ask.options);
+                // Our own agent tells a no from a question that nobody was there to answer.
+                let is_unanswered = self.is_built_in && self.tty.is_none();
+                let outcome = match is_unanswered {
+                    true => PermissionOutcome::cancelled(),
+                    false => permission::reject(&ask.options),
+                };
                 self.answer(ask, outcome);
             }
             What::Read(call, _) => self.decline(call),
@@ -557,6 +599,8 @@ impl Services {
                 what => self.decide_file(what),
             },
             Finished::Compared(asked, shown) => self.compared(*asked, shown),
+            // An answer that came just before a cancel is none any more.
+            Finished::Answered(..) if self.is_cancelled => Vec::new(),
             Finished::Answered(asked, reply) => {
                 self.asking = None;
                 self.replied(*asked, reply)
@@ -574,8 +618,12 @@ impl Services {
                 let rules = std::mem::take(&mut asked.decision.suggestion);
                 let mut events = Vec::new();
                 let is_ours = !self.is_built_in || scope == Scope::Always;
-                if is_ours && let Err(error) = self.engine.remember(scope, &self.session, &rules) {
-                    events.push(event::Event::notice(Level::Warning, format!("this is allowed once only: {error}")));
+                match is_ours.then(|| self.engine.remember(scope, &self.session, &rules)) {
+                    Some(Err(error)) => {
+                        let text = format!("this is allowed once only: {error}");
+                        events.push(event::Event::notice(Level::Warning, text));
+                    }
+                    Some(Ok(())) | None => events.extend(self.saved(scope, &rules)),
                 }
                 asked.decision.reason = "the person said yes".into();
                 events.extend(self.perform(asked, scope, true));
@@ -584,8 +632,22 @@ impl Services {
         }
     }
 
-    /// The turn is cancelled: nothing more is asked.
+    /// Which rules an answer has left, and how to take them back.
+    fn saved(&self, scope: Scope, rules: &[Rule]) -> Option<event::Event> {
+        let rules = rules.iter().map(|rule| format!("  {rule}")).collect::<Vec<_>>().join("\n");
+        let place = match scope {
+            Scope::Once => return None,
+            Scope::Session => return Some(event::Event::notice(Level::Info, format!("for this session:\n{rules}"))),
+            Scope::Project => self.engine.places().project_file()?,
+            Scope::Always => self.engine.places().user_file(),
+        };
+        let text = format!("saved:\n{rules}\nhint: to take it back, remove it from `{}`", place.display());
+        Some(event::Event::notice(Level::Info, text))
+    }
+
+    /// The turn is cancelled: nothing more is asked, and nothing that is asked for from now on is done.
     pub(crate) fn cancel(&mut self) {
+        self.is_cancelled = true;
         self.waiting.clear();
         // What the question belongs to is answered by its end.
         if let Some(asking) = self.asking.take() {
@@ -638,9 +700,18 @@ where
     }
 }
 
+/// About how much is kept of a tool call.
+fn size_of_call(call: &ToolCallUpdate) -> usize {
+    let content: usize = call.content.set().into_iter().flatten().map(size_of_content).sum();
+    let input = call.raw_input.set().map_or(0, |input| input.as_str().len());
+    let title = call.title.set().map_or(0, String::len);
+    let locations: usize = call.locations.set().into_iter().flatten().map(|place| place.path.len() + PART).sum();
+    PART + content + input + title + locations
+}
+
 /// About how much there is in a part of a tool call.
 fn size_of_content(content: &ToolCallContent) -> usize {
-    match content {
+    PART + match content {
         ToolCallContent::Content(block) => match &block.content {
             ContentBlock::Image(image) => image.data.len(),
             ContentBlock::Audio(audio) => audio.data.len(),

@@ -9,8 +9,9 @@ use super::engine::Scope;
 #[error("the agent offers no way to allow this only once\nhint: allow it always, or refuse it")]
 pub struct NoSuchChoice;
 
-/// The choice that allows. That the agent itself need not ask again is said only if the user said so and the agent
-/// offers it; otherwise rules that are remembered here do the same, and can be taken back.
+/// The choice that allows: this once. What is for longer is remembered here, as rules that say what they cover and can be
+/// taken back; what an agent would make of "always" only the agent knows. So that is said only where the agent offers nothing
+/// less and the user said so.
 ///
 /// ```
 /// use attache::model::permission::{PermissionOption, PermissionOptionKind, PermissionOutcome};
@@ -27,7 +28,7 @@ pub struct NoSuchChoice;
 pub fn allow(options: &[PermissionOption], scope: Scope) -> Result<PermissionOutcome, NoSuchChoice> {
     let kinds: &[PermissionOptionKind] = match scope {
         Scope::Once | Scope::Session => &[PermissionOptionKind::AllowOnce],
-        Scope::Project | Scope::Always => &[PermissionOptionKind::AllowAlways, PermissionOptionKind::AllowOnce],
+        Scope::Project | Scope::Always => &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways],
     };
     select(options, kinds).ok_or(NoSuchChoice)
 }

@@ -29,8 +29,22 @@ pub fn from_meta(meta: &Meta) -> Option<(Vec<Action>, Decision)> {
     let value: Value = meta.get(KEY)?.parse().ok()?;
     let actions = value["actions"].as_array()?.iter().map(read).collect::<Option<Vec<_>>>()?;
     let suggestion = parse_rules("the agent", value["rules"].as_str()?).ok()?;
-    let reason = super::visible(value["reason"].as_str()?);
+    let reason = super::visible_lines(value["reason"].as_str()?);
     (!actions.is_empty()).then_some((actions, Decision { verdict: Verdict::Ask, reason, suggestion }))
+}
+
+/// The key of `_meta` of a call that was refused without a question.
+const REFUSED: &str = "attache/refused";
+
+/// The `_meta` of a call that a rule or the mode refused: what it is called, and why.
+pub fn refusal_to_meta(what: &str, reason: &str) -> Option<Meta> {
+    Meta::new(&json!({REFUSED: [what, reason]}).to_string()).ok()
+}
+
+/// What was refused without a question, and why.
+pub fn refusal_from_meta(meta: &Meta) -> Option<(String, String)> {
+    let value: Value = meta.get(REFUSED)?.parse().ok()?;
+    Some((super::visible(value[0].as_str()?), super::visible_lines(value[1].as_str()?)))
 }
 
 fn write(action: &Action) -> Value {

@@ -170,6 +170,11 @@ impl Engine {
         engine
     }
 
+    /// Where the rules are kept.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
     /// Reads the user's files again.
     pub fn reload(&mut self) {
         self.user = file::load(&self.places.user_file());

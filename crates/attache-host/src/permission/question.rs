@@ -118,7 +118,8 @@ impl Question {
                 Change::Texts { path, .. } => std::slice::from_ref(path),
                 Change::Patch { files, .. } => files,
             };
-            files.extend(changed.iter().filter(|path| !self.paths.contains(path)));
+            // A patch says what becomes of a file before its name.
+            files.extend(changed.iter().filter(|file| !self.paths.iter().any(|path| file.ends_with(path.as_str()))));
         }
         let kinds = self.kinds.join(", ");
         let tools: Vec<String> = tools.map(visible).collect();
@@ -202,14 +203,16 @@ fn change(diff: &Diff) -> Change {
 /// How long a command or a path is where there is one line for it.
 const SHORT: usize = 60;
 
-/// The beginning of the first line.
+/// The beginning and the end, if it is long: what matters may stand at either.
 fn short(text: &str) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    let mut short: String = first.chars().take(SHORT).collect();
-    if short.len() < text.trim_end().len() {
-        short.push('…');
+    let line = text.trim_end().replace('\n', " ⏎ ");
+    let length = line.chars().count();
+    if length <= SHORT {
+        return line;
     }
-    short
+    let begin: String = line.chars().take(SHORT / 2).collect();
+    let end: String = line.chars().skip(length - SHORT / 2).collect();
+    format!("{begin} … {end}")
 }
 
 /// The end: of a path that says the most.

@@ -134,7 +134,7 @@ impl Line {
 
     /// Reads a text that the shell would run. Returns whether it is a flat list of simple commands.
     fn read_text(&mut self, text: &str, depth: usize) -> bool {
-        if depth > MAX_DEPTH || text.len() > MAX_LENGTH {
+        if depth > MAX_DEPTH || text.len() > MAX_LENGTH || has_odd_heredoc(text) {
             self.opaque = true;
             return false;
         }
@@ -379,6 +379,12 @@ fn is_variable(expansion: &ParameterExpr) -> bool {
             indirect: false
         }
     )
+}
+
+/// Whether there is an expansion behind a here-document's beginning. The parser takes memory without end for some of those,
+/// such as one in the word that ends the document.
+fn has_odd_heredoc(text: &str) -> bool {
+    text.find("<<").is_some_and(|at| text[at..].contains(['$', '`', '(', '{']))
 }
 
 /// How many things may nest in a text.

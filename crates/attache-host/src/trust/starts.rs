@@ -62,7 +62,8 @@ impl Started {
         let started = |(name, words): (String, Vec<String>)| {
             // A program without a slash is looked for on the PATH, whatever the project has of that name.
             let named = words.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
-            let files = named.filter_map(|(_, word)| StartedFile::read(directory, word).transpose());
+            let named = named.flat_map(|(_, word)| names_in(word));
+            let files = named.filter_map(|name| StartedFile::read(directory, &name).transpose());
             Ok(Started { name, files: files.collect::<Result<_, _>>()?, words })
         };
         commands.into_iter().map(started).collect()
@@ -75,6 +76,23 @@ impl Started {
             hash.update(&file.pin);
         }
     }
+}
+
+/// Endings that interpreters add to a name by themselves, and what they look for in a directory.
+const ENDINGS: &[&str] = &[".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".rb", ".sh", ".pl", ".lua", ".php"];
+const BEGINNINGS: &[&str] = &["index.js", "index.mjs", "index.ts", "package.json", "__main__.py", "__init__.py"];
+
+/// The names of files that a word may mean: itself, what stands behind a `=` (`--import=./x.mjs`), and either with what
+/// interpreters add.
+fn names_in(word: &str) -> Vec<String> {
+    let value = word.split_once('=').map(|(_, value)| value).filter(|value| !value.is_empty());
+    let bare = [Some(word), value].into_iter().flatten();
+    bare.flat_map(|name| {
+        let ended = ENDINGS.iter().map(move |ending| format!("{name}{ending}"));
+        let inside = BEGINNINGS.iter().map(move |first| format!("{name}/{first}"));
+        [name.to_owned()].into_iter().chain(ended).chain(inside)
+    })
+    .collect()
 }
 
 impl StartedFile {

@@ -152,6 +152,23 @@ fn metadata_of_updates() {
 }
 
 #[test]
+fn tool_calls_that_are_never_ended() {
+    let place = Place::new();
+    let text = "$big".repeat(8);
+    // As text, which the agent sends as it is: so many values would take their time to be made.
+    let places = format!("[{}]", vec![r#"{"path":"/a"}"#; 100_000].join(","));
+    for field in [format!(r#""rawOutput":"{text}""#), format!(r#""locations":{places}"#)] {
+        let call = |number: usize| {
+            let update = format!(r#"{{"sessionUpdate":"tool_call","toolCallId":"t{number}","title":"x",{field}}}"#);
+            let params = format!(r#"{{"sessionId":"s1","update":{update}}}"#);
+            json!({"raw": format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#)})
+        };
+        let steps: Vec<Value> = (0..20).map(call).collect();
+        check("tool calls", peak(flood(&place, &[], json!(steps)), TIME));
+    }
+}
+
+#[test]
 fn metadata_of_requests() {
     let place = Place::new();
     let meta = json!({"x": "$big"});

@@ -125,3 +125,48 @@ fn two_questions_that_look_alike_have_different_digests() {
     };
     assert_ne!(digest("make  x"), digest("make x"));
 }
+
+#[test]
+fn the_end_of_a_long_command_is_in_sight_where_the_answer_is_typed() {
+    let place = Place::new();
+    let command = format!("{}rm -rf precious", "echo harmless && ".repeat(400));
+    let script = json!([{"call": "session/request_permission", "params": request("List", &command, 0)}]);
+    let ran = place.ask(place.attack(1, &[], &script), &[(ANSWER, "n\n")]);
+    let screen = last_screen(ran.err.split_once(ANSWER).unwrap().0);
+    let last = screen.lines().last().unwrap();
+    assert!(last.starts_with("run `echo harmless") && last.contains("rm -rf precious` ("), "{screen}");
+    assert!(screen.contains("lines long: scroll up to see all of it"), "{screen}");
+}
+
+#[test]
+fn nothing_is_asked_and_nothing_done_after_ctrl_c() {
+    let place = Place::new();
+    place.rules("[[rule]]\nverdict = \"allow\"\ncommand = [\"touch\", \"made\"]\n");
+    let create = |line: &str| json!({"post": "terminal/create", "params": {"command": line}});
+    let script = json!([
+        {"post": "session/request_permission", "params": request("x", "make", 0)},
+        // By now the person has pressed Ctrl-C.
+        {"sleep": 1500},
+        create("touch made"),
+        create("rm -rf precious"),
+        {"post": "session/request_permission", "params": request("x", "rm -rf precious", 0)},
+        {"sleep": 300},
+    ]);
+    let ran = place.ask(place.attack(1, &[], &script), &[(ANSWER, "\u{3}")]);
+    assert_eq!(ran.err.matches(ANSWER).count(), 1, "{}", ran.err);
+    assert!(!place.project().join("made").exists(), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_is_told_yes_for_this_once_whatever_is_remembered() {
+    let place = Place::new();
+    let mut params = request("x", "make all", 0);
+    params["options"] = json!([
+        {"optionId": "all", "name": "Always allow everything", "kind": "allow_always"},
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    ]);
+    let script = json!([{"call": "session/request_permission", "params": params}]);
+    let ran = place.ask(place.attack(1, &[], &script), &[(ANSWER, "p\n")]);
+    assert_eq!(ran.log[0]["result"]["outcome"]["optionId"], "yes", "{}", ran.err);
+    assert!(ran.err.contains("saved:") && ran.err.contains("to take it back"), "{}", ran.err);
+}
