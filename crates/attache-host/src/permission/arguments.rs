@@ -105,6 +105,10 @@ pub(super) fn are_harmless(row: &Row, arguments: &[String], surroundings: &dyn S
     if row.operands == Operands::Anything {
         return true;
     }
+    // The last option of the row takes the next word, whatever it looks like.
+    if row.operands == Operands::Archive && arguments.first().is_none_or(|archive| archive.starts_with('-')) {
+        return false;
+    }
     let mut reading = Reading { row, operands: Vec::new(), has_pattern: false, surroundings };
     reading.read(arguments).is_some() && reading.operands_are_harmless()
 }
@@ -179,10 +183,8 @@ impl<'a> Reading<'a> {
             if word == "--" {
                 return match behind {
                     Some(options) => self.read_behind(others, &options),
-                    None => {
-                        self.operands.extend(others);
-                        Some(())
-                    }
+                    None if words => None,
+                    None => self.read_operands(others),
                 };
             }
             if word.len() > 1 && word.starts_with('-') {
@@ -194,13 +196,21 @@ impl<'a> Reading<'a> {
         Some(())
     }
 
-    /// Reads what stands behind a `--` for another program: its options, and names if the command takes any.
+    /// Reads the operands behind a `--`. A word that looks like an option is not taken for an operand: not every program
+    /// ends its options there, and what was taken for the `--` may have been the value of an option.
+    fn read_operands(&mut self, operands: &'a [String]) -> Option<()> {
+        self.operands.extend(operands);
+        operands.iter().all(|operand| !operand.starts_with('-')).then_some(())
+    }
+
+    /// Reads what stands behind a `--` for another program: its options, and names if the command takes any. A
+    /// name may have blanks there, as those of documentation tests have.
     fn read_behind(&mut self, mut rest: &'a [String], options: &[RowOption]) -> Option<()> {
         while let Some((word, others)) = rest.split_first() {
             rest = others;
             if word.starts_with('-') {
                 rest = self.read_option(word, others, options, false)?;
-            } else if !matches!(self.row.operands, Operands::Names | Operands::Text) {
+            } else if self.row.operands != Operands::Names || !is_inert(word) {
                 return None;
             }
         }
@@ -311,12 +321,19 @@ impl<'a> Reading<'a> {
         match self.row.operands {
             Operands::Nothing => operands.is_empty(),
             Operands::Anything => true,
-            // Some shells evaluate what their own `printf` is given as a number.
-            Operands::Text => operands.iter().all(|operand| !operand.contains("$(") && !operand.contains('`')),
+            Operands::Text => operands.iter().all(|operand| is_inert(operand)),
+            Operands::Printf => {
+                operands.iter().all(|operand| is_inert(operand))
+                    && first.is_none_or(|format| is_plain_format(format, others))
+            }
             Operands::Paths => all(operands, &ToolKind::Read),
+            Operands::Files => {
+                all(operands, &ToolKind::Read)
+                    && !operands.iter().any(|operand| self.surroundings.is_directory(operand))
+            }
             Operands::Changed => all(operands, &ToolKind::Edit) && self.may_fill_directory(),
             Operands::OnePath => operands.len() <= 1 && all(operands, &ToolKind::Read),
-            Operands::PlainPaths => {
+            Operands::Archive => {
                 all(operands, &ToolKind::Read) && operands.iter().all(|operand| !operand.contains(':'))
             }
             Operands::PatternThenPaths | Operands::Sed if self.has_pattern => all(operands, &ToolKind::Read),
@@ -415,6 +432,57 @@ fn split_unescaped(text: &str, sign: char) -> Vec<&str> {
     parts
 }
 
+/// Whether no shell finds a command to run in a text, even one that evaluates what it is given.
+fn is_inert(text: &str) -> bool {
+    !text.contains("$(") && !text.contains('`')
+}
+
+/// Whether a format for `printf` only prints. `%n` stores a number in a variable such as `PATH`; where a number is wanted,
+/// some shells calculate, and an assignment is a calculation too. Every other sign that is not known here is not harmless.
+fn is_plain_format(format: &str, arguments: &[&String]) -> bool {
+    let is_number = |text: &&String| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.matches('.').count() <= 1
+    };
+    let mut rest = format;
+    while let Some(start) = rest.find(['%', '\\']) {
+        let behind = &rest[start + 1..];
+        if rest[start..].starts_with('\\') {
+            if may_be_percent(behind) {
+                return false;
+            }
+            let escaped = behind.chars().next().map_or(0, char::len_utf8);
+            rest = &behind[escaped..];
+            continue;
+        }
+        let conversion = behind.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.".contains(c));
+        rest = match conversion.chars().next() {
+            Some('%' | 's' | 'b' | 'c' | 'q') => &conversion[1..],
+            Some('d' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G')
+                if arguments.iter().all(is_number) =>
+            {
+                &conversion[1..]
+            }
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Whether what follows a backslash is the number of a `%`, which some shells read as one: `\045`, `\x25`, `\u0025`.
+fn may_be_percent(escape: &str) -> bool {
+    let (digits, radix) = match escape.strip_prefix(['x', 'u', 'U']) {
+        Some(digits) => (digits, 16),
+        None => (escape, 8),
+    };
+    let digits = digits.trim_start_matches('{').chars().take(8).map_while(|digit| digit.to_digit(radix));
+    digits
+        .scan(0, |number, digit| {
+            *number = *number * radix + digit;
+            Some(*number)
+        })
+        .any(|number| number == 0x25)
+}
+
 /// Whether a program for `awk` can neither write, nor run another, nor read what it is not given.
 fn is_plain_awk(program: &str) -> bool {
     const FORBIDDEN: &[&str] =
@@ -447,7 +515,11 @@ mod tests {
             Operands::Sed => &["p"],
             _ => &[],
         };
-        (words(&row.command.replace('*', "name")), operands.iter().map(ToString::to_string).collect())
+        let mut command = words(&row.command.replace('*', "name"));
+        if row.operands == Operands::Archive {
+            command.push("a.tar".to_owned());
+        }
+        (command, operands.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -464,8 +536,7 @@ mod tests {
             assert!(is_harmless(&whole(&[])), "{row:?}");
             for unknown in ["--unknown", "--unknown=x", "-\u{e4}", "-~", "--", "---"] {
                 let extra = if unknown == "--" { vec!["--", "--unknown\u{1}"] } else { vec![unknown] };
-                let is_operand = unknown == "--" && options(row).1.is_none();
-                assert!(is_operand || !is_harmless(&whole(&extra)), "`{}` with `{unknown}`", row.command);
+                assert!(!is_harmless(&whole(&extra)), "`{}` with `{unknown}`", row.command);
             }
             let (before, behind) = options(row);
             let lists = [(Vec::new(), before), (vec!["--"], behind.unwrap_or_default())];
@@ -643,6 +714,50 @@ mod tests {
                 && !is_plain_filter("env.KEY")
                 && !is_plain_filter("import \"a\" as b; .")
         );
+    }
+
+    #[test]
+    fn a_format_that_stores_or_calculates_is_told_from_one_that_prints() {
+        let is_plain = |format: &str, arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            is_plain_format(format, &arguments.iter().collect::<Vec<_>>())
+        };
+        for good in
+            ["", "a", "%s\\n", "100%%", "%-10s|%5.2s", "\\033[1m%b\\e[0m", "%%n", "\\\\x25n", "\\n%s", "%05d %x", "\\"]
+        {
+            assert!(is_plain(good, &["12", "3.5"]), "{good}");
+        }
+        for bad in [
+            "%n",
+            "a%n",
+            "%%%n",
+            "%5n",
+            "%-n",
+            "%ln",
+            "%hhn",
+            "%1$n",
+            "%*d",
+            "%(x)T",
+            "%",
+            "%5",
+            "%Z",
+            "%P",
+            "%\u{e4}",
+            "\\x25n",
+            "\\045n",
+            "\\45n",
+            "\\0045n",
+            "\\u0025n",
+            "\\U00000025n",
+            "\\x{25}n",
+            "\\\\\\x25n",
+            "\\x253",
+        ] {
+            assert!(!is_plain(bad, &["12"]), "{bad}");
+        }
+        for argument in ["PATH=5", "x", "a[1]", "", "1+1", "1.2.3", "0x", "\u{661}"] {
+            assert!(is_plain("%s", &[argument]) && !is_plain("%s %d", &[argument]), "{argument}");
+        }
     }
 
     #[test]

@@ -36,6 +36,7 @@ subcommand, a path outside the directories of the session, a file that may hold 
 `*` is one word that the rule has to name too. VALUE is any text, PATH a path of the session without secrets, OUT one that may
 be written and that decides nothing about what other programs run, WORD letters, digits, `-` and `_`, NAME the same with `.`,
 `/`, `:`, `@`, `^`, `~`, `#` and `,`, N a number. Short options may stand together (`-la`), except for programs with options of
+several letters after one dash. A `--` may stand before operands that do not begin with `-`, except for programs with options of
 several letters after one dash.
 
 What a command does at most: **reads**; **writes** files of the session or its repository; **deletes** files; **runs** code of the
@@ -118,7 +119,9 @@ fn operands(operands: Operands) -> &'static str {
         Operands::Paths => "paths of the session",
         Operands::Changed => "paths of the session that decide nothing about what other programs run",
         Operands::OnePath => "one path of the session",
-        Operands::PlainPaths => "paths of the session without `:`",
+        Operands::Archive => "an archive as the next word, and paths in it, without `:`",
+        Operands::Files => "paths of the session that are no directories",
+        Operands::Printf => "a format without `%n`, and any text; numbers only for `%d` and the like",
         Operands::PatternThenPaths => "a pattern and paths of the session",
         Operands::Names => "names",
         Operands::Remote => "a remote by its name and branches, without `+` and `:`",

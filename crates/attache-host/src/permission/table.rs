@@ -14,7 +14,10 @@
 //! - `-U::`, `--color::`: with or without a value, which is glued to it;
 //! - `-Dtest=`: with a value after `=` and in no other way;
 //! - `-#`: a number, as in `-20`;
-//! - after `--` come the options that may stand behind a `--` of the command.
+//! - after `--` come the options that may stand behind a `--` of the command, where they are for another program.
+//!
+//! Without that, a `--` may stand before operands, but none of them begins with `-`: not every program ends its options
+//! there. In rows with options of several letters after one dash there is no `--` at all: `find` goes on reading them.
 //!
 //! A value is any text, or what stands after the sign: `path` (a path of the session that is read), `out` (one that is
 //! written), `word` (letters, digits, `-` and `_`), `name` (the same with `.`, `/`, `:`…, as in names of packages),
@@ -23,8 +26,8 @@
 
 use self::Effect::{Deletes, Network, Reads, Runs, Writes};
 use self::Operands::{
-    Anything, Awk, Changed, Format, Jq, Mode, Names, Nothing, OnePath, Paths, PatternThenPaths, PlainPaths, Remote,
-    Sed, Text,
+    Anything, Archive, Awk, Changed, Files, Format, Jq, Mode, Names, Nothing, OnePath, Paths, PatternThenPaths, Printf,
+    Remote, Sed, Text,
 };
 
 /// One command that is known.
@@ -78,14 +81,19 @@ pub(super) enum Operands {
     Anything,
     /// Any text.
     Text,
+    /// A format for `printf` that stores nothing, then any text; numbers only where it counts.
+    Printf,
     /// Paths of the session that hold no secrets, or anything else that is none, such as a revision.
     Paths,
     /// Paths of the session that hold no secrets and that decide nothing about what other programs run.
     Changed,
+    /// Paths that lead to no directories: what is in one may be a link that leads elsewhere.
+    Files,
     /// At most one path: a second one would be written.
     OnePath,
-    /// Paths without `:`, which would name a host.
-    PlainPaths,
+    /// An archive as the very next word, because the row ends in an option that takes it, then paths in it. Nothing with
+    /// `:`, which would name a host.
+    Archive,
     /// A pattern, unless an option had it already, then paths.
     PatternThenPaths,
     /// Names of packages, targets, branches: no address, no path from the top, no `=`.
@@ -136,7 +144,7 @@ pub(super) const LEADING: &[(&str, &[&str])] = &[("git", &["--no-pager", "-P", "
 
 // What options many commands share.
 
-const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U: --unified: --raw --patch-with-raw --minimal --patience --histogram \
+const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U::number --unified::number --raw --patch-with-raw --minimal --patience --histogram \
     --anchored: --diff-algorithm: --stat:: --compact-summary --numstat --shortstat --dirstat:: --cumulative --summary \
     --patch-with-stat -z --name-only --name-status --submodule:: --color:: --no-color --color-moved:: --word-diff:: \
     --word-diff-regex: --color-words:: --no-renames --check --full-index --binary --abbrev:: -B:: -M:: --find-renames:: \
@@ -147,7 +155,7 @@ const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U: --unified: --raw --patch
 const GIT_LOG: &str = "-# -n: --max-count: --skip: --since: --after: --until: --before: --author: --committer: --grep: \
     --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F --fixed-strings -P --perl-regexp --merges \
     --no-merges --first-parent --all --branches:: --tags:: --remotes:: --reflog -g --walk-reflogs --oneline --graph \
-    --no-graph --decorate:: --no-decorate --source --pretty:: --format: --abbrev-commit --no-abbrev-commit --date: \
+    --no-graph --decorate:: --no-decorate --source --pretty:: --format= --abbrev-commit --no-abbrev-commit --date: \
     --relative-date --reverse --topo-order --date-order --author-date-order --follow --full-diff --log-size -L: -c --cc -m \
     --boundary --left-right --cherry --cherry-pick --cherry-mark --no-notes --left-only --right-only --simplify-by-decoration \
     --full-history --ancestry-path --no-walk:: --no-mailmap";
@@ -216,7 +224,7 @@ pub(super) const ROWS: &[Row] = &[
         "git blame",
         Reads,
         &["-L: -w -s -e -l -t -f -n -p -b -c -M:: -C:: --porcelain --line-porcelain --date: --since: \
-        --show-email --show-name --show-number --first-parent --root --abbrev: --color-lines --color-by-age"],
+        --show-email --show-name --show-number --first-parent --root --abbrev::number --color-lines --color-by-age"],
         Paths,
         "Shows who wrote which line.",
     ),
@@ -264,7 +272,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git describe",
         Reads,
-        &["--tags --all --always --long --dirty:: --abbrev: --match: --exclude: --exact-match \
+        &["--tags --all --always --long --dirty:: --abbrev::number --match: --exclude: --exact-match \
         --contains --first-parent --candidates:"],
         Paths,
         "Names a commit.",
@@ -296,7 +304,7 @@ pub(super) const ROWS: &[Row] = &[
         "git branch",
         Reads,
         &["-a -r -v -i --all --remotes --verbose --list --show-current --contains: --no-contains: \
-        --merged:: --no-merged:: --points-at: --sort: --format: --column:: --no-column --color:: --no-color --abbrev: \
+        --merged:: --no-merged:: --points-at: --sort: --format: --column:: --no-column --color:: --no-color --abbrev::number \
         --no-abbrev --ignore-case -l"],
         Nothing,
         "Lists branches; with a name it would make one, and `-D` deletes.",
@@ -323,7 +331,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git stash list",
         Reads,
-        &["-# -n: --oneline --stat:: -p --format: --date:"],
+        &["-# -n: --oneline --stat:: -p --format= --date:"],
         Nothing,
         "Lists what was put aside.",
     ),
@@ -354,7 +362,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git diff-tree",
         Reads,
-        &[GIT_DIFF, "-r -t --root --no-commit-id --stdin -m -c --cc --pretty:: --format: -v"],
+        &[GIT_DIFF, "-r -t --root --no-commit-id --stdin -m -c --cc --pretty:: --format= -v"],
         Paths,
         "Shows changes between trees.",
     ),
@@ -1414,13 +1422,11 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "diff",
         Reads,
-        &[
-            "-u -U: -c -C: -q -r -N -w -b -B -i -y -a -s -d -W: -x: -# --unified:: --brief --recursive --new-file --color:: \
-        --side-by-side --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --width: --exclude: \
-        --suppress-common-lines --report-identical-files --minimal --strip-trailing-cr --label: -L: -p --no-dereference",
-        ],
-        Paths,
-        "Compares files.",
+        &["-u -U: -c -C: -q -N -w -b -B -i -y -a -s -d -W: -# --unified:: --brief --new-file --color:: \
+        --side-by-side --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --width: \
+        --suppress-common-lines --report-identical-files --minimal --strip-trailing-cr --label: -L: -p --no-dereference"],
+        Files,
+        "Compares files; in directories it would follow links.",
     ),
     row("cmp", Reads, &["-s -l -b -n: -i: --silent --quiet --verbose"], Paths, "Compares files."),
     row(
@@ -1467,7 +1473,7 @@ pub(super) const ROWS: &[Row] = &[
     row("rev", Reads, &[], Paths, "Turns lines round."),
     row("fold", Reads, &["-w: -s -b"], Paths, "Breaks lines."),
     row("expand", Reads, &["-t: -i"], Paths, "Replaces tabs."),
-    row("column", Reads, &["-t -s: -o: -n: -c: -x -e"], Paths, "Makes columns."),
+    row("column", Reads, &["-t -s: -o: -c: -x -e"], Paths, "Makes columns."),
     row("strings", Reads, &["-n: -a -t: -e: -#"], Paths, "Shows texts in files."),
     row("od", Reads, &["-c -x -b -d -o -v -A: -t: -N: -j: -w::"], Paths, "Shows bytes."),
     row("hexdump", Reads, &["-C -v -c -b -d -x -o -n: -s:"], Paths, "Shows bytes."),
@@ -1495,7 +1501,7 @@ pub(super) const ROWS: &[Row] = &[
         "sed",
         Reads,
         &[
-            "-n -E -r -s -u -z -l: --quiet --silent --regexp-extended --separate --null-data --posix -e:sed --expression:sed",
+            "-n -E -r -s -u -z -l:number --quiet --silent --regexp-extended --separate --null-data --posix -e:sed --expression:sed",
         ],
         Sed,
         "Prints, deletes and replaces lines of its output; without `-i`, and without commands that write or run.",
@@ -1522,15 +1528,15 @@ pub(super) const ROWS: &[Row] = &[
         "tar -tf",
         Reads,
         &["-v -z -j -J"],
-        PlainPaths,
+        Archive,
         "Lists an archive. Unpacking could write hooks of git, and is not in a row.",
     ),
-    row("tar -tvf", Reads, &["-z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar -tzf", Reads, &["-v"], PlainPaths, "Lists an archive."),
-    row("tar -tzvf", Reads, &[], PlainPaths, "Lists an archive."),
-    row("tar tf", Reads, &["-v -z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar tvf", Reads, &["-z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar tzf", Reads, &["-v"], PlainPaths, "Lists an archive."),
+    row("tar -tvf", Reads, &["-z -j -J"], Archive, "Lists an archive."),
+    row("tar -tzf", Reads, &["-v"], Archive, "Lists an archive."),
+    row("tar -tzvf", Reads, &[], Archive, "Lists an archive."),
+    row("tar tf", Reads, &["-v -z -j -J"], Archive, "Lists an archive."),
+    row("tar tvf", Reads, &["-z -j -J"], Archive, "Lists an archive."),
+    row("tar tzf", Reads, &["-v"], Archive, "Lists an archive."),
     row("unzip -l", Reads, &["-v -q"], Paths, "Lists an archive."),
     row("unzip -t", Reads, &["-q"], Paths, "Tests an archive."),
     row("zipinfo", Reads, &["-1 -s -m -l -h -t"], Paths, "Lists an archive."),
@@ -1555,7 +1561,13 @@ pub(super) const ROWS: &[Row] = &[
     // Looking at the machine, and saying something.
     row("pwd", Reads, &["-P -L"], Nothing, "Shows the directory."),
     row("echo", Reads, &[], Anything, "Prints its words."),
-    row("printf", Reads, &["--"], Text, "Prints its words; `-v` would set a variable of the shell."),
+    row(
+        "printf",
+        Reads,
+        &[],
+        Printf,
+        "Prints its words; `-v` and `%n` would set a variable of the shell, and some shells calculate what is no number.",
+    ),
     row("true", Reads, &[], Anything, "Does nothing."),
     row("false", Reads, &[], Anything, "Does nothing."),
     row(":", Reads, &[], Anything, "Does nothing."),
@@ -1638,8 +1650,8 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "zip",
         Writes,
-        &["-r -q -v -j -# -y -u"],
+        &["-q -v -j -# -y -u"],
         Changed,
-        "Packs files; the options that test an archive run a program.",
+        "Packs files; `-r` would follow links, and the options that test an archive run a program.",
     ),
 ];
