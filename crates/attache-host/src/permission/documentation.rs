@@ -28,7 +28,8 @@ subcommand, a path outside the directories of the session, a file that may hold 
   what a rule without `args` means.
 - Programs that run what their words name (`sudo`, `env`, `xargs`, `sh -c`, `python`, `docker run`, `npm exec`, `uv run`, `npx`…)
   are allowed with all their words only, also with `args = \"any\"`, unless the command is here.
-- A rule for a program alone, such as `[\"git\"]`, allows those of its commands that read and change nothing.
+- A rule for a program alone, such as `[\"git\"]`, allows those of its commands that **read**. What the settings of a project
+  can make run its code is not among them: `cargo --version` runs the toolchain that `rust-toolchain.toml` names.
 - \"Always\" saves the words of the command here, or the whole command if it is not here, if it has other arguments, or if it
   changes files that it names. It is not offered for a shell with a line, for code in an argument, or for `xargs`.
 - `timeout 60` before a command changes nothing.

@@ -60,7 +60,7 @@ impl Row {
 /// What a command does at most, apart from using time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It changes nothing: a rule for the program alone allows it.
+    /// It changes nothing, and the project has no say in what it runs: a rule for the program alone allows it.
     Reads,
     /// It changes files of the session or its repository.
     Writes,
@@ -536,7 +536,8 @@ pub(super) const ROWS: &[Row] = &[
         "Lists what a remote has that is set up.",
     ),
     row("git remote show", Network, &["-n"], Remote, "Shows a remote that is set up."),
-    // Rust.
+    // Rust. `rust-toolchain.toml` may name a directory of the project as the toolchain, which then is what runs, and
+    // `.cargo/config.toml` may name wrappers of the compiler and other meanings of subcommands: nothing here only reads.
     row(
         "cargo build",
         Runs,
@@ -557,14 +558,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo fmt",
-        Writes,
+        Runs,
         &["--all --check -p: --package: -v -q --verbose --quiet -- --check -l -v -q"],
         Nothing,
         "Formats the project.",
     ),
     row(
         "cargo fmt --check",
-        Reads,
+        Runs,
         &["--all -p: --package: -v -q -- -l"],
         Nothing,
         "Says whether the project is formatted.",
@@ -578,7 +579,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo tree",
-        Reads,
+        Runs,
         &["-p: --package: -i: --invert: -d --duplicates -e: --edges: --depth: --prefix:word -f: --format: \
         --workspace --all-features --no-default-features -F: --features: --locked --offline --frozen --target:word --no-dedupe \
         --charset:word --prune: -q -v"],
@@ -587,7 +588,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo metadata",
-        Reads,
+        Runs,
         &["--format-version: --no-deps --locked --offline --frozen --all-features \
         --no-default-features --features: -F: --filter-platform:word -q -v"],
         Nothing,
@@ -595,14 +596,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo update",
-        Network,
+        Runs,
         &["-p: --package: -w --workspace --dry-run --recursive --precise: --offline --locked -q -v"],
         Names,
         "Updates the lock file.",
     ),
     row(
         "cargo fetch",
-        Network,
+        Runs,
         &["--locked --offline --frozen --target:word -q -v"],
         Nothing,
         "Downloads what the lock file names.",
@@ -614,45 +615,42 @@ pub(super) const ROWS: &[Row] = &[
         Names,
         "Runs tests of the project.",
     ),
-    row("cargo pkgid", Reads, &["-p:"], Names, "Shows the id of a package."),
-    row("cargo locate-project", Reads, &["--workspace --message-format:word"], Nothing, "Shows where the manifest is."),
-    row("cargo verify-project", Reads, &["-q"], Nothing, "Checks the manifest."),
-    row("cargo version", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo --version", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo -V", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo --list", Reads, &[], Nothing, "Lists subcommands."),
-    row(
-        "rustc",
-        Reads,
-        &["--version -V -v --verbose --explain:word --print:word"],
-        Nothing,
-        "Shows what it knows; with a file it would compile.",
-    ),
-    row("rustfmt --check", Reads, &["--edition:word -v -q -l"], Paths, "Says whether files are formatted."),
-    row("rustfmt", Writes, &["--check --edition:word -v -q -l"], Changed, "Formats files."),
-    row("rustup show", Reads, &["-v --verbose"], Nothing, "Shows toolchains."),
-    row("rustup toolchain list", Reads, &["-v --verbose -q"], Nothing, "Lists toolchains."),
-    row("rustup target list", Reads, &["--installed --toolchain:word -q"], Nothing, "Lists targets."),
-    row("rustup component list", Reads, &["--installed --toolchain:word -q"], Nothing, "Lists components."),
-    row("rustup which", Reads, &["--toolchain:word"], Names, "Shows where a tool is."),
-    row("rustup --version", Reads, &[], Nothing, "Shows the version."),
-    // Go. Its options have one dash.
+    row("cargo pkgid", Runs, &["-p:"], Names, "Shows the id of a package."),
+    row("cargo locate-project", Runs, &["--workspace --message-format:word"], Nothing, "Shows where the manifest is."),
+    row("cargo verify-project", Runs, &["-q"], Nothing, "Checks the manifest."),
+    row("cargo version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo --version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo -V", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo --list", Runs, &[], Nothing, "Lists subcommands."),
+    row("rustc --version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("rustc -V", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("rustc -vV", Runs, &[], Nothing, "Shows the version."),
+    row("rustc --print sysroot", Runs, &[], Nothing, "Shows where the toolchain is; with a file it would compile."),
+    row("rustc --print cfg", Runs, &[], Nothing, "Shows what code may ask about; with a file it would compile."),
+    row("rustc --print target-list", Runs, &[], Nothing, "Lists targets; with a file it would compile."),
+    row("rustfmt --check", Runs, &["--edition:word -v -q -l"], Paths, "Says whether files are formatted."),
+    row("rustfmt", Runs, &["--check --edition:word -v -q -l"], Changed, "Formats files."),
+    row("rustup show", Runs, &["-v --verbose"], Nothing, "Shows toolchains."),
+    row("rustup toolchain list", Runs, &["-v --verbose -q"], Nothing, "Lists toolchains."),
+    row("rustup target list", Runs, &["--installed --toolchain:word -q"], Nothing, "Lists targets."),
+    row("rustup component list", Runs, &["--installed --toolchain:word -q"], Nothing, "Lists components."),
+    row("rustup which", Runs, &["--toolchain:word"], Names, "Shows where a tool is."),
+    row("rustup --version", Runs, &[], Nothing, "Shows the version."),
+    // Go. Its options have one dash. `go.mod` may name the toolchain that is fetched and run, so only `gofmt` reads.
     row("go build", Runs, &[GO_BUILD], Paths, "Builds packages; without the options that name other programs."),
     row("go test", Runs, &[GO_BUILD, GO_TEST], Paths, "Runs tests; without `-exec` and `-toolexec`."),
     row("go vet", Runs, &[GO_BUILD, "-json"], Paths, "Checks packages; without `-vettool`."),
     row("go fmt", Writes, &["-n -x -mod:word"], Changed, "Formats packages."),
-    row("gofmt", Reads, &["words -l -d -e -s"], Paths, "Shows what formatting would change; without `-w`."),
-    row("gofmt -w", Writes, &["words -l -s"], Changed, "Formats files."),
     row(
         "go list",
-        Reads,
+        Runs,
         &["-m -u -json -f: -deps -test -e -find -versions -tags: -mod:word"],
         Paths,
         "Lists packages.",
     ),
-    row("go env", Reads, &["-json -changed"], Names, "Shows settings; `-w` would change them."),
-    row("go version", Reads, &["-m -v -json"], Paths, "Shows the version."),
-    row("go doc", Reads, &["-all -src -short -u -c -cmd"], Names, "Shows documentation."),
+    row("go env", Runs, &["-json -changed"], Names, "Shows settings; `-w` would change them."),
+    row("go version", Runs, &["-m -v -json"], Paths, "Shows the version."),
+    row("go doc", Runs, &["-all -src -short -u -c -cmd"], Names, "Shows documentation."),
     row(
         "go mod tidy",
         Network,
@@ -661,13 +659,15 @@ pub(super) const ROWS: &[Row] = &[
         "Brings the list of dependencies in order.",
     ),
     row("go mod download", Network, &["-x -json"], Nothing, "Downloads dependencies that are listed."),
-    row("go mod verify", Reads, &["-json"], Nothing, "Checks dependencies."),
-    row("go mod graph", Reads, &["-go: -x"], Nothing, "Shows dependencies."),
-    row("go mod why", Reads, &["-m -vendor"], Names, "Says why something is a dependency."),
-    // JavaScript. Words after the name of a script go to the script, of which nothing is known.
+    row("go mod verify", Runs, &["-json"], Nothing, "Checks dependencies."),
+    row("go mod graph", Runs, &["-go: -x"], Nothing, "Shows dependencies."),
+    row("go mod why", Runs, &["-m -vendor"], Names, "Says why something is a dependency."),
+    row("gofmt", Reads, &["words -l -d -e -s"], Paths, "Shows what formatting would change; without `-w`."),
+    row("gofmt -w", Writes, &["words -l -s"], Changed, "Formats files."),
+    // JavaScript. A project may name the version of the runtime and of the package manager that runs. Words after the name of a script go to the script, of which nothing is known.
     row("npm test", Runs, &[NPM, "-w:name --workspace:name -ws --workspaces"], Nothing, "Runs the script for tests."),
     row("npm t", Runs, &[NPM], Nothing, "Runs the script for tests."),
-    row("npm run", Reads, &["words --json"], Nothing, "Lists scripts."),
+    row("npm run", Runs, &["words --json"], Nothing, "Lists scripts."),
     row(
         "npm run *",
         Runs,
@@ -686,7 +686,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "npm ls",
-        Reads,
+        Runs,
         &["words --all -a --depth: --json --long -l --parseable -p -g --global --omit:word"],
         Names,
         "Lists packages.",
@@ -706,8 +706,8 @@ pub(super) const ROWS: &[Row] = &[
         "Lists known faults; without `fix`.",
     ),
     row("npm view", Network, &["words --json"], Names, "Shows what the registry knows of a package."),
-    row("npm --version", Reads, &[], Nothing, "Shows the version."),
-    row("npm -v", Reads, &[], Nothing, "Shows the version."),
+    row("npm --version", Runs, &[], Nothing, "Shows the version."),
+    row("npm -v", Runs, &[], Nothing, "Shows the version."),
     row("pnpm test", Runs, &["words -s --silent -r --recursive --if-present"], Nothing, "Runs the script for tests."),
     row(
         "pnpm run *",
@@ -764,9 +764,9 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Installs what the project names.",
     ),
-    row("bun --version", Reads, &[], Nothing, "Shows the version."),
-    row("node --version", Reads, &[], Nothing, "Shows the version."),
-    row("node -v", Reads, &[], Nothing, "Shows the version."),
+    row("bun --version", Runs, &[], Nothing, "Shows the version."),
+    row("node --version", Runs, &[], Nothing, "Shows the version."),
+    row("node -v", Runs, &[], Nothing, "Shows the version."),
     row(
         "tsc",
         Runs,
@@ -851,7 +851,7 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Runs tests with the project's settings.",
     ),
-    // Python.
+    // Python. A project may name the version and the environment that runs.
     row("pytest", Runs, &[PYTEST], Paths, "Runs tests; without plugins, settings and places that are named."),
     row("py.test", Runs, &[PYTEST], Paths, "Runs tests."),
     row("python -m pytest", Runs, &[PYTEST], Paths, "Runs tests."),
@@ -871,8 +871,8 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Runs tests.",
     ),
-    row("python --version", Reads, &[], Nothing, "Shows the version."),
-    row("python -V", Reads, &[], Nothing, "Shows the version."),
+    row("python --version", Runs, &[], Nothing, "Shows the version."),
+    row("python -V", Runs, &[], Nothing, "Shows the version."),
     row(
         "python -m pip list",
         Runs,
@@ -899,15 +899,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "pip list",
-        Reads,
+        Runs,
         &["--outdated -o --format:word --not-required -l --local -v --user"],
         Nothing,
         "Lists packages.",
     ),
-    row("pip show", Reads, &["-f --files -v"], Names, "Shows a package."),
-    row("pip freeze", Reads, &["-l --local --all --user"], Nothing, "Lists packages."),
-    row("pip check", Reads, &["-q -v"], Nothing, "Checks that packages fit."),
-    row("pip --version", Reads, &[], Nothing, "Shows the version."),
+    row("pip show", Runs, &["-f --files -v"], Names, "Shows a package."),
+    row("pip freeze", Runs, &["-l --local --all --user"], Nothing, "Lists packages."),
+    row("pip check", Runs, &["-q -v"], Nothing, "Checks that packages fit."),
+    row("pip --version", Runs, &[], Nothing, "Shows the version."),
     row(
         "uv sync",
         Runs,
@@ -929,9 +929,9 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Shows dependencies.",
     ),
-    row("uv pip list", Reads, &["--outdated --format:word -q"], Nothing, "Lists packages."),
-    row("uv pip show", Reads, &["-q"], Names, "Shows a package."),
-    row("uv pip freeze", Reads, &["-q"], Nothing, "Lists packages."),
+    row("uv pip list", Runs, &["--outdated --format:word -q"], Nothing, "Lists packages."),
+    row("uv pip show", Runs, &["-q"], Names, "Shows a package."),
+    row("uv pip freeze", Runs, &["-q"], Nothing, "Lists packages."),
     row("uv run ruff check", Runs, &[RUFF], Paths, "Lints in the project's environment."),
     row(
         "uv run mypy",
@@ -940,7 +940,7 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Checks types with the project's settings.",
     ),
-    row("uv --version", Reads, &[], Nothing, "Shows the version."),
+    row("uv --version", Runs, &[], Nothing, "Shows the version."),
     row(
         "poetry install",
         Runs,
@@ -958,7 +958,14 @@ pub(super) const ROWS: &[Row] = &[
     row("poetry check", Runs, &["--lock --strict"], Nothing, "Checks the project's file."),
     row("poetry lock", Network, &["--no-update --regenerate -q -n"], Nothing, "Writes the lock file."),
     row("poetry --version", Runs, &[], Nothing, "Shows the version."),
-    row("ruff check", Reads, &[RUFF, "-w --watch"], Paths, "Lints; without `--fix` and without other settings."),
+    row(
+        "ruff check",
+        Writes,
+        &[RUFF, "-w --watch"],
+        Paths,
+        "Lints; the project's settings may say that it mends files.",
+    ),
+    row("ruff check --no-fix", Reads, &[RUFF], Paths, "Lints."),
     row("ruff check --fix", Writes, &[RUFF, "--unsafe-fixes"], Changed, "Lints and mends files."),
     row(
         "ruff format",
@@ -1075,8 +1082,8 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Says what is not formatted.",
     ),
-    row("dotnet --version", Reads, &[], Nothing, "Shows the version."),
-    row("dotnet --info", Reads, &[], Nothing, "Shows what is installed."),
+    row("dotnet --version", Runs, &[], Nothing, "Shows the version."),
+    row("dotnet --info", Runs, &[], Nothing, "Shows what is installed."),
     row("mvn test", Runs, &[MVN], Nothing, "Runs tests of the project."),
     row("mvn compile", Runs, &[MVN], Nothing, "Builds the project."),
     row("mvn verify", Runs, &[MVN], Nothing, "Builds and tests the project."),
