@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use attache::model::tool::ToolKind;
 
+use super::search::Search;
 use super::table::{ALIASES, LEADING, Operands, ROWS, Row};
 
 /// Where a command would run.
@@ -16,6 +17,8 @@ pub(super) trait Surroundings {
     fn exists(&self, path: &str) -> bool;
     /// Whether a path leads to a directory.
     fn is_directory(&self, path: &str) -> bool;
+    /// Whether a search of a path would show a secret in it.
+    fn holds_secrets(&self, path: &str, search: &Search) -> bool;
 }
 
 /// No place in particular: every path will do, and nothing is there.
@@ -31,6 +34,10 @@ impl Surroundings for Anywhere {
     }
 
     fn is_directory(&self, _: &str) -> bool {
+        false
+    }
+
+    fn holds_secrets(&self, _: &str, _: &Search) -> bool {
         false
     }
 }
@@ -109,8 +116,8 @@ pub(super) fn are_harmless(row: &Row, arguments: &[String], surroundings: &dyn S
     if row.operands == Operands::Archive && arguments.first().is_none_or(|archive| archive.starts_with('-')) {
         return false;
     }
-    let mut reading = Reading { row, operands: Vec::new(), has_pattern: false, surroundings };
-    reading.read(arguments).is_some() && reading.operands_are_harmless()
+    let mut reading = Reading { row, operands: Vec::new(), given: Vec::new(), surroundings };
+    reading.read(arguments).is_some() && reading.operands_are_harmless() && reading.shows_no_secrets()
 }
 
 /// The name that rows have for a program; `None` if it is called by a path that could be anything.
@@ -168,7 +175,8 @@ fn read_option(token: &'static str) -> RowOption {
 struct Reading<'a> {
     row: &'a Row,
     operands: Vec<&'a String>,
-    has_pattern: bool,
+    /// The options with their values.
+    given: Vec<(&'static str, String)>,
     surroundings: &'a dyn Surroundings,
 }
 
@@ -236,11 +244,11 @@ impl<'a> Reading<'a> {
         };
         if word.starts_with("--") || words || (find(name).is_some() && name.len() > 2) {
             let option = find(name)?;
-            self.note(option);
+            self.given.push((option.name, String::new()));
             return match (option.value, glued) {
                 (Value::No | Value::Glued(_), None) => Some(others),
                 (Value::Needed(kind) | Value::Glued(kind) | Value::AfterEquals(kind), Some(value)) => {
-                    self.is_value(kind, value).then_some(others)
+                    self.take_value(kind, value).then_some(others)
                 }
                 (Value::Needed(kind), None) => self.next_word(kind, others),
                 (Value::No, Some(_)) | (Value::AfterEquals(_), None) => None,
@@ -250,29 +258,46 @@ impl<'a> Reading<'a> {
         for (index, letter) in word.char_indices().skip(1) {
             let option =
                 options.iter().find(|option| option.name.strip_prefix('-').is_some_and(|o| is_letter(o, letter)))?;
-            self.note(*option);
+            self.given.push((option.name, String::new()));
             let value = &word[index + letter.len_utf8()..];
             match option.value {
                 Value::No => {}
                 Value::AfterEquals(_) => return None,
                 Value::Needed(kind) if value.is_empty() => return self.next_word(kind, others),
                 Value::Glued(_) if value.is_empty() => {}
-                Value::Needed(kind) | Value::Glued(kind) => return self.is_value(kind, value).then_some(others),
+                Value::Needed(kind) | Value::Glued(kind) => return self.take_value(kind, value).then_some(others),
             }
         }
         Some(others)
     }
 
-    fn note(&mut self, option: RowOption) {
-        self.has_pattern |= PATTERN_OPTIONS.contains(&option.name);
+    /// Whether an option had the pattern, so that all operands are paths.
+    fn has_pattern(&self) -> bool {
+        self.given.iter().any(|(name, _)| PATTERN_OPTIONS.contains(name))
+    }
+
+    /// Whether a search of whole directories comes across no secrets. Without paths it is about the one that it runs in.
+    fn shows_no_secrets(&self) -> bool {
+        let Some(search) = Search::of(self.row.command, &self.given) else { return true };
+        let paths = &self.operands[usize::from(!self.has_pattern()).min(self.operands.len())..];
+        let holds = |path: &str| self.surroundings.holds_secrets(path, &search);
+        if paths.is_empty() { !holds(".") } else { !paths.iter().any(|path| holds(path)) }
     }
 
     /// The value of an option as the next word. One that looks like an option is not taken for a value: whoever has read
     /// the documentation of the program wrongly must not hide an option here.
-    fn next_word(&self, kind: &str, others: &'a [String]) -> Option<&'a [String]> {
+    fn next_word(&mut self, kind: &str, others: &'a [String]) -> Option<&'a [String]> {
         let (value, rest) = others.split_first()?;
         let is_option = value.starts_with('-') && !value[1..].starts_with(|c: char| c.is_ascii_digit());
-        (!is_option && self.is_value(kind, value)).then_some(rest)
+        (!is_option && self.take_value(kind, value)).then_some(rest)
+    }
+
+    /// Keeps the value of the option that was read last. Whether it is one of this kind.
+    fn take_value(&mut self, kind: &str, value: &str) -> bool {
+        if let Some((_, kept)) = self.given.last_mut() {
+            value.clone_into(kept);
+        }
+        self.is_value(kind, value)
     }
 
     fn is_value(&self, kind: &str, value: &str) -> bool {
@@ -336,7 +361,7 @@ impl<'a> Reading<'a> {
             Operands::Archive => {
                 all(operands, &ToolKind::Read) && operands.iter().all(|operand| !operand.contains(':'))
             }
-            Operands::PatternThenPaths | Operands::Sed if self.has_pattern => all(operands, &ToolKind::Read),
+            Operands::PatternThenPaths | Operands::Sed if self.has_pattern() => all(operands, &ToolKind::Read),
             Operands::PatternThenPaths => script_then_paths(|_| true),
             Operands::Names => operands.iter().all(|operand| is_name(operand)),
             Operands::Remote => {

@@ -40,6 +40,11 @@ be written and that decides nothing about what other programs run, WORD letters,
 several letters after one dash. A `--` may stand before operands that do not begin with `-`, except for programs with options of
 several letters after one dash.
 
+A search of whole directories (`grep -r`, `rg`, `git grep --untracked`) is asked about where it would come across a file that may
+hold secrets: among the first ten thousand names, three directories deep. Settings of a repository count where they may hold a
+password. Deeper files are not looked for. What is recorded in a repository (`git grep`, `git log -p`, `git diff`) is asked about
+only where such a file is named.
+
 What a command does at most: **reads**; **writes** files of the session or its repository; **deletes** files; **runs** code of the
 project, as building and testing do; **network**: talks to a host that the project or you have set up.
 ";
