@@ -48,6 +48,10 @@ const PROGRAM_DIRECTORIES: &[&str] = &["/bin/", "/usr/bin/", "/usr/local/bin/"];
 /// Options that have the pattern, so that all operands are paths.
 const PATTERN_OPTIONS: &[&str] = &["-e", "-f", "--expression", "--file", "--files", "--regexp", "--type-list"];
 
+/// Programs that take a word with an `@` at its beginning as it is. Many others read further arguments from a file of that
+/// name, also where the value of an option is expected.
+const PLAIN_AT: &[&str] = &["bun", "date", "fd", "find", "gh", "git", "grep", "npm", "pnpm", "rg", "sort", "yarn"];
+
 /// The row for a command, with the number of the words that it names. The longest one counts.
 pub(super) fn row_for(command: &[String]) -> Option<(&'static Row, usize)> {
     let names = |row: &Row| {
@@ -289,7 +293,8 @@ impl<'a> Reading<'a> {
     fn next_word(&mut self, kind: &str, others: &'a [String]) -> Option<&'a [String]> {
         let (value, rest) = others.split_first()?;
         let is_option = value.starts_with('-') && !value[1..].starts_with(|c: char| c.is_ascii_digit());
-        (!is_option && self.take_value(kind, value)).then_some(rest)
+        let is_list = value.starts_with('@') && !self.takes_at_as_it_is();
+        (!is_option && !is_list && self.take_value(kind, value)).then_some(rest)
     }
 
     /// Keeps the value of the option that was read last. Whether it is one of this kind.
@@ -314,9 +319,13 @@ impl<'a> Reading<'a> {
     }
 
     fn is_path(&self, path: &str, kind: &ToolKind) -> bool {
-        // Many programs read further arguments from a file after `@`; git has revisions there.
+        // git has revisions there.
         let is_list = path.starts_with('@') && !self.row.command.starts_with("git ");
         !is_list && self.surroundings.may_touch(path, kind)
+    }
+
+    fn takes_at_as_it_is(&self) -> bool {
+        self.row.command.split(' ').next().is_some_and(|program| PLAIN_AT.contains(&program))
     }
 
     /// What is copied to a directory may go through a link that is there already.
@@ -364,6 +373,7 @@ impl<'a> Reading<'a> {
             Operands::PatternThenPaths | Operands::Sed if self.has_pattern() => all(operands, &ToolKind::Read),
             Operands::PatternThenPaths => script_then_paths(|_| true),
             Operands::Names => operands.iter().all(|operand| is_name(operand)),
+            Operands::Packages => operands.iter().all(|operand| is_package(operand)),
             Operands::Remote => {
                 first.is_none_or(|first| self.is_remote(first))
                     && others.iter().all(|operand| is_name(operand) && !operand.contains(':'))
@@ -399,6 +409,12 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(continues)
         && !text.contains("//")
         && text.split('/').all(|part| part != "..")
+}
+
+/// A name of a package in a registry: `name`, `@scope/name`, with a version. `name/other` would be a repository.
+fn is_package(text: &str) -> bool {
+    let name = text.strip_prefix('@').and_then(|scoped| scoped.split_once('/')).map_or(text, |(_, name)| name);
+    is_name(text) && !text.contains(':') && !name.contains('/')
 }
 
 /// Whether a script for `sed` only prints, deletes and replaces: lists of addresses with `p`, `d`, `q`, `=` or `s`.

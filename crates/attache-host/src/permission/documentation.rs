@@ -130,6 +130,7 @@ fn operands(operands: Operands) -> &'static str {
         Operands::Printf => "a format without `%n`, and any text; numbers only for `%d` and the like",
         Operands::PatternThenPaths => "a pattern and paths of the session",
         Operands::Names => "names",
+        Operands::Packages => "names of packages",
         Operands::Remote => "a remote by its name and branches, without `+` and `:`",
         Operands::Format => "a format that begins with `+`",
         Operands::Mode => "a mode and paths of the session",

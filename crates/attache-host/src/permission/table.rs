@@ -26,8 +26,8 @@
 
 use self::Effect::{Deletes, Network, Reads, Runs, Writes};
 use self::Operands::{
-    Anything, Archive, Awk, Changed, Files, Format, Jq, Mode, Names, Nothing, OnePath, Paths, PatternThenPaths, Printf,
-    Remote, Sed, Text,
+    Anything, Archive, Awk, Changed, Files, Format, Jq, Mode, Names, Nothing, OnePath, Packages, Paths,
+    PatternThenPaths, Printf, Remote, Sed, Text,
 };
 
 /// One command that is known.
@@ -98,6 +98,8 @@ pub(super) enum Operands {
     PatternThenPaths,
     /// Names of packages, targets, branches: no address, no path from the top, no `=`.
     Names,
+    /// Names of packages in a registry, none of repositories.
+    Packages,
     /// A remote by its name, then branches; nothing with `+` or `:`.
     Remote,
     /// A format that begins with `+`.
@@ -705,7 +707,7 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Lists known faults; without `fix`.",
     ),
-    row("npm view", Network, &["words --json"], Names, "Shows what the registry knows of a package."),
+    row("npm view", Network, &["words --json"], Packages, "Shows what the registry knows of a package."),
     row("npm --version", Runs, &[], Nothing, "Shows the version."),
     row("npm -v", Runs, &[], Nothing, "Shows the version."),
     row("pnpm test", Runs, &["words -s --silent -r --recursive --if-present"], Nothing, "Runs the script for tests."),
@@ -1530,7 +1532,7 @@ pub(super) const ROWS: &[Row] = &[
         Jq,
         "Shows parts of JSON; without modules and other files.",
     ),
-    row("zcat", Reads, &["-f"], Paths, "Shows compressed files."),
+    row("zcat", Reads, &[], Paths, "Shows compressed files; `-f` would show others too, by names that are not given."),
     row(
         "tar -tf",
         Reads,
