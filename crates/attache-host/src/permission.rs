@@ -87,6 +87,7 @@ mod place;
 mod programs;
 mod question;
 mod rules;
+mod search;
 mod secrets;
 mod shell;
 mod strict;

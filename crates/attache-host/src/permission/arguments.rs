@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use attache::model::tool::ToolKind;
 
+use super::search::Search;
 use super::table::{ALIASES, LEADING, Operands, ROWS, Row};
 
 /// Where a command would run.
@@ -16,6 +17,8 @@ pub(super) trait Surroundings {
     fn exists(&self, path: &str) -> bool;
     /// Whether a path leads to a directory.
     fn is_directory(&self, path: &str) -> bool;
+    /// Whether a search of a path would show a secret in it.
+    fn holds_secrets(&self, path: &str, search: &Search) -> bool;
 }
 
 /// No place in particular: every path will do, and nothing is there.
@@ -33,6 +36,10 @@ impl Surroundings for Anywhere {
     fn is_directory(&self, _: &str) -> bool {
         false
     }
+
+    fn holds_secrets(&self, _: &str, _: &Search) -> bool {
+        false
+    }
 }
 
 /// Directories in which a program of a name is the one that the name stands for.
@@ -40,6 +47,10 @@ const PROGRAM_DIRECTORIES: &[&str] = &["/bin/", "/usr/bin/", "/usr/local/bin/"];
 
 /// Options that have the pattern, so that all operands are paths.
 const PATTERN_OPTIONS: &[&str] = &["-e", "-f", "--expression", "--file", "--files", "--regexp", "--type-list"];
+
+/// Programs that take a word with an `@` at its beginning as it is. Many others read further arguments from a file of that
+/// name, also where the value of an option is expected.
+const PLAIN_AT: &[&str] = &["bun", "date", "fd", "find", "gh", "git", "grep", "npm", "pnpm", "rg", "sort", "yarn"];
 
 /// The row for a command, with the number of the words that it names. The longest one counts.
 pub(super) fn row_for(command: &[String]) -> Option<(&'static Row, usize)> {
@@ -105,8 +116,12 @@ pub(super) fn are_harmless(row: &Row, arguments: &[String], surroundings: &dyn S
     if row.operands == Operands::Anything {
         return true;
     }
-    let mut reading = Reading { row, operands: Vec::new(), has_pattern: false, surroundings };
-    reading.read(arguments).is_some() && reading.operands_are_harmless()
+    // The last option of the row takes the next word, whatever it looks like.
+    if row.operands == Operands::Archive && arguments.first().is_none_or(|archive| archive.starts_with('-')) {
+        return false;
+    }
+    let mut reading = Reading { row, operands: Vec::new(), given: Vec::new(), surroundings };
+    reading.read(arguments).is_some() && reading.operands_are_harmless() && reading.shows_no_secrets()
 }
 
 /// The name that rows have for a program; `None` if it is called by a path that could be anything.
@@ -164,7 +179,8 @@ fn read_option(token: &'static str) -> RowOption {
 struct Reading<'a> {
     row: &'a Row,
     operands: Vec<&'a String>,
-    has_pattern: bool,
+    /// The options with their values.
+    given: Vec<(&'static str, String)>,
     surroundings: &'a dyn Surroundings,
 }
 
@@ -179,10 +195,8 @@ impl<'a> Reading<'a> {
             if word == "--" {
                 return match behind {
                     Some(options) => self.read_behind(others, &options),
-                    None => {
-                        self.operands.extend(others);
-                        Some(())
-                    }
+                    None if words => None,
+                    None => self.read_operands(others),
                 };
             }
             if word.len() > 1 && word.starts_with('-') {
@@ -194,13 +208,21 @@ impl<'a> Reading<'a> {
         Some(())
     }
 
-    /// Reads what stands behind a `--` for another program: its options, and names if the command takes any.
+    /// Reads the operands behind a `--`. A word that looks like an option is not taken for an operand: not every program
+    /// ends its options there, and what was taken for the `--` may have been the value of an option.
+    fn read_operands(&mut self, operands: &'a [String]) -> Option<()> {
+        self.operands.extend(operands);
+        operands.iter().all(|operand| !operand.starts_with('-')).then_some(())
+    }
+
+    /// Reads what stands behind a `--` for another program: its options, and names if the command takes any. A
+    /// name may have blanks there, as those of documentation tests have.
     fn read_behind(&mut self, mut rest: &'a [String], options: &[RowOption]) -> Option<()> {
         while let Some((word, others)) = rest.split_first() {
             rest = others;
             if word.starts_with('-') {
                 rest = self.read_option(word, others, options, false)?;
-            } else if !matches!(self.row.operands, Operands::Names | Operands::Text) {
+            } else if self.row.operands != Operands::Names || !is_inert(word) {
                 return None;
             }
         }
@@ -226,11 +248,11 @@ impl<'a> Reading<'a> {
         };
         if word.starts_with("--") || words || (find(name).is_some() && name.len() > 2) {
             let option = find(name)?;
-            self.note(option);
+            self.given.push((option.name, String::new()));
             return match (option.value, glued) {
                 (Value::No | Value::Glued(_), None) => Some(others),
                 (Value::Needed(kind) | Value::Glued(kind) | Value::AfterEquals(kind), Some(value)) => {
-                    self.is_value(kind, value).then_some(others)
+                    self.take_value(kind, value).then_some(others)
                 }
                 (Value::Needed(kind), None) => self.next_word(kind, others),
                 (Value::No, Some(_)) | (Value::AfterEquals(_), None) => None,
@@ -240,29 +262,47 @@ impl<'a> Reading<'a> {
         for (index, letter) in word.char_indices().skip(1) {
             let option =
                 options.iter().find(|option| option.name.strip_prefix('-').is_some_and(|o| is_letter(o, letter)))?;
-            self.note(*option);
+            self.given.push((option.name, String::new()));
             let value = &word[index + letter.len_utf8()..];
             match option.value {
                 Value::No => {}
                 Value::AfterEquals(_) => return None,
                 Value::Needed(kind) if value.is_empty() => return self.next_word(kind, others),
                 Value::Glued(_) if value.is_empty() => {}
-                Value::Needed(kind) | Value::Glued(kind) => return self.is_value(kind, value).then_some(others),
+                Value::Needed(kind) | Value::Glued(kind) => return self.take_value(kind, value).then_some(others),
             }
         }
         Some(others)
     }
 
-    fn note(&mut self, option: RowOption) {
-        self.has_pattern |= PATTERN_OPTIONS.contains(&option.name);
+    /// Whether an option had the pattern, so that all operands are paths.
+    fn has_pattern(&self) -> bool {
+        self.given.iter().any(|(name, _)| PATTERN_OPTIONS.contains(name))
+    }
+
+    /// Whether a search of whole directories comes across no secrets. Without paths it is about the one that it runs in.
+    fn shows_no_secrets(&self) -> bool {
+        let Some(search) = Search::of(self.row.command, &self.given) else { return true };
+        let paths = &self.operands[usize::from(!self.has_pattern()).min(self.operands.len())..];
+        let holds = |path: &str| self.surroundings.holds_secrets(path, &search);
+        if paths.is_empty() { !holds(".") } else { !paths.iter().any(|path| holds(path)) }
     }
 
     /// The value of an option as the next word. One that looks like an option is not taken for a value: whoever has read
     /// the documentation of the program wrongly must not hide an option here.
-    fn next_word(&self, kind: &str, others: &'a [String]) -> Option<&'a [String]> {
+    fn next_word(&mut self, kind: &str, others: &'a [String]) -> Option<&'a [String]> {
         let (value, rest) = others.split_first()?;
         let is_option = value.starts_with('-') && !value[1..].starts_with(|c: char| c.is_ascii_digit());
-        (!is_option && self.is_value(kind, value)).then_some(rest)
+        let is_list = value.starts_with('@') && !self.takes_at_as_it_is();
+        (!is_option && !is_list && self.take_value(kind, value)).then_some(rest)
+    }
+
+    /// Keeps the value of the option that was read last. Whether it is one of this kind.
+    fn take_value(&mut self, kind: &str, value: &str) -> bool {
+        if let Some((_, kept)) = self.given.last_mut() {
+            value.clone_into(kept);
+        }
+        self.is_value(kind, value)
     }
 
     fn is_value(&self, kind: &str, value: &str) -> bool {
@@ -279,9 +319,13 @@ impl<'a> Reading<'a> {
     }
 
     fn is_path(&self, path: &str, kind: &ToolKind) -> bool {
-        // Many programs read further arguments from a file after `@`; git has revisions there.
+        // git has revisions there.
         let is_list = path.starts_with('@') && !self.row.command.starts_with("git ");
         !is_list && self.surroundings.may_touch(path, kind)
+    }
+
+    fn takes_at_as_it_is(&self) -> bool {
+        self.row.command.split(' ').next().is_some_and(|program| PLAIN_AT.contains(&program))
     }
 
     /// What is copied to a directory may go through a link that is there already.
@@ -311,17 +355,25 @@ impl<'a> Reading<'a> {
         match self.row.operands {
             Operands::Nothing => operands.is_empty(),
             Operands::Anything => true,
-            // Some shells evaluate what their own `printf` is given as a number.
-            Operands::Text => operands.iter().all(|operand| !operand.contains("$(") && !operand.contains('`')),
+            Operands::Text => operands.iter().all(|operand| is_inert(operand)),
+            Operands::Printf => {
+                operands.iter().all(|operand| is_inert(operand))
+                    && first.is_none_or(|format| is_plain_format(format, others))
+            }
             Operands::Paths => all(operands, &ToolKind::Read),
+            Operands::Files => {
+                all(operands, &ToolKind::Read)
+                    && !operands.iter().any(|operand| self.surroundings.is_directory(operand))
+            }
             Operands::Changed => all(operands, &ToolKind::Edit) && self.may_fill_directory(),
             Operands::OnePath => operands.len() <= 1 && all(operands, &ToolKind::Read),
-            Operands::PlainPaths => {
+            Operands::Archive => {
                 all(operands, &ToolKind::Read) && operands.iter().all(|operand| !operand.contains(':'))
             }
-            Operands::PatternThenPaths | Operands::Sed if self.has_pattern => all(operands, &ToolKind::Read),
+            Operands::PatternThenPaths | Operands::Sed if self.has_pattern() => all(operands, &ToolKind::Read),
             Operands::PatternThenPaths => script_then_paths(|_| true),
             Operands::Names => operands.iter().all(|operand| is_name(operand)),
+            Operands::Packages => operands.iter().all(|operand| is_package(operand)),
             Operands::Remote => {
                 first.is_none_or(|first| self.is_remote(first))
                     && others.iter().all(|operand| is_name(operand) && !operand.contains(':'))
@@ -357,6 +409,12 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.chars().all(continues)
         && !text.contains("//")
         && text.split('/').all(|part| part != "..")
+}
+
+/// A name of a package in a registry: `name`, `@scope/name`, with a version. `name/other` would be a repository.
+fn is_package(text: &str) -> bool {
+    let name = text.strip_prefix('@').and_then(|scoped| scoped.split_once('/')).map_or(text, |(_, name)| name);
+    is_name(text) && !text.contains(':') && !name.contains('/')
 }
 
 /// Whether a script for `sed` only prints, deletes and replaces: lists of addresses with `p`, `d`, `q`, `=` or `s`.
@@ -415,6 +473,57 @@ fn split_unescaped(text: &str, sign: char) -> Vec<&str> {
     parts
 }
 
+/// Whether no shell finds a command to run in a text, even one that evaluates what it is given.
+fn is_inert(text: &str) -> bool {
+    !text.contains("$(") && !text.contains('`')
+}
+
+/// Whether a format for `printf` only prints. `%n` stores a number in a variable such as `PATH`; where a number is wanted,
+/// some shells calculate, and an assignment is a calculation too. Every other sign that is not known here is not harmless.
+fn is_plain_format(format: &str, arguments: &[&String]) -> bool {
+    let is_number = |text: &&String| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.matches('.').count() <= 1
+    };
+    let mut rest = format;
+    while let Some(start) = rest.find(['%', '\\']) {
+        let behind = &rest[start + 1..];
+        if rest[start..].starts_with('\\') {
+            if may_be_percent(behind) {
+                return false;
+            }
+            let escaped = behind.chars().next().map_or(0, char::len_utf8);
+            rest = &behind[escaped..];
+            continue;
+        }
+        let conversion = behind.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.".contains(c));
+        rest = match conversion.chars().next() {
+            Some('%' | 's' | 'b' | 'c' | 'q') => &conversion[1..],
+            Some('d' | 'i' | 'u' | 'o' | 'x' | 'X' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G')
+                if arguments.iter().all(is_number) =>
+            {
+                &conversion[1..]
+            }
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Whether what follows a backslash is the number of a `%`, which some shells read as one: `\045`, `\x25`, `\u0025`.
+fn may_be_percent(escape: &str) -> bool {
+    let (digits, radix) = match escape.strip_prefix(['x', 'u', 'U']) {
+        Some(digits) => (digits, 16),
+        None => (escape, 8),
+    };
+    let digits = digits.trim_start_matches('{').chars().take(8).map_while(|digit| digit.to_digit(radix));
+    digits
+        .scan(0, |number, digit| {
+            *number = *number * radix + digit;
+            Some(*number)
+        })
+        .any(|number| number == 0x25)
+}
+
 /// Whether a program for `awk` can neither write, nor run another, nor read what it is not given.
 fn is_plain_awk(program: &str) -> bool {
     const FORBIDDEN: &[&str] =
@@ -447,7 +556,11 @@ mod tests {
             Operands::Sed => &["p"],
             _ => &[],
         };
-        (words(&row.command.replace('*', "name")), operands.iter().map(ToString::to_string).collect())
+        let mut command = words(&row.command.replace('*', "name"));
+        if row.operands == Operands::Archive {
+            command.push("a.tar".to_owned());
+        }
+        (command, operands.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -464,8 +577,7 @@ mod tests {
             assert!(is_harmless(&whole(&[])), "{row:?}");
             for unknown in ["--unknown", "--unknown=x", "-\u{e4}", "-~", "--", "---"] {
                 let extra = if unknown == "--" { vec!["--", "--unknown\u{1}"] } else { vec![unknown] };
-                let is_operand = unknown == "--" && options(row).1.is_none();
-                assert!(is_operand || !is_harmless(&whole(&extra)), "`{}` with `{unknown}`", row.command);
+                assert!(!is_harmless(&whole(&extra)), "`{}` with `{unknown}`", row.command);
             }
             let (before, behind) = options(row);
             let lists = [(Vec::new(), before), (vec!["--"], behind.unwrap_or_default())];
@@ -643,6 +755,50 @@ mod tests {
                 && !is_plain_filter("env.KEY")
                 && !is_plain_filter("import \"a\" as b; .")
         );
+    }
+
+    #[test]
+    fn a_format_that_stores_or_calculates_is_told_from_one_that_prints() {
+        let is_plain = |format: &str, arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            is_plain_format(format, &arguments.iter().collect::<Vec<_>>())
+        };
+        for good in
+            ["", "a", "%s\\n", "100%%", "%-10s|%5.2s", "\\033[1m%b\\e[0m", "%%n", "\\\\x25n", "\\n%s", "%05d %x", "\\"]
+        {
+            assert!(is_plain(good, &["12", "3.5"]), "{good}");
+        }
+        for bad in [
+            "%n",
+            "a%n",
+            "%%%n",
+            "%5n",
+            "%-n",
+            "%ln",
+            "%hhn",
+            "%1$n",
+            "%*d",
+            "%(x)T",
+            "%",
+            "%5",
+            "%Z",
+            "%P",
+            "%\u{e4}",
+            "\\x25n",
+            "\\045n",
+            "\\45n",
+            "\\0045n",
+            "\\u0025n",
+            "\\U00000025n",
+            "\\x{25}n",
+            "\\\\\\x25n",
+            "\\x253",
+        ] {
+            assert!(!is_plain(bad, &["12"]), "{bad}");
+        }
+        for argument in ["PATH=5", "x", "a[1]", "", "1+1", "1.2.3", "0x", "\u{661}"] {
+            assert!(is_plain("%s", &[argument]) && !is_plain("%s %d", &[argument]), "{argument}");
+        }
     }
 
     #[test]

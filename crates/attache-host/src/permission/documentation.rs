@@ -28,7 +28,8 @@ subcommand, a path outside the directories of the session, a file that may hold 
   what a rule without `args` means.
 - Programs that run what their words name (`sudo`, `env`, `xargs`, `sh -c`, `python`, `docker run`, `npm exec`, `uv run`, `npx`…)
   are allowed with all their words only, also with `args = \"any\"`, unless the command is here.
-- A rule for a program alone, such as `[\"git\"]`, allows those of its commands that read and change nothing.
+- A rule for a program alone, such as `[\"git\"]`, allows those of its commands that **read**. What the settings of a project
+  can make run its code is not among them: `cargo --version` runs the toolchain that `rust-toolchain.toml` names.
 - \"Always\" saves the words of the command here, or the whole command if it is not here, if it has other arguments, or if it
   changes files that it names. It is not offered for a shell with a line, for code in an argument, or for `xargs`.
 - `timeout 60` before a command changes nothing.
@@ -36,7 +37,13 @@ subcommand, a path outside the directories of the session, a file that may hold 
 `*` is one word that the rule has to name too. VALUE is any text, PATH a path of the session without secrets, OUT one that may
 be written and that decides nothing about what other programs run, WORD letters, digits, `-` and `_`, NAME the same with `.`,
 `/`, `:`, `@`, `^`, `~`, `#` and `,`, N a number. Short options may stand together (`-la`), except for programs with options of
+several letters after one dash. A `--` may stand before operands that do not begin with `-`, except for programs with options of
 several letters after one dash.
+
+A search of whole directories (`grep -r`, `rg`, `git grep --untracked`) is asked about where it would come across a file that may
+hold secrets: among the first ten thousand names, three directories deep. Settings of a repository count where they may hold a
+password. Deeper files are not looked for. What is recorded in a repository (`git grep`, `git log -p`, `git diff`) is asked about
+only where such a file is named.
 
 What a command does at most: **reads**; **writes** files of the session or its repository; **deletes** files; **runs** code of the
 project, as building and testing do; **network**: talks to a host that the project or you have set up.
@@ -118,9 +125,12 @@ fn operands(operands: Operands) -> &'static str {
         Operands::Paths => "paths of the session",
         Operands::Changed => "paths of the session that decide nothing about what other programs run",
         Operands::OnePath => "one path of the session",
-        Operands::PlainPaths => "paths of the session without `:`",
+        Operands::Archive => "an archive as the next word, and paths in it, without `:`",
+        Operands::Files => "paths of the session that are no directories",
+        Operands::Printf => "a format without `%n`, and any text; numbers only for `%d` and the like",
         Operands::PatternThenPaths => "a pattern and paths of the session",
         Operands::Names => "names",
+        Operands::Packages => "names of packages",
         Operands::Remote => "a remote by its name and branches, without `+` and `:`",
         Operands::Format => "a format that begins with `+`",
         Operands::Mode => "a mode and paths of the session",

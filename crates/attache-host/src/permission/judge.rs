@@ -11,6 +11,7 @@ use super::engine::Policy;
 use super::place::{Execution, Ground, Place};
 use super::programs;
 use super::rules::{Match, Rule, Verdict};
+use super::search::Search;
 use super::shell;
 use super::subject::{Action, Session};
 use super::visible::is_plain;
@@ -316,6 +317,15 @@ impl Surroundings for Workplace<'_> {
 
     fn is_directory(&self, path: &str) -> bool {
         self.directories.iter().any(|directory| directory.join(path).is_dir())
+    }
+
+    fn holds_secrets(&self, path: &str, search: &Search) -> bool {
+        let is_secret = |directory: &Path, path: &Path| {
+            path.to_str().is_none_or(|path| self.ground.place(path, directory).is_guarded(&ToolKind::Read))
+        };
+        self.directories
+            .iter()
+            .any(|directory| search.finds_secret(&directory.join(path), &|path| is_secret(directory, path)))
     }
 }
 

@@ -14,7 +14,10 @@
 //! - `-U::`, `--color::`: with or without a value, which is glued to it;
 //! - `-Dtest=`: with a value after `=` and in no other way;
 //! - `-#`: a number, as in `-20`;
-//! - after `--` come the options that may stand behind a `--` of the command.
+//! - after `--` come the options that may stand behind a `--` of the command, where they are for another program.
+//!
+//! Without that, a `--` may stand before operands, but none of them begins with `-`: not every program ends its options
+//! there. In rows with options of several letters after one dash there is no `--` at all: `find` goes on reading them.
 //!
 //! A value is any text, or what stands after the sign: `path` (a path of the session that is read), `out` (one that is
 //! written), `word` (letters, digits, `-` and `_`), `name` (the same with `.`, `/`, `:`…, as in names of packages),
@@ -23,8 +26,8 @@
 
 use self::Effect::{Deletes, Network, Reads, Runs, Writes};
 use self::Operands::{
-    Anything, Awk, Changed, Format, Jq, Mode, Names, Nothing, OnePath, Paths, PatternThenPaths, PlainPaths, Remote,
-    Sed, Text,
+    Anything, Archive, Awk, Changed, Files, Format, Jq, Mode, Names, Nothing, OnePath, Packages, Paths,
+    PatternThenPaths, Printf, Remote, Sed, Text,
 };
 
 /// One command that is known.
@@ -57,7 +60,7 @@ impl Row {
 /// What a command does at most, apart from using time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It changes nothing: a rule for the program alone allows it.
+    /// It changes nothing, and the project has no say in what it runs: a rule for the program alone allows it.
     Reads,
     /// It changes files of the session or its repository.
     Writes,
@@ -78,18 +81,25 @@ pub(super) enum Operands {
     Anything,
     /// Any text.
     Text,
+    /// A format for `printf` that stores nothing, then any text; numbers only where it counts.
+    Printf,
     /// Paths of the session that hold no secrets, or anything else that is none, such as a revision.
     Paths,
     /// Paths of the session that hold no secrets and that decide nothing about what other programs run.
     Changed,
+    /// Paths that lead to no directories: what is in one may be a link that leads elsewhere.
+    Files,
     /// At most one path: a second one would be written.
     OnePath,
-    /// Paths without `:`, which would name a host.
-    PlainPaths,
+    /// An archive as the very next word, because the row ends in an option that takes it, then paths in it. Nothing with
+    /// `:`, which would name a host.
+    Archive,
     /// A pattern, unless an option had it already, then paths.
     PatternThenPaths,
     /// Names of packages, targets, branches: no address, no path from the top, no `=`.
     Names,
+    /// Names of packages in a registry, none of repositories.
+    Packages,
     /// A remote by its name, then branches; nothing with `+` or `:`.
     Remote,
     /// A format that begins with `+`.
@@ -136,7 +146,7 @@ pub(super) const LEADING: &[(&str, &[&str])] = &[("git", &["--no-pager", "-P", "
 
 // What options many commands share.
 
-const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U: --unified: --raw --patch-with-raw --minimal --patience --histogram \
+const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U::number --unified::number --raw --patch-with-raw --minimal --patience --histogram \
     --anchored: --diff-algorithm: --stat:: --compact-summary --numstat --shortstat --dirstat:: --cumulative --summary \
     --patch-with-stat -z --name-only --name-status --submodule:: --color:: --no-color --color-moved:: --word-diff:: \
     --word-diff-regex: --color-words:: --no-renames --check --full-index --binary --abbrev:: -B:: -M:: --find-renames:: \
@@ -147,7 +157,7 @@ const GIT_DIFF: &str = "-p -u --patch -s --no-patch -U: --unified: --raw --patch
 const GIT_LOG: &str = "-# -n: --max-count: --skip: --since: --after: --until: --before: --author: --committer: --grep: \
     --all-match --invert-grep -i --regexp-ignore-case -E --extended-regexp -F --fixed-strings -P --perl-regexp --merges \
     --no-merges --first-parent --all --branches:: --tags:: --remotes:: --reflog -g --walk-reflogs --oneline --graph \
-    --no-graph --decorate:: --no-decorate --source --pretty:: --format: --abbrev-commit --no-abbrev-commit --date: \
+    --no-graph --decorate:: --no-decorate --source --pretty:: --format= --abbrev-commit --no-abbrev-commit --date: \
     --relative-date --reverse --topo-order --date-order --author-date-order --follow --full-diff --log-size -L: -c --cc -m \
     --boundary --left-right --cherry --cherry-pick --cherry-mark --no-notes --left-only --right-only --simplify-by-decoration \
     --full-history --ancestry-path --no-walk:: --no-mailmap";
@@ -216,7 +226,7 @@ pub(super) const ROWS: &[Row] = &[
         "git blame",
         Reads,
         &["-L: -w -s -e -l -t -f -n -p -b -c -M:: -C:: --porcelain --line-porcelain --date: --since: \
-        --show-email --show-name --show-number --first-parent --root --abbrev: --color-lines --color-by-age"],
+        --show-email --show-name --show-number --first-parent --root --abbrev::number --color-lines --color-by-age"],
         Paths,
         "Shows who wrote which line.",
     ),
@@ -264,7 +274,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git describe",
         Reads,
-        &["--tags --all --always --long --dirty:: --abbrev: --match: --exclude: --exact-match \
+        &["--tags --all --always --long --dirty:: --abbrev::number --match: --exclude: --exact-match \
         --contains --first-parent --candidates:"],
         Paths,
         "Names a commit.",
@@ -296,7 +306,7 @@ pub(super) const ROWS: &[Row] = &[
         "git branch",
         Reads,
         &["-a -r -v -i --all --remotes --verbose --list --show-current --contains: --no-contains: \
-        --merged:: --no-merged:: --points-at: --sort: --format: --column:: --no-column --color:: --no-color --abbrev: \
+        --merged:: --no-merged:: --points-at: --sort: --format: --column:: --no-column --color:: --no-color --abbrev::number \
         --no-abbrev --ignore-case -l"],
         Nothing,
         "Lists branches; with a name it would make one, and `-D` deletes.",
@@ -323,7 +333,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git stash list",
         Reads,
-        &["-# -n: --oneline --stat:: -p --format: --date:"],
+        &["-# -n: --oneline --stat:: -p --format= --date:"],
         Nothing,
         "Lists what was put aside.",
     ),
@@ -354,7 +364,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "git diff-tree",
         Reads,
-        &[GIT_DIFF, "-r -t --root --no-commit-id --stdin -m -c --cc --pretty:: --format: -v"],
+        &[GIT_DIFF, "-r -t --root --no-commit-id --stdin -m -c --cc --pretty:: --format= -v"],
         Paths,
         "Shows changes between trees.",
     ),
@@ -528,7 +538,8 @@ pub(super) const ROWS: &[Row] = &[
         "Lists what a remote has that is set up.",
     ),
     row("git remote show", Network, &["-n"], Remote, "Shows a remote that is set up."),
-    // Rust.
+    // Rust. `rust-toolchain.toml` may name a directory of the project as the toolchain, which then is what runs, and
+    // `.cargo/config.toml` may name wrappers of the compiler and other meanings of subcommands: nothing here only reads.
     row(
         "cargo build",
         Runs,
@@ -549,14 +560,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo fmt",
-        Writes,
+        Runs,
         &["--all --check -p: --package: -v -q --verbose --quiet -- --check -l -v -q"],
         Nothing,
         "Formats the project.",
     ),
     row(
         "cargo fmt --check",
-        Reads,
+        Runs,
         &["--all -p: --package: -v -q -- -l"],
         Nothing,
         "Says whether the project is formatted.",
@@ -570,7 +581,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo tree",
-        Reads,
+        Runs,
         &["-p: --package: -i: --invert: -d --duplicates -e: --edges: --depth: --prefix:word -f: --format: \
         --workspace --all-features --no-default-features -F: --features: --locked --offline --frozen --target:word --no-dedupe \
         --charset:word --prune: -q -v"],
@@ -579,7 +590,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo metadata",
-        Reads,
+        Runs,
         &["--format-version: --no-deps --locked --offline --frozen --all-features \
         --no-default-features --features: -F: --filter-platform:word -q -v"],
         Nothing,
@@ -587,14 +598,14 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "cargo update",
-        Network,
+        Runs,
         &["-p: --package: -w --workspace --dry-run --recursive --precise: --offline --locked -q -v"],
         Names,
         "Updates the lock file.",
     ),
     row(
         "cargo fetch",
-        Network,
+        Runs,
         &["--locked --offline --frozen --target:word -q -v"],
         Nothing,
         "Downloads what the lock file names.",
@@ -606,45 +617,42 @@ pub(super) const ROWS: &[Row] = &[
         Names,
         "Runs tests of the project.",
     ),
-    row("cargo pkgid", Reads, &["-p:"], Names, "Shows the id of a package."),
-    row("cargo locate-project", Reads, &["--workspace --message-format:word"], Nothing, "Shows where the manifest is."),
-    row("cargo verify-project", Reads, &["-q"], Nothing, "Checks the manifest."),
-    row("cargo version", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo --version", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo -V", Reads, &["-v --verbose"], Nothing, "Shows the version."),
-    row("cargo --list", Reads, &[], Nothing, "Lists subcommands."),
-    row(
-        "rustc",
-        Reads,
-        &["--version -V -v --verbose --explain:word --print:word"],
-        Nothing,
-        "Shows what it knows; with a file it would compile.",
-    ),
-    row("rustfmt --check", Reads, &["--edition:word -v -q -l"], Paths, "Says whether files are formatted."),
-    row("rustfmt", Writes, &["--check --edition:word -v -q -l"], Changed, "Formats files."),
-    row("rustup show", Reads, &["-v --verbose"], Nothing, "Shows toolchains."),
-    row("rustup toolchain list", Reads, &["-v --verbose -q"], Nothing, "Lists toolchains."),
-    row("rustup target list", Reads, &["--installed --toolchain:word -q"], Nothing, "Lists targets."),
-    row("rustup component list", Reads, &["--installed --toolchain:word -q"], Nothing, "Lists components."),
-    row("rustup which", Reads, &["--toolchain:word"], Names, "Shows where a tool is."),
-    row("rustup --version", Reads, &[], Nothing, "Shows the version."),
-    // Go. Its options have one dash.
+    row("cargo pkgid", Runs, &["-p:"], Names, "Shows the id of a package."),
+    row("cargo locate-project", Runs, &["--workspace --message-format:word"], Nothing, "Shows where the manifest is."),
+    row("cargo verify-project", Runs, &["-q"], Nothing, "Checks the manifest."),
+    row("cargo version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo --version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo -V", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("cargo --list", Runs, &[], Nothing, "Lists subcommands."),
+    row("rustc --version", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("rustc -V", Runs, &["-v --verbose"], Nothing, "Shows the version."),
+    row("rustc -vV", Runs, &[], Nothing, "Shows the version."),
+    row("rustc --print sysroot", Runs, &[], Nothing, "Shows where the toolchain is; with a file it would compile."),
+    row("rustc --print cfg", Runs, &[], Nothing, "Shows what code may ask about; with a file it would compile."),
+    row("rustc --print target-list", Runs, &[], Nothing, "Lists targets; with a file it would compile."),
+    row("rustfmt --check", Runs, &["--edition:word -v -q -l"], Paths, "Says whether files are formatted."),
+    row("rustfmt", Runs, &["--check --edition:word -v -q -l"], Changed, "Formats files."),
+    row("rustup show", Runs, &["-v --verbose"], Nothing, "Shows toolchains."),
+    row("rustup toolchain list", Runs, &["-v --verbose -q"], Nothing, "Lists toolchains."),
+    row("rustup target list", Runs, &["--installed --toolchain:word -q"], Nothing, "Lists targets."),
+    row("rustup component list", Runs, &["--installed --toolchain:word -q"], Nothing, "Lists components."),
+    row("rustup which", Runs, &["--toolchain:word"], Names, "Shows where a tool is."),
+    row("rustup --version", Runs, &[], Nothing, "Shows the version."),
+    // Go. Its options have one dash. `go.mod` may name the toolchain that is fetched and run, so only `gofmt` reads.
     row("go build", Runs, &[GO_BUILD], Paths, "Builds packages; without the options that name other programs."),
     row("go test", Runs, &[GO_BUILD, GO_TEST], Paths, "Runs tests; without `-exec` and `-toolexec`."),
     row("go vet", Runs, &[GO_BUILD, "-json"], Paths, "Checks packages; without `-vettool`."),
     row("go fmt", Writes, &["-n -x -mod:word"], Changed, "Formats packages."),
-    row("gofmt", Reads, &["words -l -d -e -s"], Paths, "Shows what formatting would change; without `-w`."),
-    row("gofmt -w", Writes, &["words -l -s"], Changed, "Formats files."),
     row(
         "go list",
-        Reads,
+        Runs,
         &["-m -u -json -f: -deps -test -e -find -versions -tags: -mod:word"],
         Paths,
         "Lists packages.",
     ),
-    row("go env", Reads, &["-json -changed"], Names, "Shows settings; `-w` would change them."),
-    row("go version", Reads, &["-m -v -json"], Paths, "Shows the version."),
-    row("go doc", Reads, &["-all -src -short -u -c -cmd"], Names, "Shows documentation."),
+    row("go env", Runs, &["-json -changed"], Names, "Shows settings; `-w` would change them."),
+    row("go version", Runs, &["-m -v -json"], Paths, "Shows the version."),
+    row("go doc", Runs, &["-all -src -short -u -c -cmd"], Names, "Shows documentation."),
     row(
         "go mod tidy",
         Network,
@@ -653,13 +661,15 @@ pub(super) const ROWS: &[Row] = &[
         "Brings the list of dependencies in order.",
     ),
     row("go mod download", Network, &["-x -json"], Nothing, "Downloads dependencies that are listed."),
-    row("go mod verify", Reads, &["-json"], Nothing, "Checks dependencies."),
-    row("go mod graph", Reads, &["-go: -x"], Nothing, "Shows dependencies."),
-    row("go mod why", Reads, &["-m -vendor"], Names, "Says why something is a dependency."),
-    // JavaScript. Words after the name of a script go to the script, of which nothing is known.
+    row("go mod verify", Runs, &["-json"], Nothing, "Checks dependencies."),
+    row("go mod graph", Runs, &["-go: -x"], Nothing, "Shows dependencies."),
+    row("go mod why", Runs, &["-m -vendor"], Names, "Says why something is a dependency."),
+    row("gofmt", Reads, &["words -l -d -e -s"], Paths, "Shows what formatting would change; without `-w`."),
+    row("gofmt -w", Writes, &["words -l -s"], Changed, "Formats files."),
+    // JavaScript. A project may name the version of the runtime and of the package manager that runs. Words after the name of a script go to the script, of which nothing is known.
     row("npm test", Runs, &[NPM, "-w:name --workspace:name -ws --workspaces"], Nothing, "Runs the script for tests."),
     row("npm t", Runs, &[NPM], Nothing, "Runs the script for tests."),
-    row("npm run", Reads, &["words --json"], Nothing, "Lists scripts."),
+    row("npm run", Runs, &["words --json"], Nothing, "Lists scripts."),
     row(
         "npm run *",
         Runs,
@@ -678,7 +688,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "npm ls",
-        Reads,
+        Runs,
         &["words --all -a --depth: --json --long -l --parseable -p -g --global --omit:word"],
         Names,
         "Lists packages.",
@@ -697,9 +707,9 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Lists known faults; without `fix`.",
     ),
-    row("npm view", Network, &["words --json"], Names, "Shows what the registry knows of a package."),
-    row("npm --version", Reads, &[], Nothing, "Shows the version."),
-    row("npm -v", Reads, &[], Nothing, "Shows the version."),
+    row("npm view", Network, &["words --json"], Packages, "Shows what the registry knows of a package."),
+    row("npm --version", Runs, &[], Nothing, "Shows the version."),
+    row("npm -v", Runs, &[], Nothing, "Shows the version."),
     row("pnpm test", Runs, &["words -s --silent -r --recursive --if-present"], Nothing, "Runs the script for tests."),
     row(
         "pnpm run *",
@@ -756,9 +766,9 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Installs what the project names.",
     ),
-    row("bun --version", Reads, &[], Nothing, "Shows the version."),
-    row("node --version", Reads, &[], Nothing, "Shows the version."),
-    row("node -v", Reads, &[], Nothing, "Shows the version."),
+    row("bun --version", Runs, &[], Nothing, "Shows the version."),
+    row("node --version", Runs, &[], Nothing, "Shows the version."),
+    row("node -v", Runs, &[], Nothing, "Shows the version."),
     row(
         "tsc",
         Runs,
@@ -843,7 +853,7 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Runs tests with the project's settings.",
     ),
-    // Python.
+    // Python. A project may name the version and the environment that runs.
     row("pytest", Runs, &[PYTEST], Paths, "Runs tests; without plugins, settings and places that are named."),
     row("py.test", Runs, &[PYTEST], Paths, "Runs tests."),
     row("python -m pytest", Runs, &[PYTEST], Paths, "Runs tests."),
@@ -863,8 +873,8 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Runs tests.",
     ),
-    row("python --version", Reads, &[], Nothing, "Shows the version."),
-    row("python -V", Reads, &[], Nothing, "Shows the version."),
+    row("python --version", Runs, &[], Nothing, "Shows the version."),
+    row("python -V", Runs, &[], Nothing, "Shows the version."),
     row(
         "python -m pip list",
         Runs,
@@ -891,15 +901,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "pip list",
-        Reads,
+        Runs,
         &["--outdated -o --format:word --not-required -l --local -v --user"],
         Nothing,
         "Lists packages.",
     ),
-    row("pip show", Reads, &["-f --files -v"], Names, "Shows a package."),
-    row("pip freeze", Reads, &["-l --local --all --user"], Nothing, "Lists packages."),
-    row("pip check", Reads, &["-q -v"], Nothing, "Checks that packages fit."),
-    row("pip --version", Reads, &[], Nothing, "Shows the version."),
+    row("pip show", Runs, &["-f --files -v"], Names, "Shows a package."),
+    row("pip freeze", Runs, &["-l --local --all --user"], Nothing, "Lists packages."),
+    row("pip check", Runs, &["-q -v"], Nothing, "Checks that packages fit."),
+    row("pip --version", Runs, &[], Nothing, "Shows the version."),
     row(
         "uv sync",
         Runs,
@@ -921,9 +931,9 @@ pub(super) const ROWS: &[Row] = &[
         Nothing,
         "Shows dependencies.",
     ),
-    row("uv pip list", Reads, &["--outdated --format:word -q"], Nothing, "Lists packages."),
-    row("uv pip show", Reads, &["-q"], Names, "Shows a package."),
-    row("uv pip freeze", Reads, &["-q"], Nothing, "Lists packages."),
+    row("uv pip list", Runs, &["--outdated --format:word -q"], Nothing, "Lists packages."),
+    row("uv pip show", Runs, &["-q"], Names, "Shows a package."),
+    row("uv pip freeze", Runs, &["-q"], Nothing, "Lists packages."),
     row("uv run ruff check", Runs, &[RUFF], Paths, "Lints in the project's environment."),
     row(
         "uv run mypy",
@@ -932,7 +942,7 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Checks types with the project's settings.",
     ),
-    row("uv --version", Reads, &[], Nothing, "Shows the version."),
+    row("uv --version", Runs, &[], Nothing, "Shows the version."),
     row(
         "poetry install",
         Runs,
@@ -950,7 +960,14 @@ pub(super) const ROWS: &[Row] = &[
     row("poetry check", Runs, &["--lock --strict"], Nothing, "Checks the project's file."),
     row("poetry lock", Network, &["--no-update --regenerate -q -n"], Nothing, "Writes the lock file."),
     row("poetry --version", Runs, &[], Nothing, "Shows the version."),
-    row("ruff check", Reads, &[RUFF, "-w --watch"], Paths, "Lints; without `--fix` and without other settings."),
+    row(
+        "ruff check",
+        Writes,
+        &[RUFF, "-w --watch"],
+        Paths,
+        "Lints; the project's settings may say that it mends files.",
+    ),
+    row("ruff check --no-fix", Reads, &[RUFF], Paths, "Lints."),
     row("ruff check --fix", Writes, &[RUFF, "--unsafe-fixes"], Changed, "Lints and mends files."),
     row(
         "ruff format",
@@ -1067,8 +1084,8 @@ pub(super) const ROWS: &[Row] = &[
         Paths,
         "Says what is not formatted.",
     ),
-    row("dotnet --version", Reads, &[], Nothing, "Shows the version."),
-    row("dotnet --info", Reads, &[], Nothing, "Shows what is installed."),
+    row("dotnet --version", Runs, &[], Nothing, "Shows the version."),
+    row("dotnet --info", Runs, &[], Nothing, "Shows what is installed."),
     row("mvn test", Runs, &[MVN], Nothing, "Runs tests of the project."),
     row("mvn compile", Runs, &[MVN], Nothing, "Builds the project."),
     row("mvn verify", Runs, &[MVN], Nothing, "Builds and tests the project."),
@@ -1414,13 +1431,11 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "diff",
         Reads,
-        &[
-            "-u -U: -c -C: -q -r -N -w -b -B -i -y -a -s -d -W: -x: -# --unified:: --brief --recursive --new-file --color:: \
-        --side-by-side --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --width: --exclude: \
-        --suppress-common-lines --report-identical-files --minimal --strip-trailing-cr --label: -L: -p --no-dereference",
-        ],
-        Paths,
-        "Compares files.",
+        &["-u -U: -c -C: -q -N -w -b -B -i -y -a -s -d -W: -# --unified:: --brief --new-file --color:: \
+        --side-by-side --ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --width: \
+        --suppress-common-lines --report-identical-files --minimal --strip-trailing-cr --label: -L: -p --no-dereference"],
+        Files,
+        "Compares files; in directories it would follow links.",
     ),
     row("cmp", Reads, &["-s -l -b -n: -i: --silent --quiet --verbose"], Paths, "Compares files."),
     row(
@@ -1467,7 +1482,7 @@ pub(super) const ROWS: &[Row] = &[
     row("rev", Reads, &[], Paths, "Turns lines round."),
     row("fold", Reads, &["-w: -s -b"], Paths, "Breaks lines."),
     row("expand", Reads, &["-t: -i"], Paths, "Replaces tabs."),
-    row("column", Reads, &["-t -s: -o: -n: -c: -x -e"], Paths, "Makes columns."),
+    row("column", Reads, &["-t -s: -o: -c: -x -e"], Paths, "Makes columns."),
     row("strings", Reads, &["-n: -a -t: -e: -#"], Paths, "Shows texts in files."),
     row("od", Reads, &["-c -x -b -d -o -v -A: -t: -N: -j: -w::"], Paths, "Shows bytes."),
     row("hexdump", Reads, &["-C -v -c -b -d -x -o -n: -s:"], Paths, "Shows bytes."),
@@ -1495,7 +1510,7 @@ pub(super) const ROWS: &[Row] = &[
         "sed",
         Reads,
         &[
-            "-n -E -r -s -u -z -l: --quiet --silent --regexp-extended --separate --null-data --posix -e:sed --expression:sed",
+            "-n -E -r -s -u -z -l:number --quiet --silent --regexp-extended --separate --null-data --posix -e:sed --expression:sed",
         ],
         Sed,
         "Prints, deletes and replaces lines of its output; without `-i`, and without commands that write or run.",
@@ -1517,20 +1532,20 @@ pub(super) const ROWS: &[Row] = &[
         Jq,
         "Shows parts of JSON; without modules and other files.",
     ),
-    row("zcat", Reads, &["-f"], Paths, "Shows compressed files."),
+    row("zcat", Reads, &[], Paths, "Shows compressed files; `-f` would show others too, by names that are not given."),
     row(
         "tar -tf",
         Reads,
         &["-v -z -j -J"],
-        PlainPaths,
+        Archive,
         "Lists an archive. Unpacking could write hooks of git, and is not in a row.",
     ),
-    row("tar -tvf", Reads, &["-z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar -tzf", Reads, &["-v"], PlainPaths, "Lists an archive."),
-    row("tar -tzvf", Reads, &[], PlainPaths, "Lists an archive."),
-    row("tar tf", Reads, &["-v -z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar tvf", Reads, &["-z -j -J"], PlainPaths, "Lists an archive."),
-    row("tar tzf", Reads, &["-v"], PlainPaths, "Lists an archive."),
+    row("tar -tvf", Reads, &["-z -j -J"], Archive, "Lists an archive."),
+    row("tar -tzf", Reads, &["-v"], Archive, "Lists an archive."),
+    row("tar -tzvf", Reads, &[], Archive, "Lists an archive."),
+    row("tar tf", Reads, &["-v -z -j -J"], Archive, "Lists an archive."),
+    row("tar tvf", Reads, &["-z -j -J"], Archive, "Lists an archive."),
+    row("tar tzf", Reads, &["-v"], Archive, "Lists an archive."),
     row("unzip -l", Reads, &["-v -q"], Paths, "Lists an archive."),
     row("unzip -t", Reads, &["-q"], Paths, "Tests an archive."),
     row("zipinfo", Reads, &["-1 -s -m -l -h -t"], Paths, "Lists an archive."),
@@ -1555,7 +1570,13 @@ pub(super) const ROWS: &[Row] = &[
     // Looking at the machine, and saying something.
     row("pwd", Reads, &["-P -L"], Nothing, "Shows the directory."),
     row("echo", Reads, &[], Anything, "Prints its words."),
-    row("printf", Reads, &["--"], Text, "Prints its words; `-v` would set a variable of the shell."),
+    row(
+        "printf",
+        Reads,
+        &[],
+        Printf,
+        "Prints its words; `-v` and `%n` would set a variable of the shell, and some shells calculate what is no number.",
+    ),
     row("true", Reads, &[], Anything, "Does nothing."),
     row("false", Reads, &[], Anything, "Does nothing."),
     row(":", Reads, &[], Anything, "Does nothing."),
@@ -1638,8 +1659,8 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "zip",
         Writes,
-        &["-r -q -v -j -# -y -u"],
+        &["-q -v -j -# -y -u"],
         Changed,
-        "Packs files; the options that test an archive run a program.",
+        "Packs files; `-r` would follow links, and the options that test an archive run a program.",
     ),
 ];
