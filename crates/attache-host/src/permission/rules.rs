@@ -383,9 +383,10 @@ impl Rule {
         if execution.places.iter().any(|place| self.names_path(place, false)) {
             return if self.is_for_kind(&ToolKind::Execute) { Match::Yes } else { Match::Maybe };
         }
+        let Some(directories) = &execution.directories else { return Match::Maybe };
         let touches = |word: &String| {
             let path = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-            self.names_path(&execution.cwd.join_lexically(path), false)
+            directories.iter().any(|directory| self.names_path(&directory.join_lexically(path), false))
         };
         if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }

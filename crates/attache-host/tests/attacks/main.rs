@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test fails by panicking")]
 
 mod addresses;
+mod around;
 mod commands;
 mod environment;
 mod escapes;
