@@ -206,6 +206,27 @@ fn a_command_that_names_a_secret_is_asked_about_as_such_each_time() {
 }
 
 #[test]
+fn a_line_in_one_word_is_told_as_the_mistake_that_it_is() {
+    let rule = |words: &[&str], verdict| {
+        let command = words.iter().map(ToString::to_string).collect();
+        Rule { command, ..Rule::new(verdict) }
+    };
+    for verdict in [Verdict::Allow, Verdict::Deny] {
+        let mistake = rule(&["cargo test"], verdict).mistake().unwrap();
+        assert!(mistake.contains("`command = [\"cargo\", \"test\"]`"), "{mistake}");
+        assert_eq!(rule(&["cargo test"], verdict).narrowed(), None);
+        assert_eq!(rule(&["cargo", "test"], verdict).mistake(), None);
+        assert_eq!(rule(&["echo", "a b"], verdict).mistake(), None);
+        assert_eq!(rule(&["/opt/My Tools/run"], verdict).mistake(), None);
+    }
+    // For those who run others, `args = "any"` would not help.
+    for words in [&["npm", "run"][..], &["npm", "exec"], &["python3", "x.py"], &["uv", "run", "pytest"]] {
+        let sentence = rule(words, Verdict::Allow).narrowed().unwrap();
+        assert!(!sentence.contains("any"), "{sentence}");
+    }
+}
+
+#[test]
 fn the_harmless_ones_still_pass() {
     let desk = Desk::with_allowed();
     let rows = rows(include_str!("commands/harmless.txt"));
@@ -736,7 +757,9 @@ fn rules_of_the_first_version_load_and_say_what_they_allow_less() {
     ];
     assert_eq!(sentences.len(), parts.len(), "{sentences:?}");
     for (sentence, part) in sentences.iter().zip(parts) {
-        assert!(sentence.contains(part) && sentence.contains("args = \"any\""), "{sentence}");
+        // What runs others is named with all its words, whatever a rule says about arguments.
+        let can_be_any = !sentence.contains("`uv run sh`");
+        assert!(sentence.contains(part) && sentence.contains("args = \"any\"") == can_be_any, "{sentence}");
     }
     assert_eq!(rules[0].to_string(), "allow the command `make test …`");
     assert_eq!(rules[1].to_string(), "allow the command `frobnicate --all`");

@@ -165,6 +165,7 @@ impl Services {
     /// What is wrong with the files of rules, for the person to know before anything is asked.
     pub(crate) fn problems(&self) -> Vec<event::Event> {
         let mut problems: Vec<String> = self.engine.problems().map(ToString::to_string).collect();
+        problems.extend(self.engine.rules().filter_map(|rule| Some(format!("{}: {}", rule.origin, rule.mistake()?))));
         let agent = &self.session.agent;
         let old = |rule: &&Rule| rule.verdict == Verdict::Allow && rule.is_for_launcher(agent);
         if let Some(rule) = self.engine.rules().find(old) {

@@ -171,7 +171,8 @@ impl Rule {
     /// assert_eq!(Rule { args: Arguments::Any, ..rule }.narrowed(), None);
     /// ```
     pub fn narrowed(&self) -> Option<String> {
-        if self.verdict != Verdict::Allow || self.command.is_empty() || self.args != Arguments::Unsaid {
+        let is_of_first_version = self.verdict == Verdict::Allow && self.args == Arguments::Unsaid;
+        if !is_of_first_version || self.command.is_empty() || self.mistake().is_some() {
             return None;
         }
         let words = super::question::shell_text(&self.command);
@@ -189,7 +190,34 @@ impl Rule {
             }
             _ => format!("the rule for `{words}` allows it without further arguments only"),
         };
-        Some(format!("{now}; `args = \"known\"` keeps that, `args = \"any\"` allows any arguments"))
+        Some(match programs::needs_all_words(&self.command) {
+            true => format!("{now}; `args = \"known\"` keeps that, and a rule for more names all words of it"),
+            false => format!("{now}; `args = \"known\"` keeps that, `args = \"any\"` allows any arguments"),
+        })
+    }
+
+    /// What is likely to be a mistake in it, as a sentence for people and a hint: a whole line as one word names a program
+    /// that nobody has, so the rule neither allows nor denies anything.
+    ///
+    /// ```
+    /// use attache_host::permission::{Rule, Verdict};
+    ///
+    /// let rule = Rule { command: vec!["cargo test".into()], ..Rule::new(Verdict::Deny) };
+    /// assert!(rule.mistake().is_some_and(|sentence| sentence.contains(r#"`command = ["cargo", "test"]`"#)));
+    /// ```
+    pub fn mistake(&self) -> Option<String> {
+        let first = self.command.first()?;
+        let (program, _) = first.split_once(char::is_whitespace)?;
+        // The name of a directory may have a blank in it.
+        if program.contains('/') {
+            return None;
+        }
+        let words: Vec<String> =
+            self.command.iter().flat_map(|word| word.split_whitespace()).map(super::visible).collect();
+        let shown = super::question::shell_text(&self.command);
+        Some(format!(
+            "the rule for `{shown}` is about a program with a blank in its name\nhint: `command = {words:?}` names each word"
+        ))
     }
 
     pub(super) fn is_for_agent(&self, agent: &str) -> bool {
