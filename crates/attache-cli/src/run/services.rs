@@ -610,8 +610,12 @@ impl Services {
         // A disk that does not answer is not waited for.
         let _ = tokio::time::timeout(LAST_WORK, rest).await;
         if self.unasked > 0 {
+            let (why, how) = match Tty::open() {
+                Ok(_) => ("stderr is not the terminal, where questions are seen", "leave stderr there, "),
+                Err(_) => ("there is no terminal to ask on", ""),
+            };
             let text = format!(
-                "{} refused, because there is no terminal to ask on\nhint: choose with --permissions, or write rules",
+                "{} refused, because {why}\nhint: {how}choose with --permissions, or write rules",
                 if self.unasked == 1 { "1 request was".to_owned() } else { format!("{} requests were", self.unasked) }
             );
             events.push(event::Event::notice(Level::Warning, text));
