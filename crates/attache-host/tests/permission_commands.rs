@@ -170,6 +170,7 @@ fn a_rule_about_paths_also_sees_them_from_where_a_command_went() {
             "cd src && cd private && cat x",
             "cd /project/src/private && cat x",
             "cd src/private || cd src; cat ./x",
+            "git -C src show HEAD:private/x private/x",
         ] {
             assert_eq!(desk.verdict(line), Verdict::Ask, "{line}");
         }

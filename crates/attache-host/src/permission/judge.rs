@@ -183,8 +183,11 @@ impl Judge<'_> {
             line.assign(Some(value.expose().to_owned()), !name.is_empty());
         }
         let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);
-        let visited = line.all().filter(|words| words.first().is_some_and(|word| word.as_deref() == Some("cd")));
-        let visited = visited.filter_map(|words| words.get(1)?.as_ref());
+        let visited = line.all().filter_map(|words| match words.as_slice() {
+            [Some(cd), Some(path), ..] if cd == "cd" => Some(path),
+            [_, Some(option), Some(path), ..] if option == "-C" => Some(path),
+            _ => None,
+        });
         let execution = Execution::new(cwd, self.places(paths), visited);
         if let Some(opinion) = self.guard(|rule| rule.guards_execution(&execution, &line)) {
             return opinion;
@@ -211,9 +214,15 @@ impl Judge<'_> {
         let mut directories: Vec<PathBuf> = execution.cwd.written().map(Path::to_path_buf).into_iter().collect();
         let mut rest = Vec::new();
         for words in commands {
+            let (there, inner) = without_directory(words);
+            let targets = there.and_then(|there| self.targets(&there, &directories, false));
             match self.targets(words, &directories, is_searched) {
                 Some(targets) => directories.extend(targets),
-                None => rest.push(words),
+                None if let Some(targets) = targets => {
+                    directories.extend(targets);
+                    rest.push((words, inner));
+                }
+                None => rest.push((words, words.clone())),
             }
             directories.sort_unstable();
             directories.dedup();
@@ -225,13 +234,14 @@ impl Judge<'_> {
         let mut found = None;
         let mut partly_named = None;
         let mut suggestion: Vec<Rule> = Vec::new();
-        for words in rest {
+        for (whole, words) in &rest {
             if workplace.misleads(words) {
                 return Opinion::ask(
                     "the directory is a repository without a work tree, whose settings may run programs",
                 );
             }
-            match self.allowing(|rule| rule.allows_command(words, &workplace)) {
+            let allows = |words: &[String], rule: &Rule| rule.allows_command(words, &workplace);
+            match self.allowing(|rule| allows(words, rule) || allows(whole, rule)) {
                 Some(rule) => found = found.or(Some(rule)),
                 // As with the file itself, a yes is for this once.
                 None if names_secret(words) || workplace.shows_secret(words) => return Opinion::ask(NAMES_SECRET),
@@ -379,6 +389,17 @@ impl Surroundings for Workplace<'_> {
 fn is_in_bare_repository(directory: &Path) -> bool {
     let candidates = directory.ancestors().take_while(|ancestor| !ancestor.join(".git").exists());
     candidates.into_iter().any(|ancestor| ancestor.join("HEAD").exists() && ancestor.join("objects").exists())
+}
+
+/// What `git -C DIRECTORY` is: a `cd` for this command, and the command without it.
+fn without_directory(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
+    match words {
+        [git, option, directory, inner @ ..] if git == "git" && option == "-C" && !inner.is_empty() => {
+            let command = std::iter::once(git).chain(inner).cloned().collect();
+            (Some(vec!["cd".into(), directory.clone()]), command)
+        }
+        _ => (None, words.to_vec()),
+    }
 }
 
 /// Whether a shell reads files of the user before its line, which may set CDPATH. Children are given none.

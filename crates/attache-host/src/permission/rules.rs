@@ -395,7 +395,12 @@ impl Rule {
         let followed = follows(rest, &words[1..]);
         // An alias of the program may be what the rule denies.
         let is_alias = |word: &Text| word.as_ref().is_some_and(|word| programs::may_be_alias(program, word));
-        let subcommand = words[1..].iter().find(|word| word.as_ref().is_none_or(|word| !word.starts_with('-')));
+        let arguments = match &words[1..] {
+            // The directory is no subcommand.
+            [Some(option), Some(_), rest @ ..] if option == "-C" && programs::name(program) == "git" => rest,
+            arguments => arguments,
+        };
+        let subcommand = arguments.iter().find(|word| word.as_ref().is_none_or(|word| !word.starts_with('-')));
         if followed == Match::No && !rest.is_empty() && subcommand.is_some_and(is_alias) {
             return Match::Maybe;
         }
