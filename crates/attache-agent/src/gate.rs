@@ -52,7 +52,9 @@ impl Gate {
 
     /// What is wrong with the files of rules.
     pub(crate) fn problems(&self) -> Vec<String> {
-        self.engine().problems().map(ToString::to_string).collect()
+        let engine = self.engine();
+        let mistakes = engine.rules().filter_map(|rule| Some(format!("{}: {}", rule.origin, rule.mistake()?)));
+        engine.problems().map(ToString::to_string).chain(mistakes).collect()
     }
 
     /// Every rule that is kept for the project or the user.

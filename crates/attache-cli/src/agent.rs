@@ -1,6 +1,6 @@
 //! `attache agent`: the coding agent that is built in, its keys, its models and its sessions.
 
-mod sessions;
+pub(crate) mod sessions;
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
@@ -27,7 +27,7 @@ pub(crate) async fn run(options: AgentOptions) -> Result<(), Failure> {
         Some(AgentCommand::Login { provider }) => until_interrupted(login(provider_of(&provider)?)).await,
         Some(AgentCommand::Logout { provider }) => logout(provider_of(&provider)?),
         Some(AgentCommand::Models { choice, json }) => models(&choice, json).await,
-        Some(AgentCommand::Sessions(command)) => sessions::run(command),
+        Some(AgentCommand::Sessions(command)) => sessions::run(command).await,
     }
 }
 

@@ -354,10 +354,21 @@ pub(crate) enum AgentSessions {
         #[arg(short, long, value_enum, default_value_t = LogFormat::Markdown)]
         format: LogFormat,
     },
-    /// Delete one
+    /// Delete one, or many of them
+    #[command(group(clap::ArgGroup::new("which").required(true)))]
     Delete {
-        /// Its id, all of it
-        id: String,
+        /// Its id; the beginning is enough
+        #[arg(group = "which")]
+        id: Option<String>,
+        /// All to which nothing was added for longer than this, as in 12h, 30d
+        #[arg(long, value_name = "TIME", value_parser = duration, group = "which")]
+        older_than: Option<Duration>,
+        /// All of them
+        #[arg(long, group = "which")]
+        all: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
 }
 
@@ -499,16 +510,17 @@ pub(crate) enum Sessions {
         #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
     },
-    /// Delete the records of earlier runs. What an agent keeps of its sessions is its own
+    /// Delete the records of earlier runs; all or old ones together with the sessions of the built-in agent. What other
+    /// agents keep is their own
     #[command(group(clap::ArgGroup::new("which").required(true)), after_help = DELETE_EXAMPLES)]
     Delete {
         /// The id of a run or of its session; the beginning is enough
         #[arg(group = "which")]
         id: Option<String>,
-        /// All runs that began longer ago than this, as in 12h, 30d
+        /// All runs that began longer ago than this, as in 12h, 30d, and sessions to which nothing was added since
         #[arg(long, value_name = "TIME", value_parser = duration, group = "which")]
         older_than: Option<Duration>,
-        /// All runs
+        /// All runs, and all sessions of the built-in agent
         #[arg(long, group = "which")]
         all: bool,
         /// Do not ask
@@ -681,9 +693,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         "m" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
-        _ => return Err("write it as 30s, 5m or 1h".into()),
+        _ => return Err("write it as 30s, 5m, 1h or 30d".into()),
     };
-    let number: f64 = digits.parse().map_err(|_| "write it as 30s, 5m or 1h")?;
+    let number: f64 = digits.parse().map_err(|_| "write it as 30s, 5m, 1h or 30d")?;
     let seconds = Duration::try_from_secs_f64(number * unit).map_err(|_| "that is no length of time")?;
     if seconds.is_zero() { Err("it must be longer than nothing".into()) } else { Ok(seconds) }
 }

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use attache_host::permission::{Engine, Places, Policy};
+use attache_host::permission::{Engine, Places, Policy, Rule, Verdict};
 use attache_host::sandbox::Sandbox;
 use serde::Serialize;
 
@@ -46,12 +46,18 @@ impl Row {
     }
 
     pub(crate) fn warn(check: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Row {
-        Row { check, status: Status::Warn, found: found.into(), hint: Some(hint.into()) }
+        Row { check, status: Status::Warn, found: without_hint(found.into()), hint: Some(hint.into()) }
     }
 
     pub(crate) fn fail(check: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Row {
-        Row { check, status: Status::Fail, found: found.into(), hint: Some(hint.into()) }
+        Row { check, status: Status::Fail, found: without_hint(found.into()), hint: Some(hint.into()) }
     }
+}
+
+/// What was found without the hint that a message may have: a row has one of its own.
+fn without_hint(mut found: String) -> String {
+    found.truncate(found.find("\nhint: ").unwrap_or(found.len()));
+    found
 }
 
 /// Looks at everything and prints it.
@@ -82,7 +88,7 @@ async fn look() -> Vec<Row> {
     rows.push(directory("settings", paths::config()));
     rows.push(directory("records", paths::state()));
     rows.push(agents_file());
-    rows.push(permissions());
+    rows.extend(permissions());
     rows.push(agents());
     rows.extend(agent::look().await);
     rows.push(runners());
@@ -258,25 +264,60 @@ fn shell() -> Row {
     }
 }
 
-/// The rules that the user has, as far as this directory is concerned.
-fn permissions() -> Row {
+/// As many rules are told one by one.
+const MOST_RULES: usize = 5;
+
+/// The rules that the user has, as far as this directory is concerned: files that are wrong, and rules that do less than
+/// they seem to.
+fn permissions() -> Vec<Row> {
     const CHECK: &str = "permissions";
     let (Ok(config_dir), Ok(state_dir)) = (paths::config(), paths::state()) else {
-        return Row::warn(CHECK, "no place for rules", "set HOME");
+        return vec![Row::warn(CHECK, "no place for rules", "set HOME")];
     };
     let engine = Engine::open(Places { config_dir, state_dir, project: std::env::current_dir().ok() }, Policy::Ask);
-    match engine.problems().next() {
-        Some(problem) => Row::fail(CHECK, problem.to_string(), "mend it: until then everything is asked about"),
-        // Rules of the first version say nothing about arguments.
-        None => match engine.rules().find_map(|rule| Some((rule, rule.narrowed()?))) {
-            Some((rule, sentence)) => {
-                let (what, hint) =
-                    sentence.split_once("; ").unwrap_or((&sentence, "say what it means about arguments"));
-                Row::warn(CHECK, format!("{}: {what}", rule.origin), hint)
-            }
-            None => Row::ok(CHECK, "the files of rules are in order"),
-        },
+    let wrong = engine
+        .problems()
+        .map(|problem| Row::fail(CHECK, problem.to_string(), "mend it: until then everything is asked about"));
+    let mut rows: Vec<Row> = wrong.collect();
+    let told: Vec<Row> = engine.rules().filter_map(|rule| about_rule(CHECK, rule)).collect();
+    let more = told.len().saturating_sub(MOST_RULES);
+    rows.extend(told.into_iter().take(MOST_RULES));
+    if more > 0 {
+        let what = format!("{more} more rules do less than they seem to");
+        rows.push(Row::warn(CHECK, what, "mend those above, and ask again"));
     }
+    if rows.is_empty() {
+        rows.push(Row::ok(CHECK, "the files of rules are in order"));
+    }
+    rows
+}
+
+/// What a person should know about a rule, if anything.
+fn about_rule(check: &'static str, rule: &Rule) -> Option<Row> {
+    let (what, hint) = if let Some(mistake) = rule.mistake() {
+        let (what, hint) = mistake.split_once("\nhint: ").unwrap_or((&mistake, "write each word by itself"));
+        (what.to_owned(), hint.to_owned())
+    } else if let Some(agent) = rule.agent.as_deref().filter(|agent| rule.verdict == Verdict::Allow && !is_agent(agent))
+    {
+        let what = format!("the rule for the agent `{agent}` allows nothing, because no agent has that name");
+        (what, "an agent that is given as a command is named by all of it: answer \"always\" again".to_owned())
+    } else {
+        // Rules of the first version say nothing about arguments.
+        let sentence = rule.narrowed()?;
+        let (what, hint) = sentence.split_once("; ").unwrap_or((&sentence, "say what it means about arguments"));
+        (what.to_owned(), hint.to_owned())
+    };
+    Some(Row::warn(check, format!("{}: {what}", rule.origin), hint))
+}
+
+/// Whether an agent of a rule may be one: it has a name, or it is a command, which begins with the path of a program.
+fn is_agent(name: &str) -> bool {
+    let is_configured = || Config::read().is_ok_and(|config| config.agents.contains_key(name));
+    let of_project = || {
+        let project = std::env::current_dir().ok().and_then(|cwd| crate::project::Project::find(&cwd).ok());
+        project.and_then(|project| project.agents().ok()).is_some_and(|config| config.agents.contains_key(name))
+    };
+    name.starts_with(['/', '\'']) || is_known(name) || is_configured() || of_project()
 }
 
 /// What a sandbox in this directory can enforce.

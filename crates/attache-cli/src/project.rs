@@ -188,13 +188,13 @@ fn started(contents: &Contents) -> String {
         for file in &started.files {
             let path = visible_strictly(&file.path.to_string_lossy());
             text += &match file.is_covered {
-                true => format!("  `{path}` is covered: a change of it asks again\n"),
+                true => format!("  `{path}` is covered: a change of it asks again (look at the file itself)\n"),
                 false => format!("  `{path}` is not covered: changes of it are not noticed\n"),
             };
         }
     }
     if !text.is_empty() {
-        text += "what these programs load in turn is not covered either\n";
+        text += "what these programs load in turn is not covered\n";
     }
     text
 }

@@ -111,6 +111,11 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
         Ok(child) => child,
         Err(error) => {
             let (code, what) = match error.kind() {
+                io::ErrorKind::NotFound
+                    if !program.contains('/') && crate::agents::catalog::on_path(program).is_none() =>
+                {
+                    (127, "not found on PATH".into())
+                }
                 io::ErrorKind::NotFound => {
                     (127, "not found\nhint: it may be hidden, see `attache sandbox explain`".into())
                 }

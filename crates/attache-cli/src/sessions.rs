@@ -1,11 +1,11 @@
 //! `attache sessions`: earlier runs from our own journal, and the sessions that an agent keeps.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use attache::model::session::ListSessionsRequest;
 use serde::Serialize;
 
+use crate::agent::sessions as kept;
 use crate::cli::{ExportFormat, NamedAgent, Sessions};
 use crate::connect::{self, Opening};
 use crate::document::Document;
@@ -33,37 +33,51 @@ pub(crate) async fn sessions(command: Sessions) -> Result<String, Failure> {
         Sessions::Show { id } => show(&journal::find(&id)?),
         Sessions::Export { id, format } => export(&journal::find(&id)?, format),
         Sessions::Delete { id, older_than, yes, .. } => {
-            let runs = match (id, older_than) {
-                (Some(id), _) => vec![journal::find(&id)?],
-                (None, Some(age)) => match SystemTime::now().checked_sub(age) {
-                    Some(moment) => journal::runs_before(moment)?,
-                    None => Vec::new(),
-                },
-                (None, None) => journal::runs()?,
+            let moment = kept::before(older_than);
+            let (runs, sessions) = match (id, moment) {
+                (Some(id), _) => (vec![journal::find(&id)?], Vec::new()),
+                (None, Some(moment)) => (journal::runs_before(moment)?, kept::kept_before(Some(moment))?),
+                (None, None) => (journal::runs()?, kept::kept_before(None)?),
             };
-            delete(&runs, yes).await.map(|()| String::new())
+            delete(&runs, &sessions, yes).await.map(|()| String::new())
         }
     }
 }
 
-/// Deletes the records of runs after a yes. What cannot be deleted is told, and keeps none of the others.
-async fn delete(runs: &[String], yes: bool) -> Result<(), Failure> {
-    let what = match runs {
-        [] => {
-            eprintln!("there is nothing to delete");
-            return Ok(());
-        }
-        [run] => format!("the record of run `{run}`"),
-        runs => format!("the records of {} runs", runs.len()),
+/// Deletes the records of runs and sessions of our own agent after one yes. What cannot be deleted is told, and keeps none of
+/// the others.
+async fn delete(runs: &[String], sessions: &[String], yes: bool) -> Result<(), Failure> {
+    let records = match runs {
+        [] => None,
+        [run] => Some(format!("the record of run `{run}`")),
+        runs => Some(format!("the records of {} runs", runs.len())),
     };
-    if !tty::confirm(&format!("Delete {what}? [y] yes   [N] no: "), yes).await? {
+    let sessions_too = (!sessions.is_empty()).then(|| kept::counted(sessions.len()));
+    let what: Vec<String> = records.into_iter().chain(sessions_too).collect();
+    if what.is_empty() {
+        eprintln!("there is nothing to delete");
+        return Ok(());
+    }
+    if !tty::confirm(&format!("Delete {}? [y] yes   [N] no: ", what.join(" and ")), yes).await? {
         return Err(Failure::new(Code::Denied, "nothing is deleted"));
     }
     let failures: Vec<Failure> = runs.iter().filter_map(|run| journal::delete(run).err()).collect();
-    eprintln!("deleted {}", runs.len() - failures.len());
-    match failures.into_iter().next() {
-        Some(failure) => Err(failure),
-        None => Ok(()),
+    let deleted = runs.len() - failures.len();
+    let mut failure = failures.into_iter().next();
+    let mut also = String::new();
+    if !sessions.is_empty() {
+        let (deleted, other) = kept::delete_all(sessions)?;
+        also = format!(" and {}", kept::counted(deleted));
+        failure = failure.or(other);
+    }
+    eprintln!("deleted {deleted} {}{also}", if deleted == 1 { "run" } else { "runs" });
+    failure.map_or(Ok(()), Err)
+}
+
+/// Says how many more there are than a list shows.
+pub(crate) fn tell_more(more: usize, limit: usize) {
+    if more > 0 {
+        eprintln!("and {more} more\nhint: `-n {}` lists them all", limit.saturating_add(more));
     }
 }
 
@@ -83,13 +97,19 @@ struct Row<'a> {
 
 fn list(cwd: Option<&Path>, limit: usize, json: bool) -> Result<String, Failure> {
     let mut text = String::new();
-    let mut shown = 0;
+    let (mut shown, mut more) = (0, 0);
     for run in journal::runs()? {
-        if shown == limit {
-            break;
+        // Without a directory, what is not shown need not be read.
+        if shown == limit && cwd.is_none() {
+            more += 1;
+            continue;
         }
         let Some(summary) = journal::summary(&run)? else { continue };
         if cwd.is_some_and(|cwd| Path::new(&summary.start.cwd) != cwd) {
+            continue;
+        }
+        if shown == limit {
+            more += 1;
             continue;
         }
         shown += 1;
@@ -102,6 +122,7 @@ fn list(cwd: Option<&Path>, limit: usize, json: bool) -> Result<String, Failure>
     if shown == 0 && !json {
         eprintln!("no runs yet\nhint: `attache run \"…\"` makes one");
     }
+    tell_more(more, limit);
     Ok(text)
 }
 
@@ -140,7 +161,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
     spec.pass_env.extend_from_slice(&agent.env);
     let opening = Opening::new(&spec, &directory, agent.protocol);
     let connection = crate::auth::start(connect::client(), &opening, agent.auth.as_deref()).await?;
-    let (mut cursor, mut text, mut shown) = (None, String::new(), 0);
+    let (mut cursor, mut text, mut shown, mut is_more) = (None, String::new(), 0, false);
     for _ in 0..MOST_PAGES {
         let cwd = cwd.map(|cwd| cwd.display().to_string());
         let request = ListSessionsRequest::new().with(|request| {
@@ -149,7 +170,8 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
         });
         let page = connection.list_sessions(&request).await;
         let page = page.map_err(|error| crate::auth::explain(error, &connection, &spec))?;
-        for session in page.sessions.iter().take(limit - shown) {
+        let taken = limit - shown;
+        for session in page.sessions.iter().take(taken) {
             shown += 1;
             if json {
                 let row = serde_json::json!({
@@ -164,6 +186,7 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
                 text += &(visible(&line).replace(['\n', '\t'], " ") + "\n");
             }
         }
+        is_more = page.sessions.len() > taken || page.next_cursor.is_some();
         cursor = page.next_cursor;
         if cursor.is_none() || shown == limit {
             break;
@@ -172,6 +195,9 @@ async fn kept_by_agent(agent: &NamedAgent, cwd: Option<&Path>, limit: usize, jso
     connection.shutdown().await;
     if shown == 0 && !json {
         eprintln!("the agent keeps no sessions here");
+    }
+    if is_more {
+        eprintln!("there are more\nhint: `-n {}` lists more of them", limit.saturating_mul(2).max(1));
     }
     Ok(text)
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{Home, Ran, at_terminal, run, wait_until_gone};
+use support::{Home, Ran, at_terminal, in_terminal, run, wait_until_gone};
 
 const KEY: &str = "sk-very-secret-0001";
 
@@ -400,9 +400,8 @@ fn sessions_are_listed_exported_and_deleted_also_while_one_is_open() {
         assert_eq!(sessions(&["delete", wrong]).code, 8, "{wrong}");
     }
     assert_eq!(wire.close().1, Some(0));
-    // A name is not enough to delete by.
-    sessions(&["delete", &id[..12]]).check(8, &[], &["no session"]);
-    sessions(&["delete", &id]).check(0, &[], &["deleted"]);
+    sessions(&["delete", "sess_"]).check(2, &[], &["more than one session begins with `sess_`"]);
+    sessions(&["delete", &id[..id.len() - 1]]).check(0, &[], &["deleted"]);
     sessions(&["export", &id]).check(8, &[], &["no session"]);
     sessions(&["list"]).check(0, &[&other, "(no prompt yet)"], &[]);
 }
@@ -426,4 +425,80 @@ fn a_damaged_session_is_exported_as_far_as_it_goes() {
         &["this is not all of it", "is damaged at byte"],
     );
     home.run(&["agent", "sessions", "delete", &id]).check(0, &[], &[]);
+}
+
+#[test]
+fn runs_and_sessions_of_the_agent_are_deleted_together() {
+    let home = Home::new();
+    for text in ["say one", "say two", "say three"] {
+        home.run(&["run", text]).check(0, &[], &[]);
+    }
+    let logs = || {
+        let entries = fs::read_dir(home.path("state/attache/agent/sessions")).unwrap();
+        entries.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|end| end == "log")).count()
+    };
+    assert_eq!(logs(), 3);
+    // A list says how much of it there is.
+    for list in [&["agent", "sessions", "list", "-n", "1"][..], &["sessions", "list", "-n", "1"]] {
+        let ran = home.run(list);
+        ran.check(0, &[], &["and 2 more", "`-n 3`"]);
+        assert_eq!(ran.out.lines().count(), 1);
+    }
+    home.run(&["agent", "sessions", "list", "-n", "3"]).check(0, &[], &[]);
+    assert_eq!(home.run(&["agent", "sessions", "list", "-n", "3"]).err, "");
+    // Nothing is that old.
+    home.run(&["sessions", "delete", "--older-than", "30d", "--yes"]).check(0, &[], &["there is nothing to delete"]);
+    home.run(&["agent", "sessions", "delete", "--older-than", "30d", "--yes"]).check(0, &[], &["nothing to delete"]);
+    // Without a yes nothing goes, and the question names both.
+    home.run(&["sessions", "delete", "--all"]).check(2, &[], &["nobody is there to ask"]);
+    home.run(&["agent", "sessions", "delete", "--all"]).check(2, &[], &["nobody is there to ask"]);
+    let (screen, code) = in_terminal(home.command(&["sessions", "delete", "--all"]), &[("[N] no: ", "n\n")]);
+    assert!(screen.contains("the records of 3 runs and 3 sessions of the built-in agent"), "{screen}");
+    assert!(code != 0 && logs() == 3);
+    // One that is damaged goes as well.
+    let first = fs::read_dir(home.path("state/attache/agent/sessions")).unwrap().flatten();
+    let log = first.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "log")).unwrap();
+    fs::write(log, "nonsense").unwrap();
+    home.run(&["sessions", "delete", "--all", "--yes"]).check(
+        0,
+        &[],
+        &["deleted 3 runs and 3 sessions of the built-in agent"],
+    );
+    assert_eq!(logs(), 0);
+    home.run(&["run", "say four"]).check(0, &[], &[]);
+    home.run(&["agent", "sessions", "delete", "--all", "--yes"]).check(0, &[], &["deleted 1 session"]);
+    assert_eq!(logs(), 0);
+    home.run(&["sessions", "list"]).check(0, &["say four"], &[]);
+}
+
+#[test]
+fn what_a_run_cannot_do_as_it_was_told_is_said() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("work/.git")).unwrap();
+    fs::write(home.path("secret"), "x").unwrap();
+    std::os::unix::fs::symlink("../secret", home.path("work/key")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = home.command(&[&["run"], args].concat());
+        command.current_dir(home.path("work"));
+        command
+    };
+    // A variable that is not set.
+    support::run(run(&["--env", "NOTSET", "--env", "HOME", "say hi"])).check(0, &["hi"], &["`--env NOTSET`"]);
+    assert!(!support::run(run(&["--env", "HOME", "say hi"])).err.contains("--env"));
+    // A link that leads out is attached by the path that it leads to, and that works.
+    let target = home.path("secret").canonicalize().unwrap().display().to_string();
+    support::run(run(&["say hi @key"])).check(0, &[], &[&format!("`--attach {target}`")]);
+    support::run(run(&["--attach", &target, "say hi"])).check(0, &["hi"], &[]);
+    // A terminal that nobody could be asked on, because stderr is a file.
+    let errors = home.path("errors");
+    let mut command = Command::new("/bin/sh");
+    let line = format!("exec \"$0\" run 'run ls' 2>'{}'", errors.display());
+    let inner = run(&[]);
+    command.args(["-c", &line]).arg(inner.get_program()).current_dir(home.path("work"));
+    command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+    let (_, code) = in_terminal(command, &[]);
+    let errors = fs::read_to_string(errors).unwrap();
+    assert!(code == 0 && errors.contains("stderr is not the terminal"), "{code} {errors}");
+    home.run(&["run", "run ls"]).check(0, &[], &["there is no terminal to ask on"]);
+    home.run(&["sessions", "delete", "--older-than", "1x"]).check(2, &[], &["30s, 5m, 1h or 30d"]);
 }

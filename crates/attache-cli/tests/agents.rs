@@ -300,3 +300,32 @@ fn the_doctor_finds_what_is_wrong() {
     fs::set_permissions(home.config(), fs::Permissions::from_mode(0o600)).unwrap();
     home.run(&["doctor"]).check(1, &["FAIL  agents.toml", "`nobody`"], &["1 of "]);
 }
+
+#[test]
+fn the_doctor_names_every_rule_that_does_less_than_it_seems_to() {
+    let home = Home::new();
+    let rule = |line: &str| format!("[[rule]]\nverdict = 'allow'\n{line}\n");
+    let mut rules = rule("command = ['make', 'test']") + &rule("command = ['frobnicate']");
+    rules += &rule("command = ['cargo test']");
+    rules += &rule("command = ['npm', 'run']");
+    rules += &rule("agent = 'python3'\nkind = 'read'");
+    rules += &(rule("agent = 'claude'\nkind = 'read'") + &rule("agent = '/usr/bin/python3 /a.py'\nkind = 'read'"));
+    fs::create_dir_all(home.path("config/attache")).unwrap();
+    fs::write(home.path("config/attache/permissions.toml"), &rules).unwrap();
+    let ran = home.run(&["doctor"]);
+    let parts =
+        ["`make test`", "`frobnicate`", "[\"cargo\", \"test\"]", "`npm run`", "the agent `python3` allows nothing"];
+    for part in parts {
+        assert!(ran.out.contains(part), "{part} in {}", ran.out);
+    }
+    assert_eq!(ran.out.matches("warn  permissions").count(), 5, "{}", ran.out);
+    let rules = rules + &rule("command = ['other']") + &rule("command = ['another']");
+    fs::write(home.path("config/attache/permissions.toml"), &rules).unwrap();
+    let ran = home.run(&["doctor"]);
+    assert!(ran.out.contains("2 more rules do less"), "{}", ran.out);
+    // A message and its hint are one hint.
+    fs::write(home.path("config/attache/permissions.toml"), "[[rule]]\nverdict = 'perhaps'\n").unwrap();
+    let ran = home.run(&["doctor"]);
+    let row: Vec<&str> = ran.out.lines().skip_while(|line| !line.starts_with("FAIL  permissions")).take(2).collect();
+    assert_eq!(row.join("\n").matches("hint:").count(), 1, "{row:?}");
+}

@@ -143,6 +143,91 @@ fn nothing_is_smuggled_as_words_either() {
 }
 
 #[test]
+fn a_shell_that_reads_files_of_the_user_may_look_for_directories_elsewhere() {
+    let desk = Desk::with_allowed();
+    for (words, verdict) in [
+        (["sh", "-c", "cd src && git status"], Verdict::Allow),
+        (["/bin/bash", "-c", "cd src && git status"], Verdict::Allow),
+        // A profile may set CDPATH, which is for names that do not begin with a dot.
+        (["bash", "-lc", "cd src && git status"], Verdict::Ask),
+        (["zsh", "-c", "cd src && git status"], Verdict::Ask),
+        (["bash", "-lc", "cd ./src && git status"], Verdict::Allow),
+    ] {
+        assert_eq!(desk.words(&words), verdict, "{words:?}");
+    }
+}
+
+#[test]
+fn a_rule_about_paths_also_sees_them_from_where_a_command_went() {
+    let rules = "[[rule]]\nverdict = \"allow\"\ncommand = [\"cat\"]\n\
+        [[rule]]\nverdict = \"deny\"\nkind = \"read\"\npath = \"src/private/**\"\n";
+    for policy in [Policy::Ask, Policy::All] {
+        let desk = Desk::new(policy, rules);
+        std::fs::create_dir_all(desk.project().join("src/private")).unwrap();
+        for line in [
+            "cat src/private/x",
+            "cd src && cat private/x",
+            "cd src && cd private && cat x",
+            "cd /project/src/private && cat x",
+            "cd src/private || cd src; cat ./x",
+            "git -C src show HEAD:private/x private/x",
+        ] {
+            assert_eq!(desk.verdict(line), Verdict::Ask, "{line}");
+        }
+        assert_eq!(desk.verdict("cd src && cat main.rs"), Verdict::Allow);
+    }
+}
+
+#[test]
+fn a_command_that_names_a_secret_is_asked_about_as_such_each_time() {
+    let rules = "[[rule]]\nverdict = \"allow\"\ncommand = [\"cat\"]\n\
+        [[rule]]\nverdict = \"allow\"\ncommand = [\"head\", \".env.local\"]\n";
+    let desk = Desk::new(Policy::Ask, rules);
+    std::fs::write(desk.project().join(".env"), "KEY=x\n").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../.env", desk.project().join("src/plain.txt")).unwrap();
+    for line in [
+        "cat .env",
+        "head .env",
+        "cat ./src/../.env",
+        "unknown --file=.env",
+        "cat .env | head",
+        "cat .env > x",
+        "cat id_rsa",
+        "cat src/plain.txt",
+        "cd src && wc plain.txt",
+    ] {
+        let decision = desk.engine.decide(&desk.subject(line));
+        assert_eq!(decision.verdict, Verdict::Ask, "{line}");
+        assert!(decision.reason.contains("may hold secrets"), "{line}: {}", decision.reason);
+        assert_eq!(decision.suggestion, [], "{line}");
+    }
+    // Who names the file in a rule means it.
+    assert_eq!(desk.verdict("head .env.local"), Verdict::Allow);
+}
+
+#[test]
+fn a_line_in_one_word_is_told_as_the_mistake_that_it_is() {
+    let rule = |words: &[&str], verdict| {
+        let command = words.iter().map(ToString::to_string).collect();
+        Rule { command, ..Rule::new(verdict) }
+    };
+    for verdict in [Verdict::Allow, Verdict::Deny] {
+        let mistake = rule(&["cargo test"], verdict).mistake().unwrap();
+        assert!(mistake.contains("`command = [\"cargo\", \"test\"]`"), "{mistake}");
+        assert_eq!(rule(&["cargo test"], verdict).narrowed(), None);
+        assert_eq!(rule(&["cargo", "test"], verdict).mistake(), None);
+        assert_eq!(rule(&["echo", "a b"], verdict).mistake(), None);
+        assert_eq!(rule(&["/opt/My Tools/run"], verdict).mistake(), None);
+    }
+    // For those who run others, `args = "any"` would not help.
+    for words in [&["npm", "run"][..], &["npm", "exec"], &["python3", "x.py"], &["uv", "run", "pytest"]] {
+        let sentence = rule(words, Verdict::Allow).narrowed().unwrap();
+        assert!(!sentence.contains("any"), "{sentence}");
+    }
+}
+
+#[test]
 fn the_harmless_ones_still_pass() {
     let desk = Desk::with_allowed();
     let rows = rows(include_str!("commands/harmless.txt"));
@@ -614,7 +699,9 @@ fn a_suggested_rule_allows_what_it_was_suggested_for_and_nothing_hidden() {
         ("source x", vec![]),
         ("python x.py", vec!["python x.py"]),
         ("ls $(x)", vec![]),
-        ("cat .env", vec!["cat .env"]),
+        ("cat .env", vec![]),
+        ("frobnicate --all 2>&1", vec!["frobnicate --all"]),
+        ("cargo fmt > x", vec![]),
     ] {
         let mut desk = Desk::new(Policy::Ask, "");
         let subject = desk.subject(line);
@@ -671,7 +758,9 @@ fn rules_of_the_first_version_load_and_say_what_they_allow_less() {
     ];
     assert_eq!(sentences.len(), parts.len(), "{sentences:?}");
     for (sentence, part) in sentences.iter().zip(parts) {
-        assert!(sentence.contains(part) && sentence.contains("args = \"any\""), "{sentence}");
+        // What runs others is named with all its words, whatever a rule says about arguments.
+        let can_be_any = !sentence.contains("`uv run sh`");
+        assert!(sentence.contains(part) && sentence.contains("args = \"any\"") == can_be_any, "{sentence}");
     }
     assert_eq!(rules[0].to_string(), "allow the command `make test …`");
     assert_eq!(rules[1].to_string(), "allow the command `frobnicate --all`");

@@ -74,6 +74,7 @@ fn lay_out(directory: &Path) {
         ("../.env", "src/plain.txt"),
         ("../../elsewhere", "src/away"),
         ("/etc/x", "src/trap/README.md"),
+        ("bare/objects", "link-to-bare"),
     ] {
         std::os::unix::fs::symlink(target, path("project").join(link)).unwrap();
     }

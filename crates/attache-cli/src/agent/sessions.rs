@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use attache::model::tool::ToolCallContent;
 use attache::model::update::SessionUpdate;
@@ -16,15 +17,16 @@ use crate::event::{self, Event, Text, Tool};
 use crate::exit::{Code, Failure};
 use crate::output::Screen;
 use crate::visible::{self, one_line, visible};
-use crate::{connect, paths};
+use crate::{connect, paths, tty};
 
-pub(super) fn run(command: AgentSessions) -> Result<(), Failure> {
-    let config = Config::new(paths::config()?, paths::state()?);
+pub(super) async fn run(command: AgentSessions) -> Result<(), Failure> {
+    let config = config()?;
     let store = Store::open(config.sessions_dir()).map_err(failed)?;
     match command {
         AgentSessions::List { cwd, limit, json } => list(&store, cwd.as_deref(), limit.into(), json),
         AgentSessions::Export { id, format } => export(&store, &meant(&store, &id)?, format),
-        AgentSessions::Delete { id } => {
+        AgentSessions::Delete { id: Some(id), .. } => {
+            let id = meant(&store, &id)?;
             // To delete what is not there is fine for the store; a person has mistyped.
             if store.salvage(&id).is_err_and(|error| matches!(error, StoreError::NotFound(_))) {
                 return Err(failed(StoreError::NotFound(id)));
@@ -33,7 +35,71 @@ pub(super) fn run(command: AgentSessions) -> Result<(), Failure> {
             eprintln!("deleted");
             Ok(())
         }
+        AgentSessions::Delete { older_than, yes, .. } => {
+            let ids = kept_before(before(older_than))?;
+            if ids.is_empty() {
+                eprintln!("there is nothing to delete");
+                return Ok(());
+            }
+            if !tty::confirm(&format!("Delete {}? [y] yes   [N] no: ", counted(ids.len())), yes).await? {
+                return Err(Failure::new(Code::Denied, "nothing is deleted"));
+            }
+            let (deleted, failure) = delete_all(&ids)?;
+            eprintln!("deleted {}", counted(deleted));
+            failure.map_or(Ok(()), Err)
+        }
     }
+}
+
+fn config() -> Result<Config, Failure> {
+    Ok(Config::new(paths::config()?, paths::state()?))
+}
+
+/// The moment that is this long ago. What is older than time itself is nothing.
+pub(crate) fn before(age: Option<Duration>) -> Option<SystemTime> {
+    age.map(|age| SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+/// Some sessions in words.
+pub(crate) fn counted(count: usize) -> String {
+    if count == 1 {
+        "1 session of the built-in agent".into()
+    } else {
+        format!("{count} sessions of the built-in agent")
+    }
+}
+
+/// The sessions to which nothing was added since a moment, or all of them: also those that are damaged, which no list has.
+pub(crate) fn kept_before(moment: Option<SystemTime>) -> Result<Vec<String>, Failure> {
+    let directory = config()?.sessions_dir();
+    let entries = match std::fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Failure::usage(format!("cannot read `{}`: {error}", directory.display()))),
+    };
+    let id = |entry: std::fs::DirEntry| {
+        let id = entry.file_name().to_str()?.strip_suffix(".log")?.to_owned();
+        let is_old = |moment| entry.metadata().and_then(|file| file.modified()).is_ok_and(|time| time < moment);
+        moment.is_none_or(is_old).then_some(id)
+    };
+    Ok(entries.flatten().filter_map(id).collect())
+}
+
+/// Deletes sessions. Returns how many are gone, and why one is not.
+pub(crate) fn delete_all(ids: &[String]) -> Result<(usize, Option<Failure>), Failure> {
+    let config = config()?;
+    let store = Store::open(config.sessions_dir()).map_err(failed)?;
+    let mut failures: Vec<StoreError> = ids.iter().filter_map(|id| delete_session(&config, &store, id).err()).collect();
+    let deleted = ids.len() - failures.len();
+    let more = failures.len().saturating_sub(1);
+    let failure = (!failures.is_empty()).then(|| failed(failures.swap_remove(0)));
+    let failure = failure.map(|mut failure| {
+        if more > 0 {
+            failure.message += &format!("\nand {more} more could not be deleted");
+        }
+        failure
+    });
+    Ok((deleted, failure))
 }
 
 fn failed(error: StoreError) -> Failure {
@@ -64,13 +130,17 @@ fn list(store: &Store, cwd: Option<&Path>, limit: usize, json: bool) -> Result<(
         Some(cwd) => Some(connect::directory(Some(cwd))?.to_string_lossy().into_owned()),
         None => None,
     };
-    let page = store.list(&Query { cwd, cursor: None, limit }).map_err(failed)?;
+    let mut page = store.list(&Query { cwd, cursor: None, limit: usize::MAX }).map_err(failed)?;
+    let more = page.sessions.len().saturating_sub(limit);
+    page.sessions.truncate(limit);
     if page.sessions.is_empty() && !json {
         eprintln!(
             "no sessions yet\nhint: `attache run \"…\"` makes one, and so does every editor that starts the agent"
         );
     }
-    print_lines(page.sessions.iter().map(if json { json_row } else { text_row }))
+    print_lines(page.sessions.iter().map(if json { json_row } else { text_row }))?;
+    crate::sessions::tell_more(more, limit);
+    Ok(())
 }
 
 fn json_row(summary: &Summary) -> String {

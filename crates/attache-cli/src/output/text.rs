@@ -125,9 +125,10 @@ impl TextPrinter {
         match event {
             Event::Agent(agent) => {
                 let name = agent.name.as_deref().unwrap_or(&agent.agent);
-                let version = agent.version.as_deref().unwrap_or_default();
+                let version = agent.version.as_deref().filter(|version| !version.is_empty());
+                let version = version.map(|version| format!(" {version}")).unwrap_or_default();
                 let protocol = agent.protocol.as_deref().unwrap_or_default();
-                let line = one_line(&format!("{name} {version}, protocol {protocol}"));
+                let line = one_line(&format!("{name}{version}, protocol {protocol}"));
                 format!("{}\n", paint(Paint::Dim, &line))
             }
             Event::Tool(tool) => self.tool(tool),

@@ -154,6 +154,10 @@ impl Conversation<'_> {
         for text in &question.unmatched {
             self.record.add(event::Event::notice(Level::Warning, text.as_str()));
         }
+        for name in unset(&self.args.start.env) {
+            let text = format!("`--env {name}` passes nothing on: no variable of that name is set");
+            self.record.add(event::Event::notice(Level::Warning, text));
+        }
         let Confinement { agent: sandbox, commands, .. } = {
             let confinement = sandbox(self.args, self.spec, self.cwd, &directories)?;
             self.record.sandbox = Some(confinement.state.clone());
@@ -250,6 +254,15 @@ impl Conversation<'_> {
             }
         }
     }
+}
+
+/// The names of variables, or their beginnings with a `*`, that our environment has nothing for.
+fn unset(names: &[String]) -> impl Iterator<Item = &String> {
+    let is_set = |name: &str| match name.strip_suffix('*') {
+        Some(start) => std::env::vars_os().any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with(start))),
+        None => std::env::var_os(name).is_some(),
+    };
+    names.iter().filter(move |name| !is_set(name))
 }
 
 /// Where a session is held.

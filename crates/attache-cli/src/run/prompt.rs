@@ -123,7 +123,12 @@ impl Question {
                 Ok(attachment) => self.attach(attachment),
                 Err(why) => {
                     let why = why.lines().next().unwrap_or_default();
-                    let hint = format!("hint: `--attach {}` attaches it if you mean it", name);
+                    // A link that leads out of the repository is not attached by its name.
+                    let name = match resolve_named(&path, Some(cwd)) {
+                        Err(FileError::LeadsOut { path, .. }) => path.display().to_string(),
+                        _ => name.to_owned(),
+                    };
+                    let hint = format!("hint: `--attach {name}` attaches it if you mean it");
                     self.unmatched.push(format!("`{word}` is not attached and is left as text: {why}\n{hint}"));
                 }
             }

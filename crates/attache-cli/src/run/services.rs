@@ -174,6 +174,7 @@ impl Services {
     /// What is wrong with the files of rules, for the person to know before anything is asked.
     pub(crate) fn problems(&self) -> Vec<event::Event> {
         let mut problems: Vec<String> = self.engine.problems().map(ToString::to_string).collect();
+        problems.extend(self.engine.rules().filter_map(|rule| Some(format!("{}: {}", rule.origin, rule.mistake()?))));
         let agent = &self.session.agent;
         let old = |rule: &&Rule| rule.verdict == Verdict::Allow && rule.is_for_launcher(agent);
         if let Some(rule) = self.engine.rules().find(old) {
@@ -671,8 +672,12 @@ impl Services {
         // A disk that does not answer is not waited for.
         let _ = tokio::time::timeout(LAST_WORK, rest).await;
         if self.unasked > 0 {
+            let (why, how) = match Tty::open() {
+                Ok(_) => ("stderr is not the terminal, where questions are seen", "leave stderr there, "),
+                Err(_) => ("there is no terminal to ask on", ""),
+            };
             let text = format!(
-                "{} refused, because there is no terminal to ask on\nhint: choose with --permissions, or write rules",
+                "{} refused, because {why}\nhint: {how}choose with --permissions, or write rules",
                 if self.unasked == 1 { "1 request was".to_owned() } else { format!("{} requests were", self.unasked) }
             );
             events.push(event::Event::notice(Level::Warning, text));

@@ -32,7 +32,13 @@ subcommand, a path outside the directories of the session, a file that may hold 
   can make run its code is not among them: `cargo --version` runs the toolchain that `rust-toolchain.toml` names.
 - \"Always\" saves the words of the command here, or the whole command if it is not here, if it has other arguments, or if it
   changes files that it names. It is not offered for a shell with a line, for code in an argument, or for `xargs`.
-- `timeout 60` before a command changes nothing.
+- `timeout 60` and `time` before a command change nothing. Nor do redirections that write nothing (`2>&1`, `>&2`, `>/dev/null`,
+  `2>/dev/null`, `</dev/null`) and variables that say how output looks (`RUST_BACKTRACE=1`, `NO_COLOR=1`, `CI=1`). `&>` is asked
+  about, because `sh` reads it in another way.
+- `cd DIRECTORY` needs no rule, and `git -C DIRECTORY` no other than `git`, if it is there and beneath the directories of the
+  session, without `..`. What follows has to be harmless there and where the line began, because a `cd` may fail. A login shell
+  and `zsh` may look elsewhere for a name, so there it is `cd ./DIRECTORY`.
+- A command that names a file that may hold secrets is asked about each time, unless a rule has exactly its words.
 
 `*` is one word that the rule has to name too. VALUE is any text, PATH a path of the session without secrets, OUT one that may
 be written and that decides nothing about what other programs run, WORD letters, digits, `-` and `_`, NAME the same with `.`,

@@ -1,6 +1,6 @@
 //! What the rules and the mode say about one action.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use attache::model::Secret;
 use attache::model::tool::ToolKind;
@@ -8,17 +8,20 @@ use glob::Pattern;
 
 use super::arguments::{self, Surroundings};
 use super::engine::Policy;
-use super::place::{Execution, Ground, Place};
+use super::place::{Execution, Ground, MAX_DIRECTORIES, Place};
 use super::programs;
 use super::rules::{Match, Rule, Verdict};
 use super::search::Search;
+use super::secrets;
 use super::shell;
 use super::subject::{Action, Session};
 use super::visible::is_plain;
 use crate::commands::Command;
 
-/// Variables that change how output looks and nothing else, as long as their values are as simple as their purpose.
+/// Variables that change how much output there is and how it looks, and nothing else, as long as their values are as simple
+/// as their purpose. Those that make programs log more, such as `RUST_LOG`, are not here: logs may have keys in them.
 const HARMLESS_VARIABLES: &[&str] = &[
+    "CARGO_TERM_COLOR",
     "CI",
     "CLAUDECODE",
     "CLICOLOR",
@@ -29,8 +32,16 @@ const HARMLESS_VARIABLES: &[&str] = &[
     "GIT_TERMINAL_PROMPT",
     "LINES",
     "NO_COLOR",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "PY_COLORS",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "RUST_TEST_THREADS",
     "TERM",
 ];
+
+const NAMES_SECRET: &str = "the command names a file that may hold secrets";
 
 /// Everything that a decision rests on.
 pub(super) struct Judge<'a> {
@@ -173,15 +184,24 @@ impl Judge<'_> {
             line.assign(Some(value.expose().to_owned()), !name.is_empty());
         }
         let cwd = self.ground.place(cwd.unwrap_or("."), &self.session.cwd);
-        let execution = Execution { cwd, places: self.places(paths) };
+        let visited = line.all().filter_map(|words| match words.as_slice() {
+            [Some(cd), Some(path), ..] if cd == "cd" => Some(path),
+            [_, Some(option), Some(path), ..] if option == "-C" => Some(path),
+            _ => None,
+        });
+        let execution = Execution::new(cwd, self.places(paths), visited);
         if let Some(opinion) = self.guard(|rule| rule.guards_execution(&execution, &line)) {
             return opinion;
         }
         if self.policy == Policy::All {
             return Opinion::by_policy();
         }
+        let names_secret = |words: &[String]| words.iter().skip(1).any(|word| secrets::is_in_word(word));
         let commands = match line.plain() {
             Ok(commands) => commands,
+            Err(_) if line.all().any(|words| names_secret(&words.iter().flatten().cloned().collect::<Vec<_>>())) => {
+                return Opinion::ask(NAMES_SECRET);
+            }
             Err(reason) => return Opinion::ask(format!("the command is more than its words: {reason}")),
         };
         if !execution.cwd.is_beneath_roots() || execution.places.iter().any(|place| !place.is_beneath_roots()) {
@@ -191,25 +211,41 @@ impl Judge<'_> {
             return Opinion::ask("the command is given variables that may change what it does");
         }
         // Where a command runs depends on whether a `cd` before it succeeds, so its paths have to be right everywhere.
-        let targets =
-            commands.iter().filter(|words| self.is_change_of_directory(words)).filter_map(|words| words.get(1));
-        let cwd = execution.cwd.written().map(Path::to_path_buf);
-        let directories = cwd.into_iter().chain(targets.map(PathBuf::from)).collect();
+        let is_searched = has_startup_files(command);
+        let mut directories: Vec<PathBuf> = execution.cwd.written().map(Path::to_path_buf).into_iter().collect();
+        let mut rest = Vec::new();
+        for words in commands {
+            let (there, inner) = without_directory(words);
+            let targets = there.and_then(|there| self.targets(&there, &directories, false));
+            match self.targets(words, &directories, is_searched) {
+                Some(targets) => directories.extend(targets),
+                None if let Some(targets) = targets => {
+                    directories.extend(targets);
+                    rest.push((words, inner));
+                }
+                None => rest.push((words, words.clone())),
+            }
+            directories.sort_unstable();
+            directories.dedup();
+            if directories.len() > MAX_DIRECTORIES {
+                return Opinion::ask("it changes the directory too often");
+            }
+        }
         let workplace = Workplace { ground: self.ground, directories };
         let mut found = None;
         let mut partly_named = None;
         let mut suggestion: Vec<Rule> = Vec::new();
-        for words in commands {
-            if self.is_change_of_directory(words) {
-                continue;
-            }
+        for (whole, words) in &rest {
             if workplace.misleads(words) {
                 return Opinion::ask(
                     "the directory is a repository without a work tree, whose settings may run programs",
                 );
             }
-            match self.allowing(|rule| rule.allows_command(words, &workplace)) {
+            let allows = |words: &[String], rule: &Rule| rule.allows_command(words, &workplace);
+            match self.allowing(|rule| allows(words, rule) || allows(whole, rule)) {
                 Some(rule) => found = found.or(Some(rule)),
+                // As with the file itself, a yes is for this once.
+                None if names_secret(words) || workplace.shows_secret(words) => return Opinion::ask(NAMES_SECRET),
                 None => {
                     let named = self.allowing(|rule| rule.names_beginning_of(words));
                     partly_named = partly_named.or(named.map(|_| programs::limits(words)));
@@ -232,10 +268,26 @@ impl Judge<'_> {
         }
     }
 
-    /// `cd` to a directory of the session needs no rule: agents write it before commands that do.
-    fn is_change_of_directory(&self, words: &[String]) -> bool {
-        matches!(words, [cd, path] if cd == "cd" && path.starts_with('/')
-            && self.ground.place(path, &self.session.cwd).is_beneath_roots())
+    /// Where a `cd` may lead from one of these directories. One to a directory of the session needs no rule: agents write it
+    /// before commands that do. `None` for every other command.
+    fn targets(&self, words: &[String], from: &[PathBuf], is_searched: bool) -> Option<Vec<PathBuf>> {
+        let [cd, path] = words else { return None };
+        // Shells drop the name before `..`, the file system follows it. And `:` is for addresses.
+        let is_plain = !Path::new(path).components().any(|part| part == Component::ParentDir) && !path.contains(':');
+        if cd != "cd" || !is_plain {
+            return None;
+        }
+        if !path.starts_with('/') {
+            // `-` and `+` stand for earlier directories, and CDPATH for others altogether.
+            let is_name = !path.is_empty() && !path.starts_with(['-', '+', '~']);
+            // What is not there yet may be a link to anywhere by then.
+            let exists = from.iter().any(|directory| directory.join(path).is_dir());
+            if !is_name || !exists || (is_searched && !path.starts_with("./")) {
+                return None;
+            }
+        }
+        let places = from.iter().map(|directory| self.ground.place(path, directory));
+        places.map(|place| place.written().filter(|_| place.is_beneath_roots()).map(Path::to_path_buf)).collect()
     }
 
     fn judge_other(&self, kind: &ToolKind, name: Option<&str>, paths: &[String]) -> Opinion {
@@ -292,11 +344,24 @@ struct Workplace<'a> {
 }
 
 impl Workplace<'_> {
+    /// Whether an argument leads to a secret by another name, as a link does.
+    fn shows_secret(&self, command: &[String]) -> bool {
+        let is_secret =
+            |directory: &PathBuf, word: &str| self.ground.place(word, directory).is_guarded(&ToolKind::Read);
+        let words = command.iter().skip(1).filter(|word| self.exists(word));
+        words.into_iter().any(|word| self.directories.iter().any(|directory| is_secret(directory, word)))
+    }
+
     /// Whether a command finds settings there that nobody has looked at.
     fn misleads(&self, command: &[String]) -> bool {
         let is_git =
             arguments::without_timeout(command).first().is_some_and(|program| programs::name(program) == "git");
-        is_git && self.directories.iter().any(|directory| is_in_bare_repository(directory))
+        let is_bare = |directory: &PathBuf| {
+            // A link may lead into one.
+            let real = directory.canonicalize();
+            is_in_bare_repository(directory) || real.is_ok_and(|real| is_in_bare_repository(&real))
+        };
+        is_git && self.directories.iter().any(is_bare)
     }
 }
 
@@ -336,6 +401,26 @@ fn is_in_bare_repository(directory: &Path) -> bool {
     candidates.into_iter().any(|ancestor| ancestor.join("HEAD").exists() && ancestor.join("objects").exists())
 }
 
+/// What `git -C DIRECTORY` is: a `cd` for this command, and the command without it.
+fn without_directory(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
+    match words {
+        [git, option, directory, inner @ ..] if git == "git" && option == "-C" && !inner.is_empty() => {
+            let command = std::iter::once(git).chain(inner).cloned().collect();
+            (Some(vec!["cd".into(), directory.clone()]), command)
+        }
+        _ => (None, words.to_vec()),
+    }
+}
+
+/// Whether a shell reads files of the user before its line, which may set CDPATH. Children are given none.
+fn has_startup_files(command: &Command) -> bool {
+    match command {
+        Command::Shell { shell, flag, .. } => flag != "-c" || programs::name(shell) == "zsh",
+        Command::Line(_) | Command::Words(_) => false,
+    }
+}
+
+/// Whether a variable with this value changes nothing about what a command does.
 pub(super) fn is_harmless_variable(name: &str, value: &str) -> bool {
     const SHELLS: &[&str] = &["/bin/bash", "/bin/sh", "/bin/zsh", "/usr/bin/bash", "/usr/bin/sh", "/usr/bin/zsh"];
     let simple = |c: char| c.is_ascii_alphanumeric() || c == '-';

@@ -172,6 +172,32 @@ pub(super) struct Execution<'a> {
     pub(super) cwd: Place<'a>,
     /// Files that the agent says it works on.
     pub(super) places: Vec<Place<'a>>,
+    /// The directories that its parts may run in, as they are written, for rules that deny: `cwd` and where each `cd` may lead.
+    /// `None` if there are too many.
+    pub(super) directories: Option<Vec<Place<'a>>>,
+}
+
+/// In more directories no command is judged. Each `cd` to a relative one doubles how many there may be.
+pub(super) const MAX_DIRECTORIES: usize = 16;
+
+impl<'a> Execution<'a> {
+    /// A command that goes to these directories, one after the other.
+    pub(super) fn new<'p>(cwd: Place<'a>, places: Vec<Place<'a>>, visited: impl Iterator<Item = &'p String>) -> Self {
+        let mut directories = vec![cwd.join_lexically("")];
+        for path in visited {
+            // Whether a `cd` succeeds is not known.
+            for index in 0..directories.len() {
+                let next = directories[index].join_lexically(path);
+                if !directories.iter().any(|known| known.forms == next.forms) {
+                    directories.push(next);
+                }
+            }
+            if directories.len() > MAX_DIRECTORIES {
+                return Execution { cwd, places, directories: None };
+            }
+        }
+        Execution { cwd, places, directories: Some(directories) }
+    }
 }
 
 /// A path without `.` and `..`, as it is written.

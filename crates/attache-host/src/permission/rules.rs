@@ -171,7 +171,8 @@ impl Rule {
     /// assert_eq!(Rule { args: Arguments::Any, ..rule }.narrowed(), None);
     /// ```
     pub fn narrowed(&self) -> Option<String> {
-        if self.verdict != Verdict::Allow || self.command.is_empty() || self.args != Arguments::Unsaid {
+        let is_of_first_version = self.verdict == Verdict::Allow && self.args == Arguments::Unsaid;
+        if !is_of_first_version || self.command.is_empty() || self.mistake().is_some() {
             return None;
         }
         let words = super::question::shell_text(&self.command);
@@ -189,7 +190,34 @@ impl Rule {
             }
             _ => format!("the rule for `{words}` allows it without further arguments only"),
         };
-        Some(format!("{now}; `args = \"known\"` keeps that, `args = \"any\"` allows any arguments"))
+        Some(match programs::needs_all_words(&self.command) {
+            true => format!("{now}; `args = \"known\"` keeps that, and a rule for more names all words of it"),
+            false => format!("{now}; `args = \"known\"` keeps that, `args = \"any\"` allows any arguments"),
+        })
+    }
+
+    /// What is likely to be a mistake in it, as a sentence for people and a hint: a whole line as one word names a program
+    /// that nobody has, so the rule neither allows nor denies anything.
+    ///
+    /// ```
+    /// use attache_host::permission::{Rule, Verdict};
+    ///
+    /// let rule = Rule { command: vec!["cargo test".into()], ..Rule::new(Verdict::Deny) };
+    /// assert!(rule.mistake().is_some_and(|sentence| sentence.contains(r#"`command = ["cargo", "test"]`"#)));
+    /// ```
+    pub fn mistake(&self) -> Option<String> {
+        let first = self.command.first()?;
+        let (program, _) = first.split_once(char::is_whitespace)?;
+        // The name of a directory may have a blank in it.
+        if program.contains('/') {
+            return None;
+        }
+        let words: Vec<String> =
+            self.command.iter().flat_map(|word| word.split_whitespace()).map(super::visible).collect();
+        let shown = super::question::shell_text(&self.command);
+        Some(format!(
+            "the rule for `{shown}` is about a program with a blank in its name\nhint: `command = {words:?}` names each word"
+        ))
     }
 
     pub(super) fn is_for_agent(&self, agent: &str) -> bool {
@@ -367,7 +395,12 @@ impl Rule {
         let followed = follows(rest, &words[1..]);
         // An alias of the program may be what the rule denies.
         let is_alias = |word: &Text| word.as_ref().is_some_and(|word| programs::may_be_alias(program, word));
-        let subcommand = words[1..].iter().find(|word| word.as_ref().is_none_or(|word| !word.starts_with('-')));
+        let arguments = match &words[1..] {
+            // The directory is no subcommand.
+            [Some(option), Some(_), rest @ ..] if option == "-C" && programs::name(program) == "git" => rest,
+            arguments => arguments,
+        };
+        let subcommand = arguments.iter().find(|word| word.as_ref().is_none_or(|word| !word.starts_with('-')));
         if followed == Match::No && !rest.is_empty() && subcommand.is_some_and(is_alias) {
             return Match::Maybe;
         }
@@ -383,9 +416,10 @@ impl Rule {
         if execution.places.iter().any(|place| self.names_path(place, false)) {
             return if self.is_for_kind(&ToolKind::Execute) { Match::Yes } else { Match::Maybe };
         }
+        let Some(directories) = &execution.directories else { return Match::Maybe };
         let touches = |word: &String| {
             let path = word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value);
-            self.names_path(&execution.cwd.join_lexically(path), false)
+            directories.iter().any(|directory| self.names_path(&directory.join_lexically(path), false))
         };
         if line.all().flatten().flatten().any(touches) { Match::Maybe } else { Match::No }
     }

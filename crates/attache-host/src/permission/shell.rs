@@ -2,13 +2,14 @@
 
 use brush_parser::ast::{
     AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, CompoundListItem,
-    IoFileRedirectTarget, IoRedirect, Program, SeparatorOperator, SimpleCommand, Word,
+    IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Program, SeparatorOperator, SimpleCommand, Word,
 };
 use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
 use brush_parser::{ParserOptions, parse_tokens, uncached_tokenize_str};
 
+use super::programs;
+use super::strict::{self, Redirection, Simple};
 use super::visible::is_plain;
-use super::{programs, strict};
 
 /// Longer lines are not read. Nothing that a rule is written for is as long.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -40,6 +41,8 @@ pub(super) struct Line {
     pub(super) assigned: Vec<String>,
     /// Whether there may be commands that were not found.
     pub(super) opaque: bool,
+    /// The commands that have nothing around them but what the strict reading knows, too.
+    simple: Vec<Simple>,
     /// The commands, if they are all there is and mean only themselves; otherwise what is in the way.
     pub(super) plain: Option<Result<Vec<Vec<String>>, &'static str>>,
 }
@@ -58,11 +61,9 @@ pub(super) fn read(text: &str) -> Line {
         Err(reason) => Err(reason),
         Ok(_) if !flat => Err("it is not a plain list of commands"),
         Ok(commands) => {
-            let same = commands.len() == line.commands.len()
-                && commands.iter().zip(&line.commands).all(|(strict, words)| {
-                    strict.len() == words.len()
-                        && strict.iter().zip(words).all(|(strict, word)| word.as_ref() == Some(strict))
-                });
+            let words = line.commands.iter().map(|words| words.iter().cloned().collect::<Option<Vec<String>>>());
+            let same = commands == line.simple && words.eq(commands.iter().map(|command| Some(command.words.clone())));
+            let commands = commands.into_iter().map(|command| command.words).collect();
             if same { Ok(commands) } else { Err("it can be read in two ways") }
         }
     };
@@ -166,9 +167,13 @@ impl Line {
     fn read_and_or(&mut self, list: &AndOrList, depth: usize) -> bool {
         let mut flat = true;
         for (_, pipeline) in list {
-            flat &= pipeline.timed.is_none() && !pipeline.bang;
+            flat &= !pipeline.bang;
+            let first = self.simple.len();
             for command in &pipeline.seq {
                 flat &= self.read_command(command, depth);
+            }
+            if let Some(first) = self.simple.get_mut(first) {
+                first.timed = pipeline.timed.is_some();
             }
         }
         flat
@@ -236,18 +241,29 @@ impl Line {
     }
 
     fn read_simple(&mut self, simple: &SimpleCommand, depth: usize) -> bool {
-        let mut flat = simple.prefix.is_none();
+        let mut flat = true;
         let mut words = Vec::new();
+        let mut plain = Simple::default();
         for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
             self.read_item(item, depth);
-            if let CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) = item
-                && let AssignmentValue::Scalar(word) = &assignment.value
-            {
-                let value = self.read_word(word, depth);
-                let name = assignment.name.to_string();
-                // What is set for no command stays in the shell, but for names that are in the environment already.
-                let is_exported = simple.word_or_name.is_some() || !name.contains(|c: char| c.is_ascii_lowercase());
-                self.assign(value, is_exported);
+            match item {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _)
+                    if let AssignmentValue::Scalar(word) = &assignment.value =>
+                {
+                    let value = self.read_word(word, depth);
+                    let name = assignment.name.to_string();
+                    // What is set for no command stays in the shell, but for names that are in the environment already.
+                    let is_exported = simple.word_or_name.is_some() || !name.contains(|c: char| c.is_ascii_lowercase());
+                    flat &= !assignment.append;
+                    plain.assignments.extend(value.clone().map(|value| (name, value)));
+                    self.assign(value, is_exported);
+                }
+                CommandPrefixOrSuffixItem::IoRedirect(redirect)
+                    if let Some(redirection) = self.read_harmless(redirect, depth) =>
+                {
+                    plain.redirections.push(redirection);
+                }
+                _ => flat = false,
             }
         }
         if let Some(name) = &simple.word_or_name {
@@ -259,6 +275,11 @@ impl Line {
                 CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
                     words.push(self.read_word(word, depth));
                 }
+                CommandPrefixOrSuffixItem::IoRedirect(redirect)
+                    if let Some(redirection) = self.read_harmless(redirect, depth) =>
+                {
+                    plain.redirections.push(redirection);
+                }
                 other => {
                     flat = false;
                     words.push(None);
@@ -266,10 +287,38 @@ impl Line {
                 }
             }
         }
+        if flat && let Some(words) = words.iter().cloned().collect() {
+            self.simple.push(Simple { words, ..plain });
+        }
         if !words.is_empty() {
             self.commands.push(words);
         }
         flat
+    }
+
+    /// A redirection that writes to no file and reads none, if this is one.
+    fn read_harmless(&mut self, redirect: &IoRedirect, depth: usize) -> Option<Redirection> {
+        let IoRedirect::File(descriptor, kind, target) = redirect else { return None };
+        match (kind, target) {
+            (IoFileRedirectKind::Write, IoFileRedirectTarget::Filename(word)) => {
+                Redirection::null(descriptor.unwrap_or(1), true, &self.read_word(word, depth)?)
+            }
+            (IoFileRedirectKind::Read, IoFileRedirectTarget::Filename(word)) => {
+                Redirection::null(descriptor.unwrap_or(0), false, &self.read_word(word, depth)?)
+            }
+            (IoFileRedirectKind::DuplicateOutput, IoFileRedirectTarget::Duplicate(word)) => {
+                let to = match self.read_word(word, depth)?.as_str() {
+                    "1" => 1,
+                    "2" => 2,
+                    _ => return None,
+                };
+                Redirection::duplicate(descriptor.unwrap_or(1), to)
+            }
+            (IoFileRedirectKind::DuplicateOutput, IoFileRedirectTarget::Fd(to)) => {
+                Redirection::duplicate(descriptor.unwrap_or(1), *to)
+            }
+            _ => None,
+        }
     }
 
     /// Notes the value of a variable. One that is more than a word may be a command for a program that looks at it.

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arguments;
+mod around;
 mod commands;
 mod environment;
 mod escapes;

@@ -94,3 +94,16 @@ fn a_call_is_named_once_unless_something_came_between() {
     let expected = "* make\n  failed\n    no rule\n* a\n* b\n  $ sh -c b\n  failed: a\n* c\n  failed\n    too hard\n";
     assert_eq!(screen(events), expected);
 }
+
+#[test]
+fn an_agent_without_a_version_has_no_blank_for_it() {
+    let agent = |version: Option<&str>| {
+        let agent = serde_json::json!({
+            "type": "agent", "agent": "mine", "version": version, "protocol": "1",
+        });
+        screen(vec![serde_json::from_value(agent).unwrap()])
+    };
+    assert_eq!(agent(None), "mine, protocol 1\n");
+    assert_eq!(agent(Some("")), "mine, protocol 1\n");
+    assert_eq!(agent(Some("2.0")), "mine 2.0, protocol 1\n");
+}
