@@ -9,6 +9,7 @@ mod addresses;
 mod commands;
 mod environment;
 mod escapes;
+mod everyday;
 mod files;
 mod grants;
 mod identity;
