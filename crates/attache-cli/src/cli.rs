@@ -632,8 +632,8 @@ Examples:
 Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox,
 max_turn_requests, max_tokens, compact_at_percent, commands, models), permissions.toml, mcp.json,
 commands/*.md and AGENTS.md. `[commands] writable = [\"~/.npm\"]` lets commands change that in the
-sandbox, and `pass_env = [\"MY_TOKEN\"]` passes them a variable. Keys come from the environment, such as ANTHROPIC_API_KEY, or from
-`attache agent login`.";
+sandbox, and `pass_env = [\"MY_TOKEN\"]` passes them a variable. Keys come from the environment,
+such as ANTHROPIC_API_KEY, or from `attache agent login`.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
