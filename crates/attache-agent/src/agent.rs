@@ -162,6 +162,7 @@ impl CodingAgent {
             sandbox: settings.now().sandbox,
             hidden: vec![self.config.config_dir.clone(), self.config.state_dir.clone()],
             pass_env: self.config.pass_env.clone(),
+            writable: self.config.writable.clone(),
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
         let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());

@@ -52,6 +52,8 @@ pub struct Config {
     pub permissions: Option<Policy>,
     /// Variables that commands get besides those that every process does, by name; `*` at the end stands for any end.
     pub pass_env: Vec<String>,
+    /// What commands may change in the sandbox besides the directories of the session, such as caches of package managers.
+    pub writable: Vec<PathBuf>,
     /// What a turn may take.
     pub limits: Limits,
     /// What cannot be told of a model by its name.
@@ -121,6 +123,8 @@ struct File {
 struct CommandSettings {
     #[serde(default)]
     pass_env: Vec<String>,
+    #[serde(default)]
+    writable: Vec<Spanned<String>>,
 }
 
 impl Config {
@@ -136,6 +140,7 @@ impl Config {
             sandbox: SandboxMode::default(),
             permissions: None,
             pass_env: Vec::new(),
+            writable: Vec::new(),
             limits: Limits::default(),
             models: BTreeMap::new(),
             patience: Patience::default(),
@@ -166,6 +171,7 @@ impl Config {
         self.thought = word(text, file.thought, "thought")?;
         self.sandbox = word(text, file.sandbox, "sandbox")?;
         self.pass_env = file.commands.pass_env;
+        self.writable = self.writable(text, file.commands.writable)?;
         self.models = file.models;
         let limits = Limits::default();
         self.limits = Limits {
@@ -174,6 +180,35 @@ impl Config {
             compact_at: file.compact_at_percent.unwrap_or(limits.compact_at).clamp(10, 95),
         };
         Ok(())
+    }
+
+    /// The paths that commands may change besides: they exist, and neither are secrets nor belong to us.
+    fn writable(&self, text: &str, paths: Vec<Spanned<String>>) -> Result<Vec<PathBuf>, String> {
+        let mut sandbox = None;
+        let check = |path: Spanned<String>| {
+            let (line, name) = (line_of(text, path.span().start), path.into_inner());
+            let wrong = |what: String| format!("line {line}: `writable`: {what}");
+            let home = || std::env::home_dir().filter(|home| home.is_absolute());
+            let path = match name.strip_prefix("~/") {
+                Some(rest) => home().map(|home| home.join(rest)),
+                None => Some(PathBuf::from(&name)).filter(|path| path.is_absolute()),
+            };
+            let path = path.ok_or_else(|| wrong(format!("`{name}` is neither absolute nor begins with `~/`")))?;
+            // Without links, so that it stays what was looked at.
+            let path = path.canonicalize().map_err(|error| wrong(format!("`{name}`: {error}")))?;
+            let sandbox = sandbox.get_or_insert_with(|| {
+                let mut sandbox = attache_host::sandbox::Policy::new([""; 0]);
+                sandbox.hidden.extend([self.config_dir.clone(), self.state_dir.clone()]);
+                sandbox
+            });
+            if sandbox.is_hidden(&path) {
+                return Err(wrong(format!(
+                    "`{name}` is hidden from commands, with other secrets and our own settings"
+                )));
+            }
+            Ok(path)
+        };
+        paths.into_iter().map(check).collect()
     }
 
     /// Where sessions are kept.
@@ -231,8 +266,23 @@ mod tests {
     }
 
     #[test]
+    fn what_commands_may_change_exists_and_is_no_secret() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        let config = read(&format!("[commands]\nwritable = ['{}']", path.display())).unwrap();
+        assert_eq!(config.writable, [path]);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, named) in [
+            ("[commands]\nwritable = ['/']\nx = 1", "line 3"),
+            (
+                "[commands]\nwritable = ['cache']",
+                "line 2: `writable`: `cache` is neither absolute nor begins with `~/`",
+            ),
+            ("[commands]\nwritable = [\n'/',\n'/no/such/place']", "line 4: `writable`: `/no/such/place`: No such file"),
+            ("[commands]\nwritable = ['~']", "is neither absolute"),
             ("\n# x\nmode = 'free'", "line 3: `mode` is one of `ask`, `architect`, `code`"),
             ("modle = 'x'", "line 1"),
             ("model = 'offline'\n\nmodle = 'x'\n", "line 3"),

@@ -170,7 +170,8 @@ pub(crate) struct Start {
     pub(crate) auth: Option<String>,
 
     /// Confine the agent and its commands: they write beneath the directories of the session, in temporary
-    /// directories and where the agent keeps its state; `offline` takes the network away too
+    /// directories and where the agent keeps its state; `=offline` takes the network away too, also that by which the
+    /// agent reaches its model. `--set sandbox=offline` takes that of the built-in agent's commands only
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Agent")]
     pub(crate) sandbox: Option<SandboxKind>,
 
@@ -589,12 +590,15 @@ pub(crate) struct SandboxOptions {
     /// Let this directory be changed as well
     #[arg(long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// Take the network away too, and all sockets
+    /// Take the network away too, and all sockets; so does `sandbox = "offline"` in agent.toml
     #[arg(long)]
     pub(crate) offline: bool,
     /// Let this socket be reached, or those of this directory
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Vec<PathBuf>,
+    /// Pass a variable of your environment on, by name; `*` at the end stands for any end
+    #[arg(long, value_name = "NAME", value_parser = variable_name)]
+    pub(crate) env: Vec<String>,
 }
 
 /// The options of `doctor`.
@@ -638,9 +642,10 @@ Examples:
   attache agent sessions list
 
 Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox,
-max_turn_requests, max_tokens, compact_at_percent, models), permissions.toml, mcp.json,
-commands/*.md and AGENTS.md. Keys come from the environment, such as ANTHROPIC_API_KEY, or from
-`attache agent login`.";
+max_turn_requests, max_tokens, compact_at_percent, commands, models), permissions.toml, mcp.json,
+commands/*.md and AGENTS.md. `[commands] writable = [\"~/.npm\"]` lets commands change that in the
+sandbox, and `pass_env = [\"MY_TOKEN\"]` passes them a variable. Keys come from the environment,
+such as ANTHROPIC_API_KEY, or from `attache agent login`.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -649,8 +654,10 @@ Examples:
   attache sandbox explain --json | jq .gaps";
 
 const SANDBOX_RUN_EXAMPLES: &str = "\
-The command gets this terminal and this environment. The exit code is the command's; 126 and 127
-mean that it could not be started, 2 that the sandbox could not be made, and then nothing ran.
+The command gets this terminal, and of this environment PATH, HOME and the like, and what `--env`
+and `[commands] pass_env` in agent.toml name. `[commands] writable = [\"~/.npm\"]` there lets more be
+changed. The exit code is the command's; 126 and 127 mean that it could not be started, 2 that the
+sandbox could not be made, and then nothing ran.
 
 Examples:
   attache sandbox run -- make test

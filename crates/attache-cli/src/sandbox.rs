@@ -1,10 +1,12 @@
 //! `attache sandbox`: what commands are confined by, in words, and for any command.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use attache_agent::{Config, SandboxMode};
+use attache_host::environment;
 use attache_host::sandbox::{Explanation, Network, Policy, Sandbox};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,6 +14,10 @@ use crate::cli::{SandboxCommand, SandboxOptions};
 use crate::connect;
 use crate::exit::{Code, Failure};
 use crate::visible::visible;
+
+/// Said to a person whose command failed, perhaps because of the sandbox.
+const HINT: &str = "hint: if the sandbox was in the way, `--add-dir DIR`, or `[commands] writable` in agent.toml, makes more \
+                    writable; `attache sandbox explain` tells what is";
 
 /// Does what the command line says. `run` does not return: its exit code is the command's.
 pub(crate) async fn run(command: SandboxCommand) -> Result<(), Failure> {
@@ -41,24 +47,53 @@ pub(crate) fn policy(cwd: &Path, directories: &[PathBuf], network: Network) -> R
     Ok(policy)
 }
 
-fn named(options: &SandboxOptions) -> Result<(PathBuf, Policy), Failure> {
+/// A sandbox as it was asked for, with what the settings of the built-in agent say about its commands.
+struct Named {
+    cwd: PathBuf,
+    policy: Policy,
+    /// Variables that are passed besides the usual ones, by name.
+    pass_env: Vec<String>,
+    /// Whether the built-in agent would confine its commands.
+    is_on: bool,
+}
+
+fn named(options: &SandboxOptions) -> Result<Named, Failure> {
     let cwd = connect::directory(options.cwd.as_deref())?;
     let directories = options.add_dir.iter().map(|path| connect::directory(Some(path)));
     let directories = directories.collect::<Result<Vec<_>, _>>()?;
-    let network = if options.offline { Network::Offline } else { Network::Open };
+    let config = match crate::agent::settings(None) {
+        Ok((config, _)) => config,
+        // Inside of a sandbox they are hidden, and cannot make this one any wider than that.
+        Err(_) if Sandbox::is_around_us() => Config::new(crate::paths::config()?, crate::paths::state()?),
+        Err(failure) => return Err(failure),
+    };
+    let is_offline = options.offline || config.sandbox == SandboxMode::Offline;
+    let network = if is_offline { Network::Offline } else { Network::Open };
     let mut policy = policy(&cwd, &directories, network)?;
+    for path in &config.writable {
+        policy.allow_writing(path);
+    }
     for socket in &options.socket {
         let found = socket.canonicalize();
         let unusable = |error| Failure::usage(format!("`{}` cannot be used: {error}", socket.display()));
         policy.sockets.push(found.map_err(unusable)?);
     }
-    Ok((cwd, policy))
+    let pass_env = [&config.pass_env[..], &options.env].concat();
+    Ok(Named { cwd, policy, pass_env, is_on: config.sandbox != SandboxMode::Off })
 }
 
 fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(), Failure> {
-    let (_, policy) = named(options)?;
+    let Named { policy, pass_env, is_on, .. } = named(options)?;
     let made = Sandbox::new(&policy);
-    let explanation = Explanation::new(&policy, made.as_ref());
+    let mut explanation = Explanation::new(&policy, made.as_ref());
+    let set = std::mem::take(&mut explanation.variables);
+    explanation.variables =
+        environment::inherited(&pass_env).into_iter().filter_map(|(name, _)| name.into_string().ok()).collect();
+    explanation.variables.sort();
+    explanation.variables.extend(set.into_iter().filter(|set| {
+        let name = set.split('=').next().unwrap_or_default();
+        !environment::is_passed(name, &pass_env) || std::env::var_os(name).is_none()
+    }));
     let program = command.first().map(|program| (program, find(program)));
     let text = if json {
         let mut value = serde_json::to_value(&explanation).unwrap_or_default();
@@ -78,7 +113,14 @@ fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(
                 format!("`{program}` is `{}`, {is}.\n\n", path.display())
             }
         };
-        format!("{}{}", visible(&about), visible(&explanation.to_string()))
+        let off = match is_on {
+            true => "",
+            false => {
+                "`sandbox = \"off\"` in agent.toml: the built-in agent does not confine its commands. With `on` they would \
+                 have this.\n\n"
+            }
+        };
+        format!("{off}{}{}", visible(&about), visible(&explanation.to_string()))
     };
     crate::print(&text)
 }
@@ -91,7 +133,7 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// Runs a command at the person's terminal to its end, and ends what it left behind. Gives the exit code.
 async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Failure> {
-    let (cwd, policy) = named(options)?;
+    let Named { cwd, policy, pass_env, .. } = named(options)?;
     let cannot = |error| Failure::usage(format!("cannot confine the command: {error}"));
     let sandbox = Sandbox::new(&policy).map_err(cannot)?;
     let [program, args @ ..] = command else {
@@ -105,7 +147,9 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
     let (mut interrupt, mut quit) = (listen(SignalKind::interrupt())?, listen(SignalKind::quit())?);
     let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     let mut child = tokio::process::Command::new(program);
-    child.args(args).current_dir(&cwd).stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    child.env_clear().envs(policy.variables.iter().map(|(name, value)| (name, value)));
+    child.envs(environment::inherited(&pass_env)).args(args).current_dir(&cwd);
+    child.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     tree::keep(&mut child, sandbox);
     let mut child = match child.spawn() {
         Ok(child) => child,
@@ -139,6 +183,9 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
         }
     };
     tree::end_the_rest().await;
+    if (1..126).contains(&code) && io::stderr().is_terminal() {
+        eprintln!("{HINT}");
+    }
     Ok(code)
 }
 

@@ -102,6 +102,7 @@ pub use grant::{Grants, ShownChange};
 pub use identity::agent_identity;
 pub use question::{Change, Question};
 pub use rules::{Arguments, Rule, Verdict};
+pub(crate) use secrets::RUN;
 pub use secrets::is_secret;
 pub use subject::{Action, Session, Subject};
 pub use visible::{visible, visible_lines};

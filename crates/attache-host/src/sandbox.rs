@@ -28,6 +28,7 @@
 
 mod explain;
 mod git;
+mod npm;
 mod policy;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
 mod view;
@@ -110,6 +111,13 @@ impl Sandbox {
             let others = if others.is_empty() { String::new() } else { format!(" and {} others", others.len()) };
             gaps.push(format!("what is to be hidden and does not exist yet can be made: `{first}`{others}"));
         }
+        if let Some(missing) = policy.missing_start_file() {
+            gaps.push(format!(
+                "your home can be changed; what programs start from is protected in it, but what does not exist yet can be \
+                 made, such as `{}`",
+                missing.display()
+            ));
+        }
         let confinement = kernel::Confinement::new(support, &rows, policy)?;
         Ok(Self { confinement: Arc::new(confinement), policy: Arc::new(policy.clone()), gaps: gaps.into() })
     }
@@ -117,6 +125,11 @@ impl Sandbox {
     /// Says what the kernel of this machine can enforce, or why a sandbox is not possible.
     pub fn check() -> Result<Support, SandboxError> {
         kernel::check()
+    }
+
+    /// Whether a sandbox of ours is around us already, in which our own settings and records may be hidden from us.
+    pub fn is_around_us() -> bool {
+        kernel::is_inside_of_another()
     }
 
     /// What it enforces. Whoever acts on behalf of a confined process asks it first: [`Policy::may_read`].
@@ -129,9 +142,13 @@ impl Sandbox {
         &self.gaps
     }
 
-    /// The same command, to be run in the sandbox. It replaces a hook that the command already has.
+    /// The same command, to be run in the sandbox, with the [variables](Policy::variables) that stand in for what is hidden.
+    /// It replaces a hook that the command already has.
     #[must_use]
     pub fn confine(&self, command: Command) -> Command {
+        // What the person has set goes before what was read from a file, if it is passed on.
+        let unset = self.policy.variables.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+        let command = unset.fold(command, |command, (name, value)| command.env(name, value));
         kernel::confine(command, self.confinement.clone())
     }
 

@@ -123,6 +123,27 @@ pub(crate) fn hidden_beneath(home: &Path) -> Vec<PathBuf> {
     SECRETS.iter().filter(|secret| secret.hidden == AtHome).map(|secret| home.join(spelled(secret.name))).collect()
 }
 
+/// What shells, desktops and others start from that is not among the names that are asked about in every directory.
+const START: [&str; 10] = [
+    ".config/environment.d",
+    ".config/plasma-workspace",
+    ".config/zsh",
+    ".cshrc",
+    ".local/share/applications",
+    ".pam_environment",
+    ".tcshrc",
+    ".xsession",
+    ".xsessionrc",
+    ".zlogout",
+];
+
+/// What programs start from beneath a home directory, so that a sandbox protects it if the home can be changed. Not the
+/// repository of a home: of that, commands may change what is not run.
+pub(crate) fn start_files(home: &Path) -> Vec<PathBuf> {
+    let names = crate::permission::RUN.iter().filter(|name| name.starts_with('.') && **name != ".git");
+    names.chain(&START).map(|name| home.join(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +159,18 @@ mod tests {
             before = secret.name;
         }
         assert!(SPELLED.iter().all(|(plain, _)| SECRETS.iter().any(|secret| secret.name == *plain)));
+    }
+
+    #[test]
+    fn what_programs_start_from_is_found_beneath_a_home() {
+        let home = Path::new("/home/me");
+        let files = start_files(home);
+        for name in [".bashrc", ".profile", ".zshenv", ".gitconfig", ".config/fish", ".config/autostart", ".local/bin"]
+        {
+            assert!(files.contains(&home.join(name)), "{name}");
+        }
+        assert!(!files.contains(&home.join(".git")) && !files.contains(&home.join("jenkinsfile")));
+        assert!(START.is_sorted());
     }
 
     #[test]

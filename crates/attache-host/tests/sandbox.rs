@@ -41,6 +41,7 @@ impl Home {
             hidden: vec![self.path().join("secret")],
             protected: Vec::new(),
             sockets: Vec::new(),
+            variables: Vec::new(),
             network: Network::Open,
         }
     }

@@ -181,6 +181,7 @@ async fn commands_are_confined_where_that_can_be_enforced() {
             let state = place.commands.sandbox_state();
             assert!(matches!(state, SandboxState::On { offline: false, .. }), "{state:?}");
             assert!(is_error && text.contains("(it ran in a sandbox: files can be changed only"), "{text}");
+            assert!(text.contains("git's settings and hooks") && text.contains("`[commands] writable`"), "{text}");
             assert!(!place.directory.path().join("there").exists());
         }
         Err(error) => {

@@ -62,7 +62,7 @@ pub(crate) async fn run(mut args: Run) -> Code {
     };
     let printer = Printer::new(args.output, Screen::here());
     let cwd = connect::directory(args.start.cwd.as_deref());
-    let found = cwd.and_then(|cwd| {
+    let found = check_sandbox(&args).and(cwd).and_then(|cwd| {
         let project = Project::find(&cwd)?;
         let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
         spec.pass_env.extend_from_slice(&args.start.env);
@@ -282,6 +282,17 @@ struct Confinement {
     state: event::Sandbox,
 }
 
+/// `--sandbox offline` is a sandbox with a network, and a prompt of one word. Nobody means that.
+fn check_sandbox(args: &Run) -> Result<(), Failure> {
+    match args.prompt.as_deref() {
+        Some(word @ ("offline" | "on" | "off")) if args.start.sandbox.is_some() => Err(Failure::usage(format!(
+            "`{word}` would be the prompt here\nhint: `--sandbox=offline` and `--sandbox=on` are with an equals sign; \
+             without `--sandbox` it is off"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Makes what is to confine the agent and its commands. Never a weaker run than was asked for by `--sandbox`.
 fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) -> Result<Confinement, Failure> {
     let Some(kind) = args.start.sandbox else {
@@ -294,14 +305,22 @@ fn sandbox(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf]) ->
     let make = |policy: &sandbox::Policy| {
         Sandbox::new(policy).map_err(|error| Failure::usage(format!("cannot confine the agent: {error}")))
     };
-    let commands = crate::sandbox::policy(cwd, directories, network)?;
+    let mut commands = crate::sandbox::policy(cwd, directories, network)?;
     let mut policy = sandbox::Policy { ..commands.clone() };
-    policy.writable.extend(spec.state.iter().cloned());
-    if spec.is_built_in {
-        // A sandbox holds what is there, and on a fresh machine nothing is.
-        for path in &spec.state {
-            let made = crate::paths::private_directory(path);
+    for path in &spec.state {
+        // A sandbox holds what is there, and where an agent never ran nothing is. A file is its own to make.
+        let is_file = path.extension().is_some_and(|extension| extension == "json");
+        if path.exists() || !is_file {
+            let made = if path.exists() { Ok(()) } else { crate::paths::private_directory(path) };
             made.map_err(|error| Failure::usage(format!("cannot make `{}`: {error}", path.display())))?;
+            policy.writable.push(path.clone());
+        }
+    }
+    if spec.is_built_in {
+        let (config, _) = crate::agent::settings(spec.env.get(crate::agent::MODEL))?;
+        for path in &config.writable {
+            commands.allow_writing(path);
+            policy.allow_writing(path);
         }
         // It reads its settings, rules and trust, and writes its sessions. Records of runs and other agents' keys are
         // none of its business.
@@ -337,7 +356,10 @@ fn own_commands(args: &Run, spec: &AgentSpec, cwd: &Path, directories: &[PathBuf
         let state = event::Sandbox { state: event::SandboxState::Unavailable, gaps: vec![error.to_string()] };
         return Ok(Confinement { state, ..Confinement::none() });
     }
-    let policy = crate::sandbox::policy(cwd, directories, network)?;
+    let mut policy = crate::sandbox::policy(cwd, directories, network)?;
+    for path in &config.writable {
+        policy.allow_writing(path);
+    }
     let commands = Sandbox::best_effort(&policy);
     let commands = commands.map_err(|error| Failure::usage(format!("cannot confine the agent's commands: {error}")))?;
     let state = event::Sandbox { state, gaps: commands.gaps().to_vec() };

@@ -8,7 +8,7 @@ use crate::secrets::SECRETS;
 /// Names that are asked about only where something is changed: what is in them is run, sooner or later, by editors, hooks,
 /// package managers and CI, without anybody naming it. In small letters. Makefiles and the like are not here: they are run
 /// by a command that names them, as the code of the project is.
-const RUN: &[&str] = &[
+pub(crate) const RUN: &[&str] = &[
     ".azure-pipelines",
     ".bash_aliases",
     ".bash_login",

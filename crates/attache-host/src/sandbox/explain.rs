@@ -28,6 +28,9 @@ pub struct Explanation {
     pub hidden: Vec<String>,
     /// Whom a process can talk to, in sentences.
     pub reachable: Vec<String>,
+    /// The variables that a process gets, by name, and with their values those that stand in for hidden settings. Whoever
+    /// starts the process knows the former.
+    pub variables: Vec<String>,
     /// What this machine does not enforce.
     pub gaps: Vec<String>,
     /// What no machine enforces.
@@ -49,8 +52,10 @@ impl Explanation {
             readable: list(&|row| row.access == Access::Read && is_plain(row)),
             writable: list(&|row| row.access == Access::Write && is_plain(row)),
             protected: list(&|row| row.why == Why::Protected),
-            hidden: list(&|row| row.access == Access::Hidden && is_there(row)),
+            // Of the devices, which can be listed, those that can be used are told.
+            hidden: list(&|row| row.access == Access::Hidden && row.why != Why::Device && is_there(row)),
             reachable: reachable(policy),
+            variables: policy.variables.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             gaps: made.map(|sandbox| sandbox.gaps().to_vec()).unwrap_or_default(),
             limits: LIMITS.map(str::to_owned).into(),
         }
@@ -68,6 +73,7 @@ fn reachable(policy: &Policy) -> Vec<String> {
             reachable.extend(named);
         }
     }
+    reachable.push("of the devices those above, and no others".into());
     reachable.push("signals and memory of its own processes only".into());
     reachable
 }
@@ -83,12 +89,17 @@ impl fmt::Display for Explanation {
             None => f.write_str("The kernel enforces this on every program that runs in it.\n")?,
             Some(reason) => writeln!(f, "This cannot be enforced here: {reason}")?,
         }
+        let variables = match &self.variables[..] {
+            [] => Vec::new(),
+            names => vec![names.join(", ")],
+        };
         let sections = [
             ("Can be read, with all beneath, but for what is hidden", &self.readable),
             ("Can be changed, with all beneath", &self.writable),
             ("Cannot be changed inside of that", &self.protected),
             ("Hidden: neither read nor changed", &self.hidden),
             ("Can be reached", &self.reachable),
+            ("Variables that are passed, or set because the file that says it is hidden", &variables),
             ("Not enforced on this machine", &self.gaps),
             ("Not enforced on any machine", &self.limits),
         ];

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{git, view};
+use super::{git, npm, view};
 
 /// What a confined process may do.
 ///
@@ -37,6 +37,8 @@ pub struct Policy {
     pub sockets: Vec<PathBuf>,
     /// Whether there is a network.
     pub network: Network,
+    /// Variables that stand in for settings that are hidden, by name. Nothing secret is in them.
+    pub variables: Vec<(String, String)>,
 }
 
 /// Whether a confined process has a network.
@@ -50,21 +52,76 @@ pub enum Network {
 }
 
 impl Policy {
-    /// The usual: the given directories and the one for temporary files can be changed, but for what git would run from
-    /// them; the rest of the machine can be read except the user's secrets and our own settings and records; no program
-    /// outside can be reached through a socket; the network is open.
+    /// The usual: the given directories, the repositories that they are in and the directory for temporary files can be
+    /// changed, but for what git would run from them and what programs start from, if the home is among them; the rest of
+    /// the machine can be read except the user's secrets and our own settings and records; no program outside can be
+    /// reached through a socket; the network is open.
     pub fn new(writable: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         let roots: Vec<PathBuf> = writable.into_iter().map(Into::into).collect();
         let home = std::env::home_dir();
         let mut hidden = home.as_deref().map(crate::secrets::hidden_beneath).unwrap_or_default();
         hidden.extend(own_directories().into_iter().filter(|path| !hidden.contains(path)).collect::<Vec<_>>());
-        Self {
-            protected: roots.iter().flat_map(|root| git::protected(root)).collect(),
+        let mut variables = Vec::new();
+        if let Some(home) = &home {
+            hidden.retain(|path| !npm::is_harmless(home, path));
+            variables = npm::variables(home, &hidden);
+        }
+        let repositories: Vec<_> = roots.iter().map(|root| git::repository_of(root)).collect();
+        let mut policy = Self {
+            protected: Vec::new(),
             writable: roots.into_iter().chain([std::env::temp_dir()]).collect(),
             readable: vec![PathBuf::from("/")],
             hidden,
             sockets: Vec::new(),
             network: Network::Open,
+            variables,
+        };
+        policy.protect_home();
+        let writable: Vec<PathBuf> = policy.writable.iter().map(|path| view::resolve(path)).collect();
+        for repository in repositories {
+            policy.protected.extend(repository.protected);
+            // Inside of what can be changed it need not be added, and somebody may have put a link in its place by now.
+            let is_outside =
+                |path: &PathBuf| !writable.iter().any(|writable| view::resolve(path).starts_with(writable));
+            let added = repository.directory.filter(|path| is_outside(path) && !policy.writable.contains(path));
+            policy.writable.extend(added);
+        }
+        policy
+    }
+
+    /// Lets a directory or a file be changed besides, with the same exceptions as in [`new`](Self::new). The repository
+    /// that is around it cannot be changed.
+    pub fn allow_writing(&mut self, path: impl Into<PathBuf>) {
+        let path = path.into();
+        self.protected.extend(git::repository_of(&path).protected);
+        self.writable.push(path);
+        self.protect_home();
+    }
+
+    /// Whether a path is hidden by itself or by what is around it. To name it as writable would uncover it.
+    pub fn is_hidden(&self, path: &Path) -> bool {
+        let path = view::resolve(path);
+        self.hidden.iter().any(|hidden| path.starts_with(view::resolve(hidden)))
+    }
+
+    /// Something that shells start from and is not there, in a home that can be changed: it can be made.
+    pub(super) fn missing_start_file(&self) -> Option<PathBuf> {
+        let files = std::env::home_dir().map(|home| crate::secrets::start_files(&home)).unwrap_or_default();
+        let is_of_a_shell = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            [".bash", ".profile", ".zsh", ".zprofile"].iter().any(|beginning| name.starts_with(beginning))
+        };
+        let mut missing = files.into_iter().filter(|path| path.symlink_metadata().is_err() && is_of_a_shell(path));
+        missing.find(|path| self.protected.contains(path))
+    }
+
+    /// What shells and other programs start from is run outside, sooner or later.
+    fn protect_home(&mut self) {
+        let Some(home) = std::env::home_dir().filter(|home| home.parent().is_some()) else { return };
+        let real = view::resolve(&home);
+        if self.writable.iter().any(|writable| real.starts_with(view::resolve(writable))) {
+            let files = crate::secrets::start_files(&home);
+            self.protected.extend(files.into_iter().filter(|path| !self.protected.contains(path)).collect::<Vec<_>>());
         }
     }
 

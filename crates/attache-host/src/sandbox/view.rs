@@ -1,13 +1,13 @@
 //! The paths of a policy as one table: what can be done where. Rules for Landlock, mounts and answers come from it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
     path::{Component, Path, PathBuf},
 };
 
-use super::{Policy, SandboxError, git};
+use super::{Policy, SandboxError};
 
 /// What is allowed at a path and beneath, up to the next path in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum Why {
     Needed,
     /// It would be run later, outside.
     Protected,
-    /// The directory around something protected: it may be changed, but not be moved away and replaced.
+    /// A directory around something protected or hidden: it may be changed, but not be moved away and replaced.
     Pinned,
 }
 
@@ -105,11 +105,11 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     for path in &policy.writable {
         table.insert(resolve(path), (Access::Write, Why::Named));
     }
-    for path in policy.protected.iter().filter(|path| path.exists()) {
-        if let Some(repository) = git::repository(path) {
-            table.entry(resolve(repository)).or_insert((Access::Write, Why::Pinned));
+    for path in policy.protected.iter().filter(|path| path.exists()).map(|path| resolve(path)) {
+        // Whoever names exactly that as writable wants it.
+        if table.get(&path) != Some(&(Access::Write, Why::Named)) {
+            table.insert(path, (Access::Read, Why::Protected));
         }
-        table.insert(resolve(path), (Access::Read, Why::Protected));
     }
     for path in hidden {
         table.insert(path, (Access::Hidden, Why::Named));
@@ -118,10 +118,25 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     // What is protected inside of something that cannot be changed anyway needs no row.
     let all = rows.clone();
     rows.retain(|row| {
-        !matches!(row.why, Why::Protected | Why::Pinned)
+        row.why != Why::Protected
             || around(&all, &row.path).any(|around| around.access == Access::Write && around.why == Why::Named)
     });
+    let pinned: BTreeSet<PathBuf> = rows.iter().flat_map(|row| to_be_pinned(&rows, row)).collect();
+    rows.extend(pinned.into_iter().map(|path| Row { path, access: Access::Write, why: Why::Pinned }));
+    rows.sort_by(|one, other| one.path.cmp(&other.path));
     rows
+}
+
+/// The directories between something protected or hidden and what is writable around it. Whoever moved one of them away
+/// could make another in its place.
+fn to_be_pinned(rows: &[Row], row: &Row) -> Vec<PathBuf> {
+    let matters = row.why == Why::Protected || row.why == Why::Named && row.access == Access::Hidden;
+    let is_inside = around(rows, &row.path).next().is_some_and(|nearest| nearest.access == Access::Write);
+    if !matters || !is_inside {
+        return Vec::new();
+    }
+    let between = row.path.ancestors().skip(1).take_while(|ancestor| row_at(rows, ancestor).is_none());
+    between.filter(|ancestor| ancestor.is_dir()).map(Path::to_owned).collect()
 }
 
 /// The rows around a path, the nearest first.

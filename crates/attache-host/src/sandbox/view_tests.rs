@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::sandbox::Network;
+use crate::sandbox::{Network, git};
 
 fn nothing() -> Policy {
     Policy {
@@ -12,6 +12,7 @@ fn nothing() -> Policy {
         protected: Vec::new(),
         sockets: Vec::new(),
         network: Network::Open,
+        variables: Vec::new(),
     }
 }
 
@@ -125,7 +126,7 @@ fn a_policy_answers_as_the_kernel_would() {
         writable: vec![home.join("project"), home.join("state/agent")],
         readable: vec!["/".into()],
         hidden: vec![home.join(".ssh"), home.join("state")],
-        protected: git::protected(&home.join("project")),
+        protected: git::repository_of(&home.join("project")).protected,
         ..nothing()
     };
     let rows = [

@@ -11,6 +11,7 @@ mod around;
 mod commands;
 mod environment;
 mod escapes;
+mod everyday;
 mod files;
 mod grants;
 mod identity;

@@ -57,6 +57,8 @@ pub struct Setup {
     pub hidden: Vec<PathBuf>,
     /// Variables that commands get besides those that every process does, by name.
     pub pass_env: Vec<String>,
+    /// What commands may change in the sandbox besides the roots.
+    pub writable: Vec<PathBuf>,
 }
 
 impl Setup {
@@ -72,6 +74,7 @@ impl Setup {
             sandbox: SandboxMode::default(),
             hidden: Vec::new(),
             pass_env: Vec::new(),
+            writable: Vec::new(),
         }
     }
 }
@@ -178,7 +181,7 @@ impl Commands {
 
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
-        SandboxState::of(self.mode(), &self.setup.roots, &self.setup.hidden)
+        SandboxState::with(self.mode(), &self.setup.roots, &self.setup.writable, &self.setup.hidden)
     }
 
     /// Ends all jobs. Other commands end with whoever waits for them.

@@ -25,7 +25,7 @@ impl Commands {
     pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let mode = self.mode();
-        let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.hidden) {
+        let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.writable, &self.setup.hidden) {
             Ok(sandbox) => sandbox,
             Err(impossible) if impossible.runs_without => None,
             Err(impossible) if mode == SandboxMode::Offline => {
@@ -39,17 +39,21 @@ impl Commands {
         };
         let note = sandbox.as_ref().map(|_| match mode {
             SandboxMode::Offline => {
-                "(it ran in a sandbox: no network, and files can be changed only beneath the session's directories)"
+                "(it ran in a sandbox: no network; files can be changed only beneath the session's directories, and git's \
+                 settings and hooks not at all. More can be named by the user: `[commands] writable` in agent.toml)"
             }
-            _ => "(it ran in a sandbox: files can be changed only beneath the session's directories)",
+            _ => {
+                "(it ran in a sandbox: files can be changed only beneath the session's directories, and git's settings and \
+                 hooks not at all. More can be named by the user: `[commands] writable` in agent.toml)"
+            }
         });
         let run = invocation(line, cwd).start(OUTPUT, |command| {
             let command = environment::start_from(command, &self.setup.pass_env);
             let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
-            match &sandbox {
-                Some(sandbox) => sandbox.confine(command),
-                None => command,
-            }
+            let Some(sandbox) = &sandbox else { return command };
+            let told = &sandbox.policy().variables;
+            let told = told.iter().filter(|(name, _)| !environment::is_passed(name, &self.setup.pass_env));
+            sandbox.confine(told.fold(command, |command, (name, value)| command.env(name, value)))
         });
         Ok(Started { run: run.map_err(|error| Refusal(error.to_string()))?, note })
     }

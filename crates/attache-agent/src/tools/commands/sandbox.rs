@@ -40,7 +40,12 @@ impl SandboxState {
     /// How commands of a session with these roots are confined when they are our own processes. `hidden` are our settings
     /// and records.
     pub fn of(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Self {
-        match make(mode, roots, hidden) {
+        Self::with(mode, roots, &[], hidden)
+    }
+
+    /// The same where commands may change more than the roots.
+    pub(super) fn with(mode: SandboxMode, roots: &[PathBuf], writable: &[PathBuf], hidden: &[PathBuf]) -> Self {
+        match make(mode, roots, writable, hidden) {
             Ok(None) => SandboxState::Off,
             Ok(Some(sandbox)) => {
                 SandboxState::On { offline: mode == SandboxMode::Offline, gaps: sandbox.gaps().to_vec() }
@@ -86,7 +91,12 @@ pub(super) struct Impossible {
 
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
 /// changes. What cannot be hidden inside of something that commands may change is a gap of it.
-pub(super) fn make(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Result<Option<Sandbox>, Impossible> {
+pub(super) fn make(
+    mode: SandboxMode,
+    roots: &[PathBuf],
+    writable: &[PathBuf],
+    hidden: &[PathBuf],
+) -> Result<Option<Sandbox>, Impossible> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
         SandboxMode::On => Network::Open,
@@ -94,6 +104,9 @@ pub(super) fn make(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> 
     };
     let runs_without = |error: &SandboxError| mode == SandboxMode::On && is_machine(error);
     let mut policy = Policy { network, ..Policy::new(roots) };
+    for path in writable {
+        policy.allow_writing(path);
+    }
     for path in hidden {
         // What does not exist cannot be kept from being made, if it is inside of something writable.
         if policy.writable.iter().any(|writable| path.starts_with(writable)) {
