@@ -15,6 +15,8 @@ fn main() {
 fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
     use attache_host::sandbox::{Policy, Sandbox};
     use std::io::{Error, ErrorKind};
+    use std::os::unix::fs::FileExt as _;
+    use std::time::{Duration, Instant};
 
     let number = || argument.parse::<i32>().unwrap();
     let done = |result: i64| if result == -1 { Err(Error::last_os_error()) } else { Ok(()) };
@@ -47,6 +49,69 @@ fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
             "idle" => {
                 let nothing = libc::sched_param { sched_priority: 0 };
                 done(libc::sched_setscheduler(number(), libc::SCHED_IDLE, &nothing).into())
+            }
+            // Exchanges two paths, `a:b`, again and again for some seconds.
+            "exchange" => {
+                let (one, other) = argument.split_once(':').unwrap();
+                let [one, other] = [one, other].map(|path| std::ffi::CString::new(path).unwrap());
+                let began = Instant::now();
+                for round in 0u64.. {
+                    let flags = libc::RENAME_EXCHANGE;
+                    done(libc::renameat2(libc::AT_FDCWD, one.as_ptr(), libc::AT_FDCWD, other.as_ptr(), flags).into())?;
+                    std::thread::sleep(Duration::from_micros(round * 7919 % 6000));
+                    if began.elapsed() > Duration::from_secs(4) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            // Looks for a word, told backwards, in the memory of every process that appears.
+            "search-memory" => {
+                let word: String = argument.chars().rev().collect();
+                let began = Instant::now();
+                let mut at = std::process::id();
+                let mut buffer = vec![0; 1 << 20];
+                while began.elapsed() < Duration::from_secs(4) {
+                    let own = std::process::id();
+                    let newest = std::fs::read_to_string("/proc/loadavg")?;
+                    let newest: u32 = newest.split_whitespace().last().unwrap().parse().unwrap();
+                    for pid in at.saturating_sub(2)..=newest + 1 {
+                        let Ok(memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { continue };
+                        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+                        for line in maps.lines().filter(|line| line.contains("rw-p")) {
+                            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+                            let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).unwrap());
+                            let mut from = start;
+                            while from < end && pid != own {
+                                let wanted = buffer.len().min((end - from) as usize);
+                                let Ok(length @ 1..) = memory.read_at(&mut buffer[..wanted], from) else { break };
+                                if buffer[..length].windows(word.len()).any(|part| part == word.as_bytes()) {
+                                    return Ok(());
+                                }
+                                from += length as u64;
+                            }
+                        }
+                    }
+                    at = newest;
+                }
+                Err(ErrorKind::NotFound.into())
+            }
+            // No attack: a program with a word in its memory, told backwards, that nobody may look into.
+            "keep-a-key" => {
+                libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                let word: Vec<String> = vec![argument.chars().rev().collect(); 100];
+                for _ in 0..5 {
+                    Sandbox::new(&Policy::new(["."])).map_err(Error::other)?;
+                }
+                std::hint::black_box(&word);
+                Ok(())
+            }
+            // Binds a socket by a relative name and stays.
+            "listen-here" => {
+                let _listener = std::os::unix::net::UnixListener::bind(argument)?;
+                println!("listening");
+                std::thread::sleep(Duration::from_secs(20));
+                Ok(())
             }
             // No attack: a program that keeps others from looking into it makes a sandbox as well as any.
             "confine-from-the-dark" => {

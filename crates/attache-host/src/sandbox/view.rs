@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{Policy, SandboxError, git};
+use super::{Policy, SandboxError};
 
 /// What is allowed at a path and beneath, up to the next path in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum Why {
     Needed,
     /// It would be run later, outside.
     Protected,
-    /// The directory around something protected: it may be changed, but not be moved away and replaced.
+    /// A directory on the way to something protected or hidden: it may be changed, but not be moved away and replaced.
     Pinned,
 }
 
@@ -105,23 +105,46 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     for path in &policy.writable {
         table.insert(resolve(path), (Access::Write, Why::Named));
     }
-    for path in policy.protected.iter().filter(|path| path.exists()) {
-        if let Some(repository) = git::repository(path) {
-            table.entry(resolve(repository)).or_insert((Access::Write, Why::Pinned));
-        }
-        table.insert(resolve(path), (Access::Read, Why::Protected));
-    }
     for path in hidden {
         table.insert(path, (Access::Hidden, Why::Named));
     }
-    let mut rows: Vec<Row> = table.into_iter().map(|(path, (access, why))| Row { path, access, why }).collect();
-    // What is protected inside of something that cannot be changed anyway needs no row.
-    let all = rows.clone();
-    rows.retain(|row| {
-        !matches!(row.why, Why::Protected | Why::Pinned)
-            || around(&all, &row.path).any(|around| around.access == Access::Write && around.why == Why::Named)
-    });
-    rows
+    // Only what a command could change has to be kept: nothing is uncovered by being protected.
+    let is_changeable = |table: &BTreeMap<PathBuf, (Access, Why)>, path: &Path| {
+        path.ancestors().find_map(|above| table.get(above)).is_some_and(|(access, _)| *access == Access::Write)
+    };
+    let is_named_writable = |path: &Path| policy.writable.iter().any(|writable| path.starts_with(writable));
+    // Links on the way to what is hidden, too: who replaces one decides what is read there.
+    let mut kept = Vec::new();
+    for path in &policy.protected {
+        kept.extend(links_and_end(path));
+    }
+    for path in policy.hidden.iter().filter(|path| is_named_writable(path)) {
+        kept.extend(links_and_end(path).into_iter().filter(|path| is_link(path)));
+    }
+    kept.sort_unstable();
+    for path in kept {
+        if is_changeable(&table, &path) && fs::symlink_metadata(&path).is_ok() {
+            // What is writable by name stays so: it was asked for.
+            table.entry(path).or_insert((Access::Read, Why::Protected));
+        }
+    }
+    let is_kept = |(_, (access, why)): &(&PathBuf, &(Access, Why))| {
+        *why == Why::Protected || (*access == Access::Hidden && *why == Why::Named)
+    };
+    let ends: Vec<PathBuf> = table.iter().filter(is_kept).map(|(path, _)| path.clone()).collect();
+    for end in ends {
+        for above in end.ancestors().skip(1).take_while(|above| !table.contains_key(*above)).collect::<Vec<_>>() {
+            let is_directory = fs::symlink_metadata(above).is_ok_and(|found| found.is_dir());
+            if is_directory && is_changeable(&table, above) {
+                table.insert(above.to_owned(), (Access::Write, Why::Pinned));
+            }
+        }
+    }
+    table.into_iter().map(|(path, (access, why))| Row { path, access, why }).collect()
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// The rows around a path, the nearest first.
@@ -214,6 +237,8 @@ pub(super) fn rules(rows: &[Row]) -> Result<Vec<Rule>, SandboxError> {
     for row in rows {
         match row.access {
             Access::Hidden => {}
+            // It is inside of something writable as it is.
+            Access::Write if row.why == Why::Pinned => {}
             Access::Write => {
                 rules.push(Rule {
                     path: row.path.clone(),
@@ -308,9 +333,21 @@ fn resolve_down(path: &Path, known: &mut BTreeMap<PathBuf, PathBuf>) -> PathBuf 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: usize = 40;
 
+/// The links that the kernel would follow with a path, and where it would end up.
+pub(super) fn links_and_end(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let end = follow_noting(path, &mut found);
+    found.extend(end);
+    found
+}
+
 /// Where the kernel would end up with an absolute path, also if that does not exist yet. `None` if it would fail, or if
 /// that cannot be told.
 pub(super) fn follow(path: &Path) -> Option<PathBuf> {
+    follow_noting(path, &mut Vec::new())
+}
+
+fn follow_noting(path: &Path, noted: &mut Vec<PathBuf>) -> Option<PathBuf> {
     let mut found = PathBuf::from("/");
     let mut ahead: Vec<OsString> = names(path);
     let mut links = 0;
@@ -328,6 +365,7 @@ pub(super) fn follow(path: &Path) -> Option<PathBuf> {
         match fs::symlink_metadata(&found) {
             Ok(what) if what.is_symlink() => {
                 links += 1;
+                noted.push(found.clone());
                 let target = fs::read_link(&found).ok().filter(|_| links <= MOST_LINKS)?;
                 found.pop();
                 if target.is_absolute() {

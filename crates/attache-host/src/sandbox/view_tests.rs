@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::sandbox::Network;
+use crate::sandbox::{Network, git};
 
 fn nothing() -> Policy {
     Policy {

@@ -21,3 +21,4 @@ mod rules;
 mod sandbox;
 mod support;
 mod trusting;
+mod views;
