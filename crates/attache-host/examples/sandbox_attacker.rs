@@ -15,7 +15,6 @@ fn main() {
 fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
     use attache_host::sandbox::{Policy, Sandbox};
     use std::io::{Error, ErrorKind};
-    use std::os::unix::fs::FileExt as _;
     use std::time::{Duration, Instant};
 
     let number = || argument.parse::<i32>().unwrap();
@@ -63,47 +62,6 @@ fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
                         break;
                     }
                 }
-                Ok(())
-            }
-            // Looks for a word, told backwards, in the memory of every process that appears.
-            "search-memory" => {
-                let word: String = argument.chars().rev().collect();
-                let began = Instant::now();
-                let mut at = std::process::id();
-                let mut buffer = vec![0; 1 << 20];
-                while began.elapsed() < Duration::from_secs(4) {
-                    let own = std::process::id();
-                    let newest = std::fs::read_to_string("/proc/loadavg")?;
-                    let newest: u32 = newest.split_whitespace().last().unwrap().parse().unwrap();
-                    for pid in at.saturating_sub(2)..=newest + 1 {
-                        let Ok(memory) = std::fs::File::open(format!("/proc/{pid}/mem")) else { continue };
-                        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-                        for line in maps.lines().filter(|line| line.contains("rw-p")) {
-                            let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
-                            let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).unwrap());
-                            let mut from = start;
-                            while from < end && pid != own {
-                                let wanted = buffer.len().min((end - from) as usize);
-                                let Ok(length @ 1..) = memory.read_at(&mut buffer[..wanted], from) else { break };
-                                if buffer[..length].windows(word.len()).any(|part| part == word.as_bytes()) {
-                                    return Ok(());
-                                }
-                                from += length as u64;
-                            }
-                        }
-                    }
-                    at = newest;
-                }
-                Err(ErrorKind::NotFound.into())
-            }
-            // No attack: a program with a word in its memory, told backwards, that nobody may look into.
-            "keep-a-key" => {
-                libc::prctl(libc::PR_SET_DUMPABLE, 0);
-                let word: Vec<String> = vec![argument.chars().rev().collect(); 100];
-                for _ in 0..5 {
-                    Sandbox::new(&Policy::new(["."])).map_err(Error::other)?;
-                }
-                std::hint::black_box(&word);
                 Ok(())
             }
             // Binds a socket by a relative name and stays.

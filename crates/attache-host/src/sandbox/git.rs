@@ -17,7 +17,7 @@ use super::view;
 /// How deep submodules are looked for: their names have slashes in them, and they have submodules of their own.
 const DEEPEST_MODULE: usize = 12;
 /// Where there are more directories than this, none of them can be changed.
-const MOST_DIRECTORIES: usize = 4096;
+const MOST_DIRECTORIES: usize = 1024;
 /// Settings that are longer, or include more files, are not read any further.
 const LONGEST_SETTINGS: u64 = 1 << 20;
 const MOST_SETTINGS: usize = 64;
@@ -235,7 +235,30 @@ fn value_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
+
+    #[test]
+    fn too_many_submodules_are_protected_as_a_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let modules = root.path().join(".git/modules");
+        let deep = (0..2 * DEEPEST_MODULE).fold(modules.join("deep"), |path, _| path.join("d"));
+        for make in [modules.join("vendor/lib/modules/inner/hooks"), deep] {
+            fs::create_dir_all(make).unwrap();
+        }
+        assert!(protected(root.path()).contains(&modules));
+        fs::remove_dir_all(modules.join("deep")).unwrap();
+        for settings in ["vendor/lib", "vendor/lib/modules/inner"].map(|name| modules.join(name).join("config")) {
+            assert!(!protected(root.path()).contains(&settings));
+            fs::write(&settings, "").unwrap();
+            assert!(protected(root.path()).contains(&settings) && !protected(root.path()).contains(&modules));
+        }
+        for number in 0..=MOST_DIRECTORIES {
+            fs::create_dir(modules.join(number.to_string())).unwrap();
+        }
+        assert!(protected(root.path()).contains(&modules));
+    }
 
     #[test]
     fn settings_are_read_for_what_they_lead_to() {

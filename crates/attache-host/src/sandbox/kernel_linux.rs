@@ -266,7 +266,49 @@ pub(super) fn confine(command: Command, confinement: Arc<Confinement>) -> Comman
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
+
+    #[test]
+    fn a_directory_that_was_swapped_since_it_was_looked_at_is_not_shown() {
+        let support = match check() {
+            Ok(support) if support.namespaces => support,
+            _ => return,
+        };
+        let home = tempfile::tempdir_in("/var/tmp").unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let modules = home.join("project/.git/modules");
+        for directory in [modules.join("keys/hooks"), home.join("secrets/keys")] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        for file in [modules.join("keys/config"), home.join("secrets/keys/config")] {
+            fs::write(file, "").unwrap();
+        }
+        let policy = Policy {
+            writable: vec![home.join("project")],
+            hidden: vec![home.join("secrets")],
+            protected: super::super::git::protected(&home.join("project")),
+            ..Policy::new([home.join("project")])
+        };
+        let rows = view::rows(&policy);
+        assert!(rows.iter().any(|row| row.path == modules && row.why == Why::Pinned), "{rows:?}");
+        assert!(Confinement::new(support, &rows, &policy).is_ok());
+        let swaps: [&dyn Fn(); 3] = [
+            &|| std::os::unix::fs::symlink(home.join("secrets"), &modules).unwrap(),
+            &|| fs::create_dir_all(modules.join("keys/hooks")).unwrap(),
+            &|| (),
+        ];
+        for swap in swaps {
+            fs::rename(&modules, home.join("aside")).unwrap();
+            swap();
+            let made = Confinement::new(support, &rows, &policy);
+            assert!(matches!(made, Err(SandboxError::Changed)), "{:?}", made.err());
+            let _ = fs::remove_file(&modules).or_else(|_| fs::remove_dir_all(&modules));
+            fs::rename(home.join("aside"), &modules).unwrap();
+        }
+        fs::remove_dir_all(&home).unwrap();
+    }
 
     #[test]
     fn a_kernel_is_asked_for_no_more_than_its_version_knows() {

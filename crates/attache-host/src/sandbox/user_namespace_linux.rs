@@ -209,3 +209,60 @@ impl Mapping {
         self.is_writable && !self.is_file
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the process of the test is told: addresses at which it looks.
+    struct Looks {
+        memory: usize,
+        at: [usize; 4],
+    }
+
+    extern "C" fn look(looks: *mut c_void) -> c_int {
+        // SAFETY: the memory is there, if perhaps emptied; what it is told lies in what is kept.
+        unsafe {
+            let looks = &*looks.cast::<Looks>();
+            if forget_all_but(looks.memory).is_none() {
+                libc::_exit(100);
+            }
+            let left = looks.at.iter().filter(|address| ptr::read_volatile(**address as *const u8) != 0);
+            libc::_exit(left.count() as c_int)
+        }
+    }
+
+    #[test]
+    fn nothing_of_our_memory_is_left_in_the_process_that_others_may_look_into() {
+        let (small, large) = (vec![b'k'; 32], vec![b'k'; 4 << 20]);
+        let on_the_stack = [b'k'; 64];
+        let variable = std::env::vars_os().next().map(|_| {
+            unsafe extern "C" {
+                static environ: *const *const u8;
+            }
+            // SAFETY: there is a variable, and nobody removes it here.
+            unsafe { *environ as usize }
+        });
+        std::hint::black_box((&small, &large, &on_the_stack));
+        let heap = small.as_ptr() as usize;
+        let at = [heap, large.as_ptr() as usize + 4096, (&raw const on_the_stack) as usize, variable.unwrap_or(heap)];
+        // SAFETY: as in `make`; all that is looked at lives until the process has ended.
+        let status = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let memory = libc::mmap(ptr::null_mut(), ROOM, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            assert!(memory != libc::MAP_FAILED);
+            memory.cast::<Looks>().write(Looks { memory: memory as usize, at });
+            let pid = libc::clone(look, memory.byte_add(ROOM), 0, memory);
+            let mut status = -1;
+            assert_eq!(libc::waitpid(pid, &mut status, libc::__WALL), pid);
+            libc::munmap(memory, ROOM);
+            status
+        };
+        drop((small, large));
+        assert_eq!(
+            (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
+            (true, 0),
+            "places with something left in them"
+        );
+    }
+}
