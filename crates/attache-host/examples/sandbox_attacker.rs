@@ -15,6 +15,7 @@ fn main() {
 fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
     use attache_host::sandbox::{Policy, Sandbox};
     use std::io::{Error, ErrorKind};
+    use std::time::{Duration, Instant};
 
     let number = || argument.parse::<i32>().unwrap();
     let done = |result: i64| if result == -1 { Err(Error::last_os_error()) } else { Ok(()) };
@@ -47,6 +48,28 @@ fn attempt(attack: &str, argument: &str) -> std::io::Result<()> {
             "idle" => {
                 let nothing = libc::sched_param { sched_priority: 0 };
                 done(libc::sched_setscheduler(number(), libc::SCHED_IDLE, &nothing).into())
+            }
+            // Exchanges two paths, `a:b`, again and again for some seconds.
+            "exchange" => {
+                let (one, other) = argument.split_once(':').unwrap();
+                let [one, other] = [one, other].map(|path| std::ffi::CString::new(path).unwrap());
+                let began = Instant::now();
+                for round in 0u64.. {
+                    let flags = libc::RENAME_EXCHANGE;
+                    done(libc::renameat2(libc::AT_FDCWD, one.as_ptr(), libc::AT_FDCWD, other.as_ptr(), flags).into())?;
+                    std::thread::sleep(Duration::from_micros(round * 7919 % 6000));
+                    if began.elapsed() > Duration::from_secs(4) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            // Binds a socket by a relative name and stays.
+            "listen-here" => {
+                let _listener = std::os::unix::net::UnixListener::bind(argument)?;
+                println!("listening");
+                std::thread::sleep(Duration::from_secs(20));
+                Ok(())
             }
             // No attack: a program that keeps others from looking into it makes a sandbox as well as any.
             "confine-from-the-dark" => {

@@ -51,15 +51,23 @@ pub use explain::Explanation;
 pub use policy::{Network, Policy};
 
 /// What no sandbox of ours keeps back, on any machine, in a sentence each.
-pub const LIMITS: [&str; 5] = [
+pub const LIMITS: [&str; 8] = [
     "What commands write into the project is run by whoever builds or tests it later; look at it first.",
     "Files of other projects can be read, `.env` among them; only known secrets of your home are hidden.",
     "Before Linux 7.1, a socket that another program makes after a command has started can be reached by it, unless it is \
      in `/run` or hidden.",
     "With the network open, anything that can be read can be sent anywhere, and local servers can be reached.",
-    "`.git/hooks` and `.git/config` of the project are protected, repositories inside of it are not; and git follows a \
-     file `.git/commondir`, which `attache doctor` and `/status` tell of.",
+    "What git runs from the project is protected: its hooks and settings, and those of its submodules. Repositories inside \
+     of it, and one that a command makes where there was none, are not; and git follows a file `.git/commondir`, which \
+     `attache doctor` and `/status` tell of.",
+    "When you change the settings of a repository, commands that are already running are no longer kept from doing so.",
+    "The directory for temporary files is shared with your other programs: what they put there can be read and changed.",
+    "An agent that is confined keeps its own state directory, and with it settings that may name programs to be run later, \
+     such as hooks in `~/.claude/settings.json`.",
 ];
+
+/// How often it is tried to make a sandbox while files change.
+const MOST_TRIES: usize = 4;
 
 /// A policy that this machine's kernel enforces. Cheap to clone; good for any number of processes.
 #[derive(Clone)]
@@ -81,15 +89,31 @@ impl Sandbox {
     }
 
     fn make(policy: &Policy, is_strict: bool) -> Result<Self, SandboxError> {
+        // Other programs may be at work in the same directories.
+        for _ in 1..MOST_TRIES {
+            match Self::try_to_make(policy, is_strict) {
+                Err(SandboxError::Changed) => {}
+                made => return made,
+            }
+        }
+        Self::try_to_make(policy, is_strict)
+    }
+
+    fn try_to_make(policy: &Policy, is_strict: bool) -> Result<Self, SandboxError> {
         let support = Self::check()?;
         view::check_writable(policy)?;
-        git::make_hooks(&policy.protected);
+        git::make_missing(policy);
         let mut rows = view::rows(policy);
         let mut gaps = support.gaps();
         for root in &policy.writable {
             gaps.extend(
                 git::redirection(root)
                     .map(|path| format!("`{}` leads git elsewhere; remove it if you did not make it", path.display())),
+            );
+            gaps.extend(
+                git::unprotected(root).map(|path| {
+                    format!("git would run what is made at `{}`, which cannot be protected", path.display())
+                }),
             );
         }
         if !support.namespaces {
@@ -269,6 +293,13 @@ pub enum SandboxError {
     },
     /// Around the hidden paths there are more files than can be listed one by one.
     TooManyPaths,
+    /// Beneath the directory for temporary files there are more sockets of programs than can be closed off.
+    TooManySockets {
+        /// That directory.
+        directory: PathBuf,
+    },
+    /// Files that are to be hidden or protected changed whenever it was tried to make the sandbox.
+    Changed,
     /// The kernel refused.
     Refused {
         /// What it said.
@@ -303,6 +334,16 @@ impl fmt::Display for SandboxError {
             Self::TooManyPaths => {
                 f.write_str("there are too many files next to the hidden ones\nhint: hide the directory that they are in")
             }
+            Self::TooManySockets { directory } => write!(
+                f,
+                "there are too many sockets to close off in `{}`\nhint: look for directories in it whose names begin \
+                 with `ssh-`, `tmux-` or the like, and remove what is not yours",
+                directory.display()
+            ),
+            Self::Changed => f.write_str(
+                "files that are to be hidden or protected change all the time\nhint: end what is at work in the directory, \
+                 such as a command in the background",
+            ),
             Self::Refused { source } => write!(f, "the kernel refused the sandbox: {source}"),
         }
     }

@@ -14,10 +14,7 @@ mod sockets;
 
 use std::{
     fs, io,
-    os::{
-        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
-        unix::fs::OpenOptionsExt as _,
-    },
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     ptr,
     sync::Arc,
@@ -136,7 +133,7 @@ impl Confinement {
             // What is hidden is covered, so the directories above it may be listed.
             let tops = rows.iter().filter(|row| row.access == Access::Read && row.why == Why::Named);
             for row in tops {
-                if let Ok(directory) = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&row.path)
+                if let Ok(directory) = open_without_links(&row.path)
                     && directory.metadata().is_ok_and(|found| found.is_dir())
                 {
                     allow(&ruleset, directory.as_raw_fd(), READ_DIR).map_err(refused)?;
@@ -178,8 +175,35 @@ impl Confinement {
 fn namespaces(rows: &[Row], policy: &Policy) -> Result<namespace::Namespaces, SandboxError> {
     let temporary = view::resolve(&std::env::temp_dir());
     let allowed: Vec<PathBuf> = policy.sockets.iter().map(|path| view::resolve(path)).collect();
-    let plan = mounts::plan(rows, &sockets::within_reach(rows, &temporary, &allowed))?;
-    namespace::Namespaces::new(&plan).map_err(|failure| SandboxError::Refused { source: failure.into_error() })
+    let sockets = sockets::within_reach(rows, &temporary, &allowed)?;
+    let plan = mounts::plan(&with_pins(rows, &sockets), &sockets)?;
+    namespace::Namespaces::new(&plan).map_err(|failure| match failure.is_change() {
+        true => SandboxError::Changed,
+        false => SandboxError::Refused { source: failure.into_error() },
+    })
+}
+
+/// The table, in which the directories around sockets stay where they are: the kernel lists a socket by the path that it
+/// was made with, so one that was moved would not be found by the next sandbox.
+fn with_pins(rows: &[Row], sockets: &[PathBuf]) -> Vec<Row> {
+    let mut rows = rows.to_vec();
+    for above in sockets.iter().flat_map(|socket| socket.ancestors().skip(1)) {
+        if let Err(at) = rows.binary_search_by(|row| row.path.as_path().cmp(above))
+            && view::access(&rows, above) == Access::Write
+        {
+            rows.insert(at, Row { path: above.to_owned(), access: Access::Write, why: Why::Pinned });
+        }
+    }
+    rows
+}
+
+/// Opens what a path names, to refer to it; a link on the way, or there, is an error. Whoever can change the directories
+/// on it could otherwise have us allow something else.
+fn open_without_links(path: &Path) -> io::Result<fs::File> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let opened = rustix::fs::openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?;
+    Ok(opened.into())
 }
 
 fn create_ruleset(support: Support) -> io::Result<OwnedFd> {
@@ -210,12 +234,8 @@ fn handled(support: Support) -> u64 {
 }
 
 fn add_rule(ruleset: &OwnedFd, support: Support, rule: &Rule) -> io::Result<()> {
-    // The paths have no links in them; one that appeared since is not followed.
-    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(&rule.path)?;
+    let file = open_without_links(&rule.path)?;
     let kind = file.metadata()?.file_type();
-    if kind.is_symlink() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
     allow(ruleset, file.as_raw_fd(), allowed(support, rule, kind.is_dir()))
 }
 
@@ -246,7 +266,49 @@ pub(super) fn confine(command: Command, confinement: Arc<Confinement>) -> Comman
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
+
+    #[test]
+    fn a_directory_that_was_swapped_since_it_was_looked_at_is_not_shown() {
+        let support = match check() {
+            Ok(support) if support.namespaces => support,
+            _ => return,
+        };
+        let home = tempfile::tempdir_in("/var/tmp").unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let modules = home.join("project/.git/modules");
+        for directory in [modules.join("keys/hooks"), home.join("secrets/keys")] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        for file in [modules.join("keys/config"), home.join("secrets/keys/config")] {
+            fs::write(file, "").unwrap();
+        }
+        let policy = Policy {
+            writable: vec![home.join("project")],
+            hidden: vec![home.join("secrets")],
+            protected: super::super::git::repository_of(&home.join("project")).protected,
+            ..Policy::new([home.join("project")])
+        };
+        let rows = view::rows(&policy);
+        assert!(rows.iter().any(|row| row.path == modules && row.why == Why::Pinned), "{rows:?}");
+        assert!(Confinement::new(support, &rows, &policy).is_ok());
+        let swaps: [&dyn Fn(); 3] = [
+            &|| std::os::unix::fs::symlink(home.join("secrets"), &modules).unwrap(),
+            &|| fs::create_dir_all(modules.join("keys/hooks")).unwrap(),
+            &|| (),
+        ];
+        for swap in swaps {
+            fs::rename(&modules, home.join("aside")).unwrap();
+            swap();
+            let made = Confinement::new(support, &rows, &policy);
+            assert!(matches!(made, Err(SandboxError::Changed)), "{:?}", made.err());
+            let _ = fs::remove_file(&modules).or_else(|_| fs::remove_dir_all(&modules));
+            fs::rename(home.join("aside"), &modules).unwrap();
+        }
+        fs::remove_dir_all(&home).unwrap();
+    }
 
     #[test]
     fn a_kernel_is_asked_for_no_more_than_its_version_knows() {

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) is_root_writable: bool,
     pub(super) skeleton: Vec<Make>,
     pub(super) mounts: Vec<Mount>,
+    /// Covers with nothing in them, mounted when all else is: so nothing can come to lie on top of them.
+    pub(super) covers: Vec<Mount>,
     /// Where memory that is shared by name is.
     pub(super) shared_memory: Option<CString>,
 }
@@ -54,8 +56,10 @@ pub(super) struct Mount {
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// One of the trees.
+    /// One of the trees, on what it was taken from.
     Tree(usize),
+    /// One of the trees, on what was made for it on the new file system.
+    TreeElsewhere(usize),
     /// A path of the new file system.
     Made(CString),
 }
@@ -92,7 +96,7 @@ pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxErr
                     .collect();
                 let has_sign = Path::new(SIGN).parent() == Some(&row.path);
                 if inside.is_empty() && !has_sign {
-                    plan.cover(&row.path)?;
+                    plan.cover(&row.path, row.why != Why::Named)?;
                 } else {
                     made += 1;
                     plan.cover_around(&row.path, &inside, made)?;
@@ -101,12 +105,14 @@ pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxErr
             // In a directory of devices that is not covered they are as they were.
             _ if row.why == Why::Device && !is_in_writable(rows, row) => {}
             Access::Read if row.why == Why::Named && nearest.is_none_or(|nearest| nearest.access == Access::Read) => {}
-            Access::Read | Access::Write => plan.mount_again(row)?,
+            Access::Read | Access::Write => plan.mount_again(row, is_inside_of_hidden)?,
         }
     }
     for socket in sockets {
-        plan.cover(socket)?;
+        plan.cover(socket, true)?;
     }
+    let covers = std::mem::take(&mut plan.covers);
+    plan.mounts.extend(covers);
     if plan.mounts.len() > MOST_MOUNTS { Err(SandboxError::TooManyPaths) } else { Ok(plan) }
 }
 
@@ -115,17 +121,20 @@ fn is_in_writable(rows: &[Row], row: &Row) -> bool {
 }
 
 impl Plan {
-    fn mount_again(&mut self, row: &Row) -> Result<(), SandboxError> {
+    fn mount_again(&mut self, row: &Row, is_inside_of_hidden: bool) -> Result<(), SandboxError> {
         let path = c_string(&row.path)?;
         self.trees.push(Tree { path: path.clone(), is_read_only: row.access == Access::Read });
-        let may_be_missing = row.why != Why::Named;
-        self.mounts.push(Mount { what: What::Tree(self.trees.len() - 1), at: path, may_be_missing });
+        let may_be_missing = matches!(row.why, Why::Device | Why::Sockets | Why::Needed);
+        let tree = self.trees.len() - 1;
+        let what = if is_inside_of_hidden { What::TreeElsewhere(tree) } else { What::Tree(tree) };
+        self.mounts.push(Mount { what, at: path, may_be_missing });
         Ok(())
     }
 
-    fn cover(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let what = if path.is_dir() { EMPTY_DIRECTORY } else { EMPTY_FILE };
-        self.mounts.push(Mount { what: What::Made(what.into()), at: c_string(path)?, may_be_missing: true });
+    fn cover(&mut self, path: &Path, may_be_missing: bool) -> Result<(), SandboxError> {
+        let is_directory = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        let what = if is_directory { EMPTY_DIRECTORY } else { EMPTY_FILE };
+        self.covers.push(Mount { what: What::Made(what.into()), at: c_string(path)?, may_be_missing });
         Ok(())
     }
 
@@ -151,7 +160,7 @@ impl Plan {
                 self.make(&place, at + 1 < last || row.path.is_dir())?;
             }
         }
-        self.mounts.push(Mount { what: What::Made(c_string(&top)?), at: c_string(path)?, may_be_missing: true });
+        self.mounts.push(Mount { what: What::Made(c_string(&top)?), at: c_string(path)?, may_be_missing: false });
         Ok(())
     }
 

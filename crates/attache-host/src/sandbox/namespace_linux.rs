@@ -14,6 +14,9 @@ use std::{
 
 use libc::{c_char, c_int, c_long, c_uint, pid_t};
 
+#[path = "user_namespace_linux.rs"]
+mod user_namespace;
+
 use super::mounts::{EMPTY_DIRECTORY, EMPTY_FILE, Make, Mount, Plan, What};
 
 // From `linux/mount.h` and `linux/fcntl.h`.
@@ -22,6 +25,7 @@ const OPEN_TREE_CLOEXEC: c_uint = libc::O_CLOEXEC as c_uint;
 const AT_RECURSIVE: c_uint = 0x8000;
 const AT_EMPTY_PATH: c_uint = 0x1000;
 const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
+const MOVE_MOUNT_T_EMPTY_PATH: c_uint = 0x40;
 const FSOPEN_CLOEXEC: c_uint = 1;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
@@ -41,7 +45,7 @@ struct MountAttributes {
 /// Namespaces that confined processes enter.
 #[derive(Debug)]
 pub(super) struct Namespaces {
-    user: Option<OwnedFd>,
+    user: Option<&'static OwnedFd>,
     ipc: OwnedFd,
     mount: OwnedFd,
     /// The top of the memory that is shared by name in them, for Landlock to allow.
@@ -98,6 +102,12 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
+    /// Whether something was no longer as it was when the plan was made.
+    pub(super) fn is_change(self) -> bool {
+        let gone = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::ESTALE, libc::EINVAL];
+        matches!(self.step, Step::Tree | Step::Mount) && gone.contains(&self.error)
+    }
+
     pub(super) fn into_error(self) -> io::Error {
         io::Error::new(io::Error::from_raw_os_error(self.error).kind(), self.to_string())
     }
@@ -145,7 +155,7 @@ impl Namespaces {
                 return Err(io::Error::last_os_error());
             }
             // The user namespace first: the rights to enter the others come from it.
-            for namespace in self.user.iter().chain([&self.ipc, &self.mount]) {
+            for namespace in self.user.into_iter().chain([&self.ipc, &self.mount]) {
                 if libc::setns(namespace.as_raw_fd(), 0) != 0 {
                     return Err(io::Error::last_os_error());
                 }
@@ -162,32 +172,20 @@ impl Namespaces {
 /// What the helper needs, made before it is started.
 struct Helper<'a> {
     plan: &'a Plan,
-    kind: Kind,
+    /// The user namespace to be in; root does without.
+    user: Option<&'static OwnedFd>,
     trees: Vec<RawFd>,
-    user_map: Vec<u8>,
-    group_map: Vec<u8>,
     link: RawFd,
 }
 
 fn make(plan: &Plan, kind: Kind) -> Result<Namespaces, Failure> {
     let at_start = |error: io::Error| Failure { step: Step::Start, error: error.raw_os_error().unwrap_or(libc::EIO) };
-    let mut ends = [0; 2];
-    // SAFETY: the kernel writes two numbers.
-    if unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) } != 0 {
-        return Err(at_start(io::Error::last_os_error()));
-    }
-    // SAFETY: both were made just now, and nobody else has them.
-    let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
-    // SAFETY: asks for numbers.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    let mut helper = Helper {
-        plan,
-        kind,
-        trees: vec![-1; plan.trees.len()],
-        user_map: format!("{user} {user} 1").into_bytes(),
-        group_map: format!("{group} {group} 1").into_bytes(),
-        link: theirs.as_raw_fd(),
+    let user = match kind {
+        Kind::Plain => None,
+        Kind::User => Some(user_namespace::ours()?),
     };
+    let (ours, theirs) = socket_pair().map_err(at_start)?;
+    let mut helper = Helper { plan, user, trees: vec![-1; plan.trees.len()], link: theirs.as_raw_fd() };
     // Nobody is told of its end by a signal: it is ours to wait for.
     // SAFETY: without shared memory or a stack this is a plain fork, without what the C library does around it. The child
     // only makes system calls until it ends.
@@ -203,10 +201,24 @@ fn make(plan: &Plan, kind: Kind) -> Result<Namespaces, Failure> {
         return Err(at_start(io::Error::last_os_error()));
     }
     drop(theirs);
-    let told = receive(&ours);
+    let told = receive(&ours, user);
+    wait_for(pid);
+    told
+}
+
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two numbers.
+    if unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both were made just now, and nobody else has them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+fn wait_for(pid: pid_t) {
     // SAFETY: the child is ours, and nobody else waits for it.
     unsafe { while libc::waitpid(pid, ptr::null_mut(), libc::__WALL) == -1 && errno() == libc::EINTR {} }
-    told
 }
 
 fn errno() -> c_int {
@@ -219,8 +231,19 @@ const MOST_DESCRIPTORS: usize = 4;
 /// Space for one control message with them, aligned as the kernel wants it.
 type ControlBuffer = [u64; 8];
 
-/// Takes what the helper tells: an error, or the descriptors.
-fn receive(link: &OwnedFd) -> Result<Namespaces, Failure> {
+/// Takes what the helper tells: an error, or the namespaces.
+fn receive(link: &OwnedFd, user: Option<&'static OwnedFd>) -> Result<Namespaces, Failure> {
+    let (has_shared_memory, descriptors) = receive_descriptors(link)?;
+    let mut descriptors = descriptors.into_iter();
+    let (Some(mount), Some(ipc)) = (descriptors.next(), descriptors.next()) else {
+        return Err(Failure { step: Step::Tell, error: libc::EMFILE });
+    };
+    let shared_memory = if has_shared_memory { descriptors.next() } else { None };
+    Ok(Namespaces { user, ipc, mount, shared_memory })
+}
+
+/// Takes what was sent with `tell`: an error, or whether there is shared memory and the descriptors.
+fn receive_descriptors(link: &OwnedFd) -> Result<(bool, Vec<OwnedFd>), Failure> {
     let lost = |error| Failure { step: Step::Tell, error };
     let mut report = [0u8; 6];
     let mut control: ControlBuffer = [0; 8];
@@ -259,10 +282,8 @@ fn receive(link: &OwnedFd) -> Result<Namespaces, Failure> {
     // A copy is never one of the first three descriptors, which become the program's own.
     let high = |fd: OwnedFd| if fd.as_raw_fd() > 2 { Ok(fd) } else { fd.try_clone() };
     let descriptors: io::Result<Vec<OwnedFd>> = descriptors.into_iter().map(high).collect();
-    let mut descriptors = descriptors.map_err(|error| lost(error.raw_os_error().unwrap_or(libc::EMFILE)))?.into_iter();
-    let (Some(mount), Some(ipc)) = (descriptors.next(), descriptors.next()) else { return Err(lost(libc::EMFILE)) };
-    let shared_memory = if has_shared_memory == 1 { descriptors.next() } else { None };
-    Ok(Namespaces { user: descriptors.next(), ipc, mount, shared_memory })
+    let descriptors = descriptors.map_err(|error| lost(error.raw_os_error().unwrap_or(libc::EMFILE)))?;
+    Ok((has_shared_memory == 1, descriptors))
 }
 
 /// Everything from here on runs in the helper: no allocation, no lock, no panic.
@@ -283,18 +304,18 @@ impl Helper<'_> {
         // SAFETY: system calls on prepared strings and on descriptors that are the helper's own.
         unsafe {
             *step = Step::Unshare;
-            let user = if self.kind == Kind::User { libc::CLONE_NEWUSER } else { 0 };
-            done(libc::unshare(user | libc::CLONE_NEWNS | libc::CLONE_NEWIPC))?;
-            *step = Step::Map;
-            if self.kind == Kind::User {
-                self.map()?;
+            if let Some(user) = self.user {
+                done(libc::setns(user.as_raw_fd(), libc::CLONE_NEWUSER))?;
             }
+            done(libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC))?;
             *step = Step::Private;
             let flags = libc::MS_REC | libc::MS_PRIVATE;
             done(libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), flags, ptr::null()))?;
             *step = Step::Tree;
             for (at, tree) in plan.trees.iter().enumerate() {
-                let taken = open_tree(libc::AT_FDCWD, &tree.path, AT_RECURSIVE);
+                let found = open_without_links(&tree.path);
+                let taken = if found < 0 { -1 } else { open_tree(found, c"", AT_RECURSIVE | AT_EMPTY_PATH) };
+                libc::close(found);
                 if taken >= 0 && tree.is_read_only {
                     set_attributes(taken, c"", MOUNT_ATTR_RDONLY)?;
                 }
@@ -310,17 +331,15 @@ impl Helper<'_> {
             *step = Step::Mount;
             for mount in &plan.mounts {
                 let what = match &mount.what {
-                    What::Tree(at) => *self.trees.get(*at)?,
+                    What::Tree(at) | What::TreeElsewhere(at) => *self.trees.get(*at)?,
                     What::Made(path) => {
                         let cover = valid(open_tree(made, path, 0))?;
                         set_attributes(cover, c"", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)?;
                         cover
                     }
                 };
-                let is_mounted = match what {
-                    -1 => fail(libc::ENOENT),
-                    what => move_mount(what, &mount.at),
-                };
+                let is_tree = matches!(mount.what, What::Tree(_));
+                let is_mounted = self.mount(what, is_tree, &mount.at);
                 let is_gone = matches!(errno(), libc::ENOENT | libc::ENOTDIR);
                 if is_mounted.is_none() && !(mount.may_be_missing && is_gone) {
                     return None;
@@ -336,7 +355,7 @@ impl Helper<'_> {
             let mut memory = -1;
             if let Some(path) = &plan.shared_memory {
                 memory = file_system(c"1777")?;
-                move_mount(memory, path)?;
+                move_mount(memory, libc::AT_FDCWD, path)?;
             }
             *step = Step::Tell;
             let mut count = 0;
@@ -349,28 +368,27 @@ impl Helper<'_> {
                 *descriptors.get_mut(count)? = memory;
                 count += 1;
             }
-            if self.kind == Kind::User {
-                *descriptors.get_mut(count)? = valid(libc::open(c"/proc/self/ns/user".as_ptr(), flags))?;
-                count += 1;
-            }
             Some(count)
         }
     }
 
-    /// Makes the user known in the namespace as who they are outside.
-    unsafe fn map(&self) -> Option<()> {
-        // SAFETY: system calls on constants.
+    /// Mounts something where a path leads without any link. A tree is mounted only on what it was taken from: whoever
+    /// can change the directories above it may have put something else there meanwhile.
+    unsafe fn mount(&self, what: c_int, is_tree: bool, at: &CStr) -> Option<()> {
+        if what < 0 {
+            return fail(libc::ENOENT);
+        }
+        // SAFETY: system calls on a string and on descriptors that are the helper's own.
         unsafe {
-            // A program that nobody may look into does not own its files in /proc. This copy of it lives for a moment.
-            let was_dumpable = libc::prctl(libc::PR_GET_DUMPABLE);
-            libc::prctl(libc::PR_SET_DUMPABLE, 1);
-            let written = write_to(c"/proc/self/setgroups", b"deny")
-                .and_then(|()| write_to(c"/proc/self/uid_map", &self.user_map))
-                .and_then(|()| write_to(c"/proc/self/gid_map", &self.group_map));
+            let target = valid(open_without_links(at))?;
+            let mounted = match is_tree && !is_same(what, target) {
+                true => fail(libc::ESTALE),
+                false => move_mount(what, target, c""),
+            };
             let error = errno();
-            libc::prctl(libc::PR_SET_DUMPABLE, was_dumpable);
+            libc::close(target);
             *libc::__errno_location() = error;
-            written
+            mounted
         }
     }
 
@@ -384,7 +402,7 @@ impl Helper<'_> {
             let top = file_system(c"0755")?;
             // It has to be mounted somewhere for parts of it to be mounted elsewhere. On top of the root it is in nobody's
             // way: a path begins below it.
-            move_mount(top, c"/")?;
+            move_mount(top, libc::AT_FDCWD, c"/")?;
             done(libc::mkdirat(top, EMPTY_DIRECTORY.as_ptr(), 0))?;
             make_file(top, EMPTY_FILE, 0)?;
             for make in &self.plan.skeleton {
@@ -423,12 +441,34 @@ unsafe fn open_tree(directory: c_int, path: &CStr, flags: c_uint) -> c_int {
     unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) as c_int }
 }
 
-unsafe fn move_mount(what: c_int, at: &CStr) -> Option<()> {
-    let flags = MOVE_MOUNT_F_EMPTY_PATH;
+unsafe fn move_mount(what: c_int, directory: c_int, at: &CStr) -> Option<()> {
+    let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: reads two strings.
     let moved =
-        unsafe { libc::syscall(libc::SYS_move_mount, what, c"".as_ptr(), libc::AT_FDCWD, at.as_ptr(), flags) as c_int };
+        unsafe { libc::syscall(libc::SYS_move_mount, what, c"".as_ptr(), directory, at.as_ptr(), flags) as c_int };
     done(moved)
+}
+
+/// Finds what a path names, which may be a link itself; -1 if there is a link on the way to it.
+unsafe fn open_without_links(path: &CStr) -> c_int {
+    // SAFETY: a structure of numbers, of which zero means nothing.
+    let mut how: libc::open_how = unsafe { mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    let size = size_of::<libc::open_how>();
+    // SAFETY: reads a string and the structure.
+    unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &raw const how, size) as c_int }
+}
+
+/// Whether two descriptors are the same file or directory.
+unsafe fn is_same(one: c_int, other: c_int) -> bool {
+    // SAFETY: writes two structures of numbers.
+    unsafe {
+        let (mut first, mut second): (libc::stat, libc::stat) = (mem::zeroed(), mem::zeroed());
+        libc::fstat(one, &mut first) == 0
+            && libc::fstat(other, &mut second) == 0
+            && (first.st_dev, first.st_ino) == (second.st_dev, second.st_ino)
+    }
 }
 
 /// Sets attributes of what is mounted there, and of all that is mounted in it.
@@ -469,18 +509,6 @@ unsafe fn make_file(directory: c_int, path: &CStr, mode: c_uint) -> Option<()> {
     Some(())
 }
 
-unsafe fn write_to(path: &CStr, content: &[u8]) -> Option<()> {
-    // SAFETY: reads a string and the content.
-    unsafe {
-        let file = valid(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
-        let written = libc::write(file, content.as_ptr().cast(), content.len());
-        let error = errno();
-        libc::close(file);
-        *libc::__errno_location() = error;
-        (written == content.len() as isize).then_some(())
-    }
-}
-
 /// Sends how it went, and the first descriptors.
 fn tell(link: c_int, step: Step, has_memory: u8, error: c_int, descriptors: &[c_int; MOST_DESCRIPTORS], count: usize) {
     let [a, b, c, d] = error.to_ne_bytes();
@@ -502,6 +530,7 @@ fn tell(link: c_int, step: Step, has_memory: u8, error: c_int, descriptors: &[c_
             (*header).cmsg_len = libc::CMSG_LEN(size) as _;
             ptr::copy_nonoverlapping(descriptors.as_ptr().cast::<u8>(), libc::CMSG_DATA(header), size as usize);
         }
-        libc::sendmsg(link, &message, libc::MSG_NOSIGNAL);
+        // Not the C library's function, which not every caller could use.
+        libc::syscall(libc::SYS_sendmsg, link, &raw const message, libc::MSG_NOSIGNAL);
     }
 }

@@ -1,7 +1,7 @@
 //! The paths of a policy as one table: what can be done where. Rules for Landlock, mounts and answers come from it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     ffi::OsString,
     fs, io,
     path::{Component, Path, PathBuf},
@@ -30,7 +30,7 @@ pub(super) enum Why {
     Needed,
     /// It would be run later, outside.
     Protected,
-    /// A directory around something protected or hidden: it may be changed, but not be moved away and replaced.
+    /// A directory on the way to something protected or hidden: it may be changed, but not be moved away and replaced.
     Pinned,
 }
 
@@ -105,38 +105,46 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     for path in &policy.writable {
         table.insert(resolve(path), (Access::Write, Why::Named));
     }
-    for path in policy.protected.iter().filter(|path| path.exists()).map(|path| resolve(path)) {
-        // Whoever names exactly that as writable wants it.
-        if table.get(&path) != Some(&(Access::Write, Why::Named)) {
-            table.insert(path, (Access::Read, Why::Protected));
-        }
-    }
     for path in hidden {
         table.insert(path, (Access::Hidden, Why::Named));
     }
-    let mut rows: Vec<Row> = table.into_iter().map(|(path, (access, why))| Row { path, access, why }).collect();
-    // What is protected inside of something that cannot be changed anyway needs no row.
-    let all = rows.clone();
-    rows.retain(|row| {
-        row.why != Why::Protected
-            || around(&all, &row.path).any(|around| around.access == Access::Write && around.why == Why::Named)
-    });
-    let pinned: BTreeSet<PathBuf> = rows.iter().flat_map(|row| to_be_pinned(&rows, row)).collect();
-    rows.extend(pinned.into_iter().map(|path| Row { path, access: Access::Write, why: Why::Pinned }));
-    rows.sort_by(|one, other| one.path.cmp(&other.path));
-    rows
+    // Only what a command could change has to be kept: nothing is uncovered by being protected.
+    let is_changeable = |table: &BTreeMap<PathBuf, (Access, Why)>, path: &Path| {
+        path.ancestors().find_map(|above| table.get(above)).is_some_and(|(access, _)| *access == Access::Write)
+    };
+    let is_named_writable = |path: &Path| policy.writable.iter().any(|writable| path.starts_with(writable));
+    // Links on the way to what is hidden, too: who replaces one decides what is read there.
+    let mut kept = Vec::new();
+    for path in &policy.protected {
+        kept.extend(links_and_end(path));
+    }
+    for path in policy.hidden.iter().filter(|path| is_named_writable(path)) {
+        kept.extend(links_and_end(path).into_iter().filter(|path| is_link(path)));
+    }
+    kept.sort_unstable();
+    for path in kept {
+        if is_changeable(&table, &path) && fs::symlink_metadata(&path).is_ok() {
+            // What is writable by name stays so: it was asked for.
+            table.entry(path).or_insert((Access::Read, Why::Protected));
+        }
+    }
+    let is_kept = |(_, (access, why)): &(&PathBuf, &(Access, Why))| {
+        *why == Why::Protected || (*access == Access::Hidden && *why == Why::Named)
+    };
+    let ends: Vec<PathBuf> = table.iter().filter(is_kept).map(|(path, _)| path.clone()).collect();
+    for end in ends {
+        for above in end.ancestors().skip(1).take_while(|above| !table.contains_key(*above)).collect::<Vec<_>>() {
+            let is_directory = fs::symlink_metadata(above).is_ok_and(|found| found.is_dir());
+            if is_directory && is_changeable(&table, above) {
+                table.insert(above.to_owned(), (Access::Write, Why::Pinned));
+            }
+        }
+    }
+    table.into_iter().map(|(path, (access, why))| Row { path, access, why }).collect()
 }
 
-/// The directories between something protected or hidden and what is writable around it. Whoever moved one of them away
-/// could make another in its place.
-fn to_be_pinned(rows: &[Row], row: &Row) -> Vec<PathBuf> {
-    let matters = row.why == Why::Protected || row.why == Why::Named && row.access == Access::Hidden;
-    let is_inside = around(rows, &row.path).next().is_some_and(|nearest| nearest.access == Access::Write);
-    if !matters || !is_inside {
-        return Vec::new();
-    }
-    let between = row.path.ancestors().skip(1).take_while(|ancestor| row_at(rows, ancestor).is_none());
-    between.filter(|ancestor| ancestor.is_dir()).map(Path::to_owned).collect()
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 /// The rows around a path, the nearest first.
@@ -229,6 +237,8 @@ pub(super) fn rules(rows: &[Row]) -> Result<Vec<Rule>, SandboxError> {
     for row in rows {
         match row.access {
             Access::Hidden => {}
+            // It is inside of something writable as it is.
+            Access::Write if row.why == Why::Pinned => {}
             Access::Write => {
                 rules.push(Rule {
                     path: row.path.clone(),
@@ -323,9 +333,21 @@ fn resolve_down(path: &Path, known: &mut BTreeMap<PathBuf, PathBuf>) -> PathBuf 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: usize = 40;
 
+/// The links that the kernel would follow with a path, and where it would end up.
+pub(super) fn links_and_end(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let end = follow_noting(path, &mut found);
+    found.extend(end);
+    found
+}
+
 /// Where the kernel would end up with an absolute path, also if that does not exist yet. `None` if it would fail, or if
 /// that cannot be told.
 pub(super) fn follow(path: &Path) -> Option<PathBuf> {
+    follow_noting(path, &mut Vec::new())
+}
+
+fn follow_noting(path: &Path, noted: &mut Vec<PathBuf>) -> Option<PathBuf> {
     let mut found = PathBuf::from("/");
     let mut ahead: Vec<OsString> = names(path);
     let mut links = 0;
@@ -343,6 +365,7 @@ pub(super) fn follow(path: &Path) -> Option<PathBuf> {
         match fs::symlink_metadata(&found) {
             Ok(what) if what.is_symlink() => {
                 links += 1;
+                noted.push(found.clone());
                 let target = fs::read_link(&found).ok().filter(|_| links <= MOST_LINKS)?;
                 found.pop();
                 if target.is_absolute() {

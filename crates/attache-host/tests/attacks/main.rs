@@ -24,3 +24,4 @@ mod rules;
 mod sandbox;
 mod support;
 mod trusting;
+mod views;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::support::{Place, Ran, sandbox_attacker};
 
 /// A home outside of the directory for temporary files, with secrets, settings and a repository.
-fn home() -> Place {
+pub(super) fn home() -> Place {
     let place = Place::new();
     fs::create_dir(place.path("tmp")).unwrap();
     place.write("file", "plain");
@@ -29,7 +29,7 @@ fn home() -> Place {
 }
 
 /// Whether this machine allows the user namespaces. Where it does not, that is said and tested below, and nothing else can be.
-fn can_be_enforced() -> bool {
+pub(super) fn can_be_enforced() -> bool {
     static GAPS: OnceLock<String> = OnceLock::new();
     let gaps = GAPS.get_or_init(|| {
         let place = home();
@@ -47,7 +47,7 @@ fn can_be_enforced() -> bool {
 }
 
 /// A line for `sh` as the user, without a sandbox.
-fn free(place: &Place, line: &str) -> Ran {
+pub(super) fn free(place: &Place, line: &str) -> Ran {
     let mut command = Command::new("sh");
     command.args(["-c", line]);
     place.prepare(&mut command);
@@ -56,14 +56,14 @@ fn free(place: &Place, line: &str) -> Ran {
 }
 
 /// The same in the sandbox.
-fn confined(place: &Place, options: &[&str], line: &str) -> Ran {
+pub(super) fn confined(place: &Place, options: &[&str], line: &str) -> Ran {
     let mut command = place.command(&["sandbox", "run"]);
     command.args(options).args(["--", "sh", "-c", line]).env("TMPDIR", place.path("tmp"));
     place.run(command)
 }
 
 /// An attack that gets through without a sandbox and not within it.
-fn check(place: &Place, line: &str) {
+pub(super) fn check(place: &Place, line: &str) {
     let ran = free(place, line);
     assert!(ran.out.contains("got through"), "it shows nothing: {line}\n{ran:?}");
     let ran = confined(place, &[], line);
@@ -72,7 +72,7 @@ fn check(place: &Place, line: &str) {
 }
 
 /// A line with an attack of the program in it.
-fn attack(name: &str, argument: impl std::fmt::Display) -> String {
+pub(super) fn attack(name: &str, argument: impl std::fmt::Display) -> String {
     format!("{} {name} {argument}", sandbox_attacker().display())
 }
 
