@@ -254,10 +254,11 @@ mod tests {
             fs::write(&settings, "").unwrap();
             assert!(protected(root.path()).contains(&settings) && !protected(root.path()).contains(&modules));
         }
-        for number in 0..=MOST_DIRECTORIES {
-            fs::create_dir(modules.join(number.to_string())).unwrap();
+        // There are `vendor`, `lib` and `inner`.
+        for (left, expected) in [(3, Some(())), (2, None)] {
+            let mut left = left;
+            assert_eq!(find_modules(&modules, DEEPEST_MODULE, &mut left, &mut Vec::new()), expected);
         }
-        assert!(protected(root.path()).contains(&modules));
     }
 
     #[test]
