@@ -329,10 +329,11 @@ mod tests {
                     && !repository_of(root.path()).protected.contains(&modules)
             );
         }
-        for number in 0..=MOST_DIRECTORIES {
-            fs::create_dir(modules.join(number.to_string())).unwrap();
+        // There are `vendor`, `lib` and `inner`.
+        for (left, expected) in [(3, Some(())), (2, None)] {
+            let mut left = left;
+            assert_eq!(find_modules(&modules, DEEPEST_MODULE, &mut left, &mut Vec::new()), expected);
         }
-        assert!(repository_of(root.path()).protected.contains(&modules));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Drop for Bystander {
     }
 }
 
-fn open_to_all(path: &Path) {
+pub(super) fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
 }
 
