@@ -522,7 +522,7 @@ fn a_person_is_asked_with_everything_in_sight() {
     assert!(seen.contains(&format!("in {}", home.path("work").canonicalize().unwrap().display())), "{seen}");
     assert!(seen.contains("denied") && seen.contains("the person said no"), "{seen}");
     // The change in full.
-    let seen = ask(&format!("edit {}", home.path("work/a.txt").display()), &[(": ", "y\n")]);
+    let seen = ask(&format!("edit {}", home.path("work/a.txt").display()), &[(")? ", "y\n")]);
     assert!(seen.contains("-old") && seen.contains("+new") && seen.contains("said yes"), "{seen}");
     // A wrong key asks again, an end of input is no.
     let seen = ask("ask make it", &[(")? ", "what\n"), (")? ", "\u{4}")]);
