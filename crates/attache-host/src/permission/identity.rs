@@ -1,11 +1,12 @@
 //! Who an agent is that was given as a command: for rules, sessions and records.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use attache::process::Command;
 use sha2::{Digest, Sha256};
 
+use super::place::normal;
 use super::visible;
 
 /// Programs that run code of the directory that they are started in, unless a script is named: the same words mean
@@ -133,19 +134,6 @@ fn program_path(program: &str, cwd: &Path) -> String {
 fn script_path(argument: &str, cwd: &Path) -> Option<String> {
     let path = normal(&cwd.join(argument));
     (!argument.is_empty() && path.is_file()).then(|| path.to_string_lossy().into_owned())
-}
-
-/// A path without `.` and `..`, as it is written.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => _ = normal.pop(),
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]

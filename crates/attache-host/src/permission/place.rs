@@ -201,7 +201,7 @@ impl<'a> Execution<'a> {
 }
 
 /// A path without `.` and `..`, as it is written.
-fn normal(path: &Path) -> PathBuf {
+pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
