@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Beside it: streams that break off or deliver byte by byte ([`Cut`], [`Dribble`]), an allocator that counts
-//! ([`CountingAllocator`]), repeatable chance ([`Dice`]), and two servers on the loopback device: one with a scripted model
+//! ([`CountingAllocator`]), repeatable chance ([`Dice`]), a time limit for a child ([`TimeLimit`]), and two servers on the loopback device: one with a scripted model
 //! ([`model_server`]), one with fixed pages ([`HttpFixture`]). Everything here is for tests only.
 
 mod alloc;
@@ -38,6 +38,7 @@ pub mod model_server;
 #[cfg(test)]
 mod raw_client;
 mod tally;
+mod time_limit;
 mod transcript;
 
 pub use alloc::CountingAllocator;
@@ -46,4 +47,5 @@ pub use conversation::conversation;
 pub use dice::Dice;
 pub use fault::{Cut, Dribble};
 pub use http_fixture::{HttpAsked, HttpFixture, Response};
+pub use time_limit::TimeLimit;
 pub use transcript::{RawPeer, matches};
