@@ -105,6 +105,11 @@ impl Greeting {
         self
     }
 
+    /// Whether an agent that ends at a second `initialize` is one that has to be started anew, like one that refuses it.
+    pub fn is_second(&self) -> bool {
+        self.can_restart && self.first.is_some()
+    }
+
     /// The dialect to ask for now.
     pub fn dialect(&self) -> Dialect {
         self.asked

@@ -94,6 +94,23 @@ impl Opening {
         }))
     }
 
+    /// What to ask of an agent that does not know `session/resume` although it offers that: to load the session, with a
+    /// history that is not wanted. `None` where that is not the same, or not offered either.
+    pub fn load_instead(&self, dialect: Dialect, offered: &SessionCapabilities) -> Option<LoadSessionRequest> {
+        let OpenKind::Restore { session, replay: false } = &self.kind else { return None };
+        if offered.load.is_none() || Method::LoadSession.name(dialect).is_none() {
+            return None;
+        }
+        Some(LoadSessionRequest {
+            session_id: session.clone(),
+            cwd: self.cwd.clone(),
+            additional_directories: self.additional_directories.clone(),
+            mcp_servers: self.mcp_servers.clone(),
+            system_prompt: self.system_prompt.clone(),
+            meta: self.meta.clone(),
+        })
+    }
+
     /// The request that asks an agent for this, and whether the history that comes with it was not asked for. An error
     /// names what the agent does not offer.
     pub fn into_request(

@@ -86,10 +86,18 @@ impl SessionOptions {
         }
     }
 
-    /// The agent has set an option that stands for something older.
+    /// The agent has set an option without naming all options as they are now: the others are as they were.
     pub fn was_set(&mut self, id: &ConfigId, value: &ConfigValueId) {
         if let Some(current) = self.all.iter_mut().find(|option| option.id == *id).and_then(current) {
             *current = value.clone();
+        }
+    }
+
+    /// The same for an option that is on or off.
+    pub fn was_switched(&mut self, id: &ConfigId, is_on: bool) {
+        let option = self.all.iter_mut().find(|option| option.id == *id);
+        if let Some(ConfigKind::Boolean(switch)) = option.map(|option| &mut option.kind) {
+            switch.current = is_on;
         }
     }
 

@@ -218,6 +218,7 @@ impl Client {
             let answer = match self.initialize(link, greeting.dialect()).await {
                 Ok(answer) => Ok(answer),
                 Err(Error::Refused(error)) => Err(error),
+                Err(Error::Closed(_)) if greeting.is_second() => return Err(Greeting::NeedsFreshStart),
                 Err(error) => return Err(Greeting::Failed(error)),
             };
             match greeting.handle_answer(answer.as_ref().map(|answer| answer.as_str()).map_err(Clone::clone)) {

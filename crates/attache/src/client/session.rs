@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use attache_proto::conversation::{OpenKind, OpenedSession, Opening, SetRequest, TurnEnd, TurnId};
+use attache_proto::json::Reason;
 use attache_proto::method::{AgentRequest, ClientRequest};
 use attache_proto::model::Meta;
 use attache_proto::model::command::AvailableCommand;
@@ -104,12 +105,20 @@ impl SessionBuilder {
             let opening = Opening { kind, cwd, additional_directories, mcp_servers, system_prompt, meta };
             let offered = shared.session_capabilities();
             let link = &shared.link;
+            let load_instead = opening.load_instead(link.dialect(), &offered);
             let (request, is_muted) = opening.into_request(link.dialect(), &offered).map_err(Error::NotOffered)?;
             let early = EarlyClaim::new(&shared, known.clone(), is_muted);
             let mut opened: OpenedSession = match &request {
                 ClientRequest::NewSession(request) => link.call(request).await?.into(),
                 ClientRequest::LoadSession(request) => link.call(request).await?.into(),
-                ClientRequest::ResumeSession(request) => link.call(request).await?.into(),
+                ClientRequest::ResumeSession(request) => match (link.call(request).await, load_instead) {
+                    // It says that it can resume, and does not know how.
+                    (Err(Error::Refused(error)), Some(load)) if error.code == ErrorObject::METHOD_NOT_FOUND => {
+                        link.with(|router, _| router.mute(&load.session_id, true));
+                        link.call(&load).await?.into()
+                    }
+                    (answer, _) => answer?.into(),
+                },
                 ClientRequest::ForkSession(request) => link.call(request).await?.into(),
                 _ => return Err(Error::NotOffered("opening sessions this way")),
             };
@@ -350,7 +359,11 @@ impl Session {
         });
         let named = match request {
             None => return Err(Error::NotOffered("options")),
-            Some(SetRequest::Option(request)) => Some(link.call(&request).await?.config_options),
+            Some(SetRequest::Option(request)) => match link.call(&request).await {
+                // Some agents answer `{}`: the option is set, and the others are as they were.
+                Err(Error::BadAnswer { error, .. }) if error.reason() == Reason::Missing => None,
+                answer => Some(answer?.config_options).filter(|options| !options.is_empty()),
+            },
             Some(SetRequest::Mode(request)) => link.call(&request).await.map(|_| None)?,
             Some(SetRequest::Model(request)) => link.call(&request).await.map(|_| None)?,
         };
@@ -359,7 +372,8 @@ impl Session {
                 match (named, &value) {
                     (Some(options), _) => session.options.replace(options),
                     (None, ConfigSetting::Id(value)) => session.options.was_set(&id, value),
-                    _ => {}
+                    (None, ConfigSetting::Boolean(is_on)) => session.options.was_switched(&id, *is_on),
+                    (None, _) => {}
                 }
             }
         });
