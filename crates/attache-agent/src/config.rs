@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
-use attache_host::permission::Policy;
+use attache_host::permission::{Policy, Rule};
 
 use crate::model::Thought;
 use crate::model::retry::Patience;
@@ -50,6 +50,10 @@ pub struct Config {
     /// What becomes of that which no rule decides; without it, the mode says. A client that runs the agent for somebody
     /// sets it, so that a call is judged once.
     pub permissions: Option<Policy>,
+    /// Rules that hold in every session of this process, besides those of files. No file says it.
+    pub rules: Vec<Rule>,
+    /// What is added to the system prompt, as the person's own words. No file says it.
+    pub system: Option<String>,
     /// Variables that commands get besides those that every process does, by name; `*` at the end stands for any end.
     pub pass_env: Vec<String>,
     /// What commands may change in the sandbox besides the directories of the session, such as caches of package managers.
@@ -139,6 +143,8 @@ impl Config {
             thought: Thought::default(),
             sandbox: SandboxMode::default(),
             permissions: None,
+            rules: Vec::new(),
+            system: None,
             pass_env: Vec::new(),
             writable: Vec::new(),
             limits: Limits::default(),

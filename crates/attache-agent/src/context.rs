@@ -17,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) directories: Vec<PathBuf>,
     /// The user's settings, where an AGENTS.md of theirs may be.
     pub(crate) config_dir: PathBuf,
+    /// What the person adds to the system prompt.
+    pub(crate) system: Option<String>,
 }
 
 /// More of an AGENTS.md is not read: it goes into every request.
@@ -50,6 +52,9 @@ pub(crate) fn system(place: &Place, mode: Mode) -> String {
     );
     for (path, instructions) in instructions(place).into_iter().filter_map(|(path, read)| Some((path, read.ok()?))) {
         text.push_str(&format!("\nInstructions of {}:\n\n{}\n", path.display(), instructions.trim()));
+    }
+    if let Some(system) = &place.system {
+        text.push_str(&format!("\nInstructions of the person, who started you with them:\n\n{}\n", system.trim()));
     }
     text
 }

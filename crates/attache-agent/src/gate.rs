@@ -42,8 +42,12 @@ impl Gate {
         repository_rules: Option<&[u8]>,
         readable: PathBuf,
         policy: Option<Policy>,
+        run_rules: &[Rule],
     ) -> Self {
         let mut engine = Engine::open(places, Mode::default().policy());
+        // They were checked when they were read; one that is not taken would be one that denies nothing.
+        let refused = engine.remember(Scope::Session, &session, run_rules).is_err();
+        let policy = if refused { Some(Policy::None) } else { policy };
         if let Some(rules) = repository_rules {
             engine.set_repository_rules("permissions.toml", rules);
         }
@@ -59,12 +63,23 @@ impl Gate {
 
     /// Every rule that is kept for the project or the user.
     pub(crate) fn rules(&self) -> Vec<Rule> {
-        self.engine().rules().cloned().collect()
+        let mut engine = self.engine();
+        engine.reload();
+        engine.rules().cloned().collect()
     }
 
-    /// Takes back a rule that is kept for the project.
-    pub(crate) fn forget(&self, rule: &Rule) -> Result<bool, String> {
-        self.engine().forget_rule(rule).map_err(|error| error.to_string())
+    /// Takes back the rule of this number, from 0, if it is kept for the project. What stands in the user's own file is
+    /// theirs to change. Returns those that still decide the same.
+    pub(crate) fn forget(&self, number: usize) -> Result<Option<Vec<Rule>>, String> {
+        let mut engine = self.engine();
+        let Some(rule) = engine.rules().nth(number).cloned() else { return Ok(None) };
+        if !engine.project_rules().contains(&rule) {
+            return Ok(None);
+        }
+        match engine.remove_rule(number).map_err(|error| error.to_string())? {
+            true => Ok(Some(engine.rules().filter(|other| other.covers(&rule)).cloned().collect())),
+            false => Ok(None),
+        }
     }
 
     /// Decides about actions. `call` is what the person is shown if they are asked.

@@ -43,7 +43,7 @@ pub use models::Models;
 pub use session::CodingSession;
 pub use settings::Mode;
 pub use tools::commands::SandboxMode;
-pub use turn::Limits;
+pub use turn::{Limits, NOT_DONE};
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -211,7 +211,7 @@ impl Models {
         let Some(provider) = self.login_provider() else { return Vec::new() };
         let variable = provider.key_variables.first().copied().unwrap_or_default();
         let kept = AgentAuthMethod::new("key", format!("Key for {}", provider.name))
-            .description(format!("Uses ${variable}, or the key that `attache agent login` keeps"));
+            .description(format!("Uses ${variable}, or the key that `attache login` keeps"));
         let terminal = TerminalAuthMethod::new("login", format!("Log in to {}", provider.name))
             .description("Asks for the key in a terminal and keeps it in a file that only you can read")
             .args(["login", provider.name]);
@@ -258,8 +258,5 @@ fn with_key(keys: &Keys, provider: &'static Provider) -> Option<String> {
 
 fn missing_key(provider: &Provider) -> String {
     let variable = provider.key_variables.first().copied().unwrap_or_default();
-    format!(
-        "there is no key for `{name}`\nhint: set {variable}, or type `attache agent login {name}`",
-        name = provider.name
-    )
+    format!("there is no key for `{name}`\nhint: set {variable}, or type `attache login {name}`", name = provider.name)
 }

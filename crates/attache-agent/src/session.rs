@@ -307,13 +307,21 @@ fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
 fn permissions(desk: &Desk, rest: &str) -> String {
     let rules = desk.gate.rules();
     if let Some(number) = rest.strip_prefix("remove") {
-        let number: Option<usize> = number.trim().parse().ok();
-        let Some(rule) = number.and_then(|number| rules.get(number.checked_sub(1)?)) else {
+        let number = number.trim().parse().ok().and_then(|number: usize| number.checked_sub(1));
+        let Some((number, rule)) = number.and_then(|number| Some((number, rules.get(number)?))) else {
             return "Say which, by its number: `/permissions remove 1`\n".into();
         };
-        return match desk.gate.forget(rule) {
-            Ok(true) => format!("Removed: {rule}\n"),
-            Ok(false) => format!("`{rule}` is not kept for this project; it stands in {}\n", rule.origin),
+        return match desk.gate.forget(number) {
+            Ok(Some(others)) => {
+                let others = others.iter().map(|other| format!("It still applies: {other} ({})\n", other.origin));
+                format!("Removed: {rule}\n\n{}", others.collect::<String>()).trim_end().to_owned() + "\n"
+            }
+            Ok(None) => format!(
+                "`{rule}` is not kept for this project; it stands in {}. `attache permissions remove {}` in a terminal \
+                 removes it.\n",
+                rule.origin,
+                number + 1
+            ),
             Err(error) => format!("{error}\n"),
         };
     }

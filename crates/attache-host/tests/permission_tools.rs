@@ -262,6 +262,49 @@ fn a_rule_is_taken_back_and_the_rest_stays() {
 }
 
 #[test]
+fn one_rule_is_removed_by_its_number() {
+    let text = "[[rule]]\nverdict = 'allow'\ntool = 'a'\n\n[[rule]]\nverdict = 'allow'\ntool = 'a'\n";
+    let mut desk = Desk::new(Policy::Ask, text);
+    let session = desk.session();
+    desk.engine.remember(Scope::Project, &session, &[allowing("a"), allowing("b")]).unwrap();
+    desk.engine.set_repository_rules("theirs", b"[[rule]]\nverdict = 'allow'\ntool = 'c'\n");
+    let tools = |desk: &Desk| desk.engine.rules().map(|rule| rule.tools[0].clone()).collect::<String>();
+    assert_eq!(tools(&desk), "aaabc");
+    assert!(desk.engine.remove_rule(1).unwrap(), "one of two that say the same");
+    assert_eq!(tools(&desk), "aabc");
+    assert!(desk.engine.remove_rule(2).unwrap());
+    assert_eq!(tools(&desk), "aac");
+    // A repository's file is not ours to change, and what is not there cannot be removed.
+    assert!(!desk.engine.remove_rule(2).unwrap());
+    assert!(!desk.engine.remove_rule(7).unwrap());
+    // Nor is a file that says something else by now.
+    fs::write(desk.project_file(), "[[rule]]\nverdict = 'deny'\ntool = 'x'\n").unwrap();
+    assert!(!desk.engine.remove_rule(1).unwrap());
+    assert!(fs::read_to_string(desk.project_file()).unwrap().contains("'x'"));
+}
+
+#[test]
+fn a_rule_covers_what_it_decides_as_well() {
+    let rule = |text: &str| parse_rules("x", &format!("[[rule]]\n{text}\n")).unwrap().remove(0);
+    let make = "verdict = 'allow'\ncommand = ['make', 'all']\nargs = 'none'";
+    let rows = [
+        (make, make, true),
+        ("verdict = 'allow'\ncommand = ['make']\nargs = 'any'", make, true),
+        ("verdict = 'allow'\ncommand = ['make']\nargs = 'none'", make, false),
+        ("verdict = 'deny'\nkind = 'execute'", "verdict = 'deny'\ncommand = ['make']", true),
+        ("verdict = 'deny'\nkind = 'edit'", "verdict = 'deny'\ncommand = ['make']", false),
+        ("verdict = 'deny'\ncommand = ['make']", make, false),
+        ("verdict = 'allow'\nagent = 'x'\nkind = 'edit'", "verdict = 'allow'\nkind = 'edit'", false),
+        ("verdict = 'allow'\nkind = ['edit', 'read']", "verdict = 'allow'\nkind = 'edit'\npath = 'a/**'", true),
+        ("verdict = 'allow'\nkind = 'edit'\npath = 'a/**'", "verdict = 'allow'\nkind = 'edit'", false),
+        ("verdict = 'allow'\ntool = ['a', 'b']", "verdict = 'allow'\ntool = 'a'", true),
+    ];
+    for (one, other, expected) in rows {
+        assert_eq!(rule(one).covers(&rule(other)), expected, "{one} / {other}");
+    }
+}
+
+#[test]
 fn what_cannot_be_taken_back_is_told() {
     let mut desk = Desk::new(Policy::Ask, "");
     assert!(!desk.engine.forget_rule(&allowing("a")).unwrap());

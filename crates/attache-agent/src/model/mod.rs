@@ -271,6 +271,8 @@ pub enum EndReason {
     MaxTokens,
     /// It will not answer this.
     Refusal,
+    /// It did not understand what is asked, and did nothing. Only the rules of `offline` know that of themselves.
+    NotUnderstood,
 }
 
 /// What an answer took, in tokens.

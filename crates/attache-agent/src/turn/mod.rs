@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
-use attache::model::Patch;
 use attache::model::error::ErrorObject;
 use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::{SessionUpdate, UsageUpdate};
+use attache::model::{Meta, Patch};
 use attache::{Error, Stop};
 
 use crate::context;
@@ -164,6 +164,11 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
         talk.say(desk, message)?;
         match answer.end.reason {
+            EndReason::NotUnderstood => {
+                let meta = Meta::new(&serde_json::json!({ NOT_DONE: true }).to_string());
+                turn.end_meta(meta.expect("it is an object"));
+                return Ok(Stop::EndTurn);
+            }
             EndReason::Done if answer.calls.is_empty() => return Ok(Stop::EndTurn),
             EndReason::Done => {}
             // Calls that were cut off, or that stand beside a refusal, are not made.
@@ -190,6 +195,9 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
     desk.stage.notice(NoticeSeverity::Warning, said).await?;
     Ok(Stop::MaxTurnRequests)
 }
+
+/// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.
+pub const NOT_DONE: &str = "attache/not_done";
 
 impl Talk {
     /// A conversation that has been like this so far.

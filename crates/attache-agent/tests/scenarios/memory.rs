@@ -144,7 +144,7 @@ async fn rules_of_the_user_cannot_be_taken_back_here() {
     check(
         &chat.turn("/permissions remove 1").await,
         r#"
-        text `allow the command `touch …`` is not kept for this project; it stands in $WORLD/config/permissions.toml:1
+        text `allow the command `touch …`` is not kept for this project; it stands in $WORLD/config/permissions.toml:1. `attache permissions remove 1` in a terminal removes it.
         stop end_turn
         "#,
     );

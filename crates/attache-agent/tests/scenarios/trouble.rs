@@ -105,9 +105,9 @@ async fn what_would_fail_again_is_not_tried_again() {
         r#"
         error -32603 `openai` did not take the request (400): unsupported parameter
         error -32603 `openai` wants a key (401)
-        hint: set OPENAI_API_KEY, or run `attache agent login`
+        hint: set OPENAI_API_KEY, or run `attache login`
         error -32603 `openai` wants a key (403)
-        hint: set OPENAI_API_KEY, or run `attache agent login`
+        hint: set OPENAI_API_KEY, or run `attache login`
         error -32603 `openai` has no model `gpt-5.1`: no such model
         hint: look at the name of the model and at the base URL
         error -32603 the account at `openai` has no credit left: the script wants this error
@@ -172,7 +172,7 @@ async fn a_server_that_is_not_there_is_named() {
         r#"
         thought `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111); trying again in 1 s (2 of 2)
         error -32603 `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111) (after 2 attempts)
-        hint: is `openai` running?
+        hint: does a server run at `127.0.0.1:PORT`, and is the base URL right?
         "#,
     );
 }

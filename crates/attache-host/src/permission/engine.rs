@@ -275,7 +275,12 @@ impl Engine {
                 for rule in rules {
                     rule.check().map_err(|problem| RulesError::Wrong { origin: SESSION.into(), problem })?;
                 }
-                let kept = rules.iter().map(|rule| Rule { origin: SESSION.into(), ..rule.clone() });
+                let kept = rules.iter().cloned().map(|mut rule| {
+                    if rule.origin.is_empty() {
+                        rule.origin = SESSION.into();
+                    }
+                    rule
+                });
                 self.sessions.entry(session.id.clone()).or_default().extend(kept);
             }
             Scope::Project => {
@@ -301,8 +306,31 @@ impl Engine {
             self.project = Ok(before);
             return Ok(false);
         }
-        self.project = Ok(file::remove(&path, rule)?);
+        self.project = Ok(file::remove(&path, |_, other| other.says_the_same(rule))?);
         Ok(true)
+    }
+
+    /// Removes the one rule that has this number in [`Engine::rules`], from 0, from the user's file or that of the project.
+    /// Says whether it did: a repository's own file is left alone, and so is one that has changed in the meantime.
+    pub fn remove_rule(&mut self, number: usize) -> Result<bool, RulesError> {
+        let Some(rule) = self.rules().nth(number).cloned() else { return Ok(false) };
+        let user = self.user.as_ref().map_or(0, Vec::len);
+        let (path, at) = match number.checked_sub(user) {
+            None => (self.places.user_file(), number),
+            Some(at) if at < self.project_rules().len() => {
+                let Some(path) = self.places.project_file() else { return Ok(false) };
+                (path, at)
+            }
+            Some(_) => return Ok(false),
+        };
+        let before = file::load(&path)?.len();
+        let left = file::remove(&path, |index, other| index == at && other.says_the_same(&rule))?;
+        let is_removed = left.len() < before;
+        match number < user {
+            true => self.user = Ok(left),
+            false => self.project = Ok(left),
+        }
+        Ok(is_removed)
     }
 
     /// Forgets what was remembered for a session.
@@ -311,7 +339,7 @@ impl Engine {
     }
 }
 
-/// What the origin of a rule for a session is called.
+/// What the origin of a rule for a session is called, if it does not say.
 const SESSION: &str = "this session";
 
 fn heading(project: &Path) -> String {

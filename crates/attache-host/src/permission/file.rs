@@ -188,17 +188,17 @@ pub(super) fn append(path: &Path, rules: &[Rule], heading: &str) -> Result<Vec<R
     })
 }
 
-/// Takes a rule out of a file, as often as it stands there, with the comment right above it. Returns the rules that are
-/// left.
-pub(super) fn remove(path: &Path, rule: &Rule) -> Result<Vec<Rule>, RulesError> {
+/// Takes rules out of a file, each with the comment right above it: those of which their number in the file, from 0, and
+/// their words say so. Returns the rules that are left.
+pub(super) fn remove(path: &Path, is_meant: impl Fn(usize, &Rule) -> bool) -> Result<Vec<Rule>, RulesError> {
     change(path, "", |all, document| {
         let tables = tables_of(document)?;
         let mut orphaned = String::new();
         let mut index = 0;
-        for other in all.iter() {
+        for (number, other) in all.iter().enumerate() {
             let Some(table) = tables.get_mut(index) else { break };
             let before = apart(&orphaned, prefix(table));
-            if other.says_the_same(rule) {
+            if is_meant(number, other) {
                 orphaned = comments_of_others(&before).to_owned();
                 tables.remove(index);
             } else {

@@ -70,7 +70,7 @@ impl ShownChange {
     /// Whether a file's new content is what was shown to become of the old.
     ///
     /// Agents show a part of a file before and after, and then write the whole file: that has to be the old file with the
-    /// part replaced, at its only place or at all of them.
+    /// part replaced, at its only place: which of several is meant was not shown.
     pub fn leads_to(&self, before: Option<&str>, after: &str) -> bool {
         let Some((last, steps)) = self.steps.split_last() else { return false };
         if steps.is_empty() && last.1 == after && last.0.as_deref().is_none_or(|old| before.unwrap_or_default() == old)
@@ -80,17 +80,10 @@ impl ShownChange {
         let mut text = before.unwrap_or_default().to_owned();
         for (old, new) in &self.steps {
             let Some(old) = old.as_deref().filter(|old| !old.is_empty()) else { return false };
-            if !text.contains(old) {
+            if text.matches(old).count() != 1 {
                 return false;
             }
-            let once = text.replacen(old, new, 1);
-            let is_last = std::ptr::eq(new, &last.1);
-            // Which of several places is meant cannot be told, so it is all of them or the only one.
-            text = match text.matches(old).count() {
-                1 => once,
-                _ if is_last && text.replace(old, new) == after => return true,
-                _ => return false,
-            };
+            text = text.replacen(old, new, 1);
         }
         text == after
     }

@@ -131,8 +131,8 @@ fn only_the_content_that_was_shown_is_covered() {
         (&[(Some("helo"), "hello")], Some("say hello\n"), "say hello\n", false),
         // The file was another when it was shown whole.
         (&[(Some("old"), "new")], Some("other"), "new", false),
-        // All places or the only one.
-        (&[(Some("a"), "b")], Some("a a"), "b b", true),
+        // The only place: which of several was not shown.
+        (&[(Some("a"), "b")], Some("a a"), "b b", false),
         (&[(Some("a"), "b")], Some("a a"), "b a", false),
         (&[(Some("a"), "b")], Some("a a"), "a b", false),
         // Several steps.

@@ -200,8 +200,8 @@ fn change(diff: &Diff) -> Change {
     }
 }
 
-/// How long a command or a path is where there is one line for it.
-const SHORT: usize = 60;
+/// How long a command or a path is where there is one line for it: with what stands around it, a line of 80 columns.
+const SHORT: usize = 54;
 
 /// The beginning and the end, if it is long: what matters may stand at either.
 fn short(text: &str) -> String {

@@ -150,7 +150,7 @@ impl Rule {
     }
 
     /// Whether it is the same rule, wherever it stands.
-    pub(super) fn says_the_same(&self, other: &Rule) -> bool {
+    pub fn says_the_same(&self, other: &Rule) -> bool {
         // A rule that denies is about every command that begins with its words.
         let plain = |rule: &Rule| Rule {
             origin: String::new(),
@@ -158,6 +158,27 @@ impl Rule {
             ..rule.clone()
         };
         plain(self) == plain(other)
+    }
+
+    /// Whether it decides all that another one does, in the same way, as far as their words tell.
+    pub fn covers(&self, other: &Rule) -> bool {
+        fn holds<T: PartialEq>(own: &[T], others: &[T]) -> bool {
+            own.is_empty() || (!others.is_empty() && others.iter().all(|other| own.contains(other)))
+        }
+        let execute = [ToolKind::Execute];
+        let is_command = other.kinds.is_empty() && !other.command.is_empty();
+        let kinds = if is_command { &execute[..] } else { &other.kinds };
+        let is_wider = match self.args {
+            Arguments::None => self.command == other.command,
+            _ => other.command.starts_with(&self.command),
+        };
+        self.verdict == other.verdict
+            && (self.agent.is_none() || self.agent == other.agent)
+            && (self.command.is_empty() || is_wider)
+            && (self.not_args.is_empty() || self.not_args == other.not_args)
+            && holds(&self.kinds, kinds)
+            && holds(&self.paths, &other.paths)
+            && holds(&self.tools, &other.tools)
     }
 
     /// What it allows less than it did in the first version, as a sentence for people; `None` if it says what it means

@@ -55,7 +55,7 @@ fn nothing_is_painted_while_a_person_is_asked() {
         let command = place.attack(1, options, &json!(script));
         let ran = place.ask_slowly(command, Duration::from_millis(400), &[(ANSWER, "n\n")]);
         let (question, _) = ran.err.split_once(ANSWER).unwrap();
-        assert!(last_screen(question).contains("  $ rm -rf precious"), "{options:?} {}", ran.err);
+        assert!(last_screen(question).contains("\n$ rm -rf precious"), "{options:?} {}", ran.err);
         let answer = ran.err.find(ANSWER).unwrap() + ANSWER.len();
         let after = &ran.err[answer..];
         // The terminal echoes the answer; whatever else there is comes after it.
@@ -73,10 +73,10 @@ fn what_the_agent_says_does_not_push_the_command_off_the_screen() {
         let script = json!([{"call": "session/request_permission", "params": request(title, "rm -rf precious", 300)}]);
         let ran = place.ask(place.attack(1, &[], &script), &[(ANSWER, "n\n")]);
         let screen = last_screen(ran.err.split_once(ANSWER).unwrap().0);
-        assert!(screen.contains("\n  $ rm -rf precious\n"), "{screen}");
+        assert!(screen.contains("\n$ rm -rf precious\n"), "{screen}");
         let last = screen.lines().last().unwrap();
         assert!(last.starts_with("run `rm -rf precious` ("), "{screen}");
-        assert!(screen.contains("it says: "), "{screen}");
+        assert!(screen.contains(" says: "), "{screen}");
         assert!(!ran.err.contains(['\u{1b}', '\u{202e}']), "{:?}", ran.err);
         assert_eq!(ran.log[0]["result"]["outcome"]["optionId"], "no");
     }
@@ -90,7 +90,7 @@ fn what_the_agent_says_does_not_push_the_command_off_the_screen() {
     let script = json!([{"call": "session/request_permission", "params": params}]);
     let ran = place.ask(place.attack(2, &[], &script), &[(ANSWER, "n\n")]);
     let screen = last_screen(ran.err.split_once(ANSWER).unwrap().0);
-    assert!(screen.contains("\n  $ rm -rf precious\n") && screen.contains("it says: "), "{screen}");
+    assert!(screen.contains("\n$ rm -rf precious\n") && screen.contains(" says: "), "{screen}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn blanks_do_not_push_the_rest_of_a_command_out_of_sight() {
     let script = json!([{"call": "session/request_permission", "params": request("List", &command, 0)}]);
     let ran = place.ask(place.attack(1, &[], &script), &[(ANSWER, "n\n")]);
     let screen = last_screen(ran.err.split_once(ANSWER).unwrap().0);
-    assert!(screen.contains("  $ ls[5001 blanks]; rm -rf precious"), "{screen}");
+    assert!(screen.contains("\n$ ls[5001 blanks]; rm -rf precious"), "{screen}");
 }
 
 #[test]

@@ -13,11 +13,15 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use attache_testkit::TimeLimit;
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// The user and group that attacks run as when the tests run as root: nobody.
 const NOBODY: u32 = 65534;
+
+/// How long a run may take. Much more than it does, because tests share a machine.
+const TOO_LONG: Duration = Duration::from_secs(120);
 
 /// The command, built from this source.
 pub fn attache() -> &'static Path {
@@ -161,7 +165,9 @@ impl Place {
 
     /// Runs it without a person.
     pub fn run(&self, mut command: Command) -> Ran {
-        let output = command.output().unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _limit = TimeLimit::new(&child, TOO_LONG);
+        let output = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr), log: self.log() }
     }
@@ -183,8 +189,10 @@ impl Place {
                 false => Err(std::io::Error::last_os_error()),
             });
         }
-        command.stdout(screen.try_clone().unwrap()).stderr(screen.try_clone().unwrap());
+        // Without colours of our own, every escape on the screen is somebody else's.
+        command.env("NO_COLOR", "1").stdout(screen.try_clone().unwrap()).stderr(screen.try_clone().unwrap());
         let mut child = command.spawn().unwrap();
+        let _limit = TimeLimit::new(&child, TOO_LONG);
         drop((command, screen));
         let mut ours = fs::File::from(ours);
         let (mut seen, mut from) = (String::new(), 0);

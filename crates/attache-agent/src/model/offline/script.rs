@@ -36,7 +36,7 @@ fn play(stage: &mut Stage<'_>) -> Played<()> {
         Err(why) => {
             stage.say(unclear(&why));
             mention_media(stage, prompt);
-            return Ok(());
+            return Err(Halt::Stop(EndReason::NotUnderstood));
         }
     };
     if first && commands.first() != Some(&Command::Help) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::date;
 use super::reader::text;
-use crate::model::{Failure, ModelError, tidy};
+use crate::model::{Failure, ModelError, catalog, tidy};
 
 /// A failure, and whether it says that the model lacks something that we can do without.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +140,11 @@ impl Who {
             let why = root(error);
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let hint = if is_local(host) {
-                format!("\nhint: is `{}` running?", self.provider)
+                // One that is usually elsewhere was sent here by its address.
+                match catalog::provider(&self.provider).filter(|provider| !provider.needs_key) {
+                    Some(provider) => format!("\nhint: is `{}` running?", provider.name),
+                    None => format!("\nhint: does a server run at `{host}`, and is the base URL right?"),
+                }
             } else {
                 "\nhint: is there a network, and is the base URL right?".to_owned()
             };
@@ -178,8 +182,8 @@ impl Who {
 
     fn key_hint(&self) -> String {
         match self.key_variable {
-            Some(variable) => format!("\nhint: set {variable}, or run `attache agent login`"),
-            None => "\nhint: run `attache agent login`".to_owned(),
+            Some(variable) => format!("\nhint: set {variable}, or run `attache login`"),
+            None => "\nhint: run `attache login`".to_owned(),
         }
     }
 

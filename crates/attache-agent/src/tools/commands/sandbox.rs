@@ -60,7 +60,12 @@ impl SandboxState {
         match self {
             SandboxState::Off => None,
             SandboxState::On { gaps, .. } if gaps.is_empty() => None,
-            SandboxState::On { .. } | SandboxState::Unavailable(_) | SandboxState::Refused(_) => Some(self.to_string()),
+            // The whole list is long, and the same every time.
+            SandboxState::On { .. } => Some(
+                "the sandbox does not enforce all of its rules here: `attache sandbox explain` lists what is missing"
+                    .into(),
+            ),
+            SandboxState::Unavailable(_) | SandboxState::Refused(_) => Some(self.to_string()),
         }
     }
 }

@@ -124,7 +124,9 @@ async fn an_answer_of_endless_events_is_given_up() {
 #[tokio::test]
 async fn an_event_without_end_is_given_up() {
     let story = hear("openai", events("data: never a whole event").endless()).await;
-    assert!(story.starts_with("error Server: "), "{story}");
+    // Which of the two bounds is met first depends on what else this process holds.
+    let is_given_up = story.starts_with("error Server: ") || story.contains("exceeded 32 MiB");
+    assert!(is_given_up, "{story}");
 }
 
 #[tokio::test]
@@ -138,12 +140,16 @@ async fn a_server_that_is_not_there_is_named_without_secrets() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let base_url = Some(format!("http://{address}/v1"));
-    let key = Some(Secret::from(KEY));
-    let model = Remote::new(Settings { base_url, key, ..Settings::new("ollama", "m") }).unwrap();
-    let story = story(&model, request("hi")).await;
-    assert!(story.starts_with(&format!("error Server: `{address}` cannot be reached: ")), "{story}");
-    assert!(story.contains("hint: is `ollama` running?") && !story.contains("secret"), "{story}");
+    // A provider that is elsewhere does not run here, whatever has its place.
+    let server = format!("hint: does a server run at `{address}`, and is the base URL right?");
+    for (provider, hint) in [("ollama", "hint: is `ollama` running?"), ("openai", &server)] {
+        let base_url = Some(format!("http://{address}/v1"));
+        let key = Some(Secret::from(KEY));
+        let model = Remote::new(Settings { base_url, key, ..Settings::new(provider, "m") }).unwrap();
+        let story = story(&model, request("hi")).await;
+        assert!(story.starts_with(&format!("error Server: `{address}` cannot be reached: ")), "{story}");
+        assert!(story.contains(hint) && !story.contains("secret"), "{story}");
+    }
 }
 
 #[tokio::test]
