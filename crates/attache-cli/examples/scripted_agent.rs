@@ -6,14 +6,19 @@
 //! agent|terminal|both` wants a login; `--state FILE` is there while somebody is logged in; `--login FILE` is the login
 //! in a terminal; `--pid FILE` tells the process id; `--show NAME` tells a variable of the environment as its version;
 //! `--generous` offers all that an agent may take: images, embedded files, further directories, a choice of models.
+//! `--mute` never answers to logins and settings. `--sessions FILE` keeps sessions, which can be forked and deleted: FILE tells their ids.
 #![allow(clippy::print_stdout, reason = "what is no message is printed to see what comes of it")]
+
+#[path = "scripted_agent/chat.rs"]
+mod chat;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::exit;
 
 use attache::agent::{
-    Agent, Ask, Authenticate, Context, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
+    Agent, Ask, Authenticate, Context, Delete, Fork, HandlerError, List, OpenRequest, Opened, Restore, Session,
+    SessionHandle,
 };
 use attache::model::auth::{AgentAuthMethod, AuthMethod, AuthMethodId, TerminalAuthMethod};
 use attache::model::capability::Capability;
@@ -40,6 +45,9 @@ struct Scripted {
     dies: String,
     version: Option<String>,
     generous: bool,
+    mute: bool,
+    /// Tells what sessions there are.
+    sessions: Option<PathBuf>,
     /// The directories of a session, beside the first.
     directories: Vec<String>,
     mode: String,
@@ -65,18 +73,24 @@ async fn main() -> Result<(), Error> {
             }
             "--pid" => fs::write(value(), std::process::id().to_string()).expect("the file can be written"),
             "--generous" => agent.generous = true,
+            "--mute" => agent.mute = true,
+            "--sessions" => agent.sessions = Some(value().into()),
             "--show" => agent.version = Some(std::env::var(value()).unwrap_or_default()),
             other => panic!("there is no option {other}"),
         }
     }
     agent.may_die("start");
     let wants_login = !agent.auth.is_empty();
+    let keeps_sessions = agent.sessions.is_some();
     let offer = agent.generous.then(Capability::new);
     let server = attache::serve(agent).restores().lists().sessions(|session| {
         session.prompt.image = offer.clone();
         session.prompt.embedded_context = offer.clone();
         session.additional_directories = offer;
     });
+    if keeps_sessions {
+        return server.forks().deletes().stdio().await;
+    }
     if wants_login { server.authenticates().stdio().await } else { server.stdio().await }
 }
 
@@ -85,6 +99,12 @@ impl Scripted {
         if self.dies == when {
             eprintln!("cannot go on \u{1b}[2J");
             exit(7);
+        }
+    }
+
+    async fn may_be_mute(&self) {
+        if self.mute {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -116,6 +136,7 @@ impl Agent for Scripted {
         let session = Scripted {
             dies: self.dies.clone(),
             generous: self.generous,
+            mute: self.mute,
             directories: request.directories,
             mode: "ask".into(),
             model: "small-1".into(),
@@ -149,6 +170,7 @@ impl Session for Scripted {
     }
 
     async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
+        self.may_be_mute().await;
         let ConfigSetting::Id(value) = value else { return Err(ErrorObject::wrong_params("no such value").into()) };
         *(if option.as_str() == "mode" { &mut self.mode } else { &mut self.model }) = value.to_string();
         Ok(self.options())
@@ -173,8 +195,38 @@ impl Restore for Scripted {
     }
 }
 
+impl Fork for Scripted {
+    async fn fork(
+        &self,
+        session: SessionId,
+        request: OpenRequest,
+        handle: SessionHandle,
+    ) -> Result<Opened<Scripted>, HandlerError> {
+        handle.text(format!("forked from {session}")).await?;
+        self.open(request, handle).await
+    }
+}
+
+impl Delete for Scripted {
+    async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
+        let Some(file) = &self.sessions else { return Ok(()) };
+        let kept: String = fs::read_to_string(file)?
+            .lines()
+            .filter(|id| *id != session.as_str())
+            .map(|id| format!("{id}\n"))
+            .collect();
+        Ok(fs::write(file, kept)?)
+    }
+}
+
 impl List for Scripted {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
+        if let Some(file) = &self.sessions {
+            let ids = fs::read_to_string(file).unwrap_or_default();
+            let info =
+                |id: &str| SessionInfo::new(id, "/").title(format!("about {id}")).updated_at("2024-02-29T12:00:00Z");
+            return Ok(ListSessionsResponse::new(ids.lines().map(info).collect::<Vec<_>>()));
+        }
         let number: usize = request.cursor.map_or(0, |cursor| cursor.parse().unwrap_or(0));
         let info = SessionInfo::new(format!("s{number}"), "/w").title(format!("talk {number}"));
         let next_cursor = (number < 2).then(|| (number + 1).to_string());
@@ -294,7 +346,7 @@ async fn step(turn: &Turn, step: &str, prompt: &Prompt) -> Result<Step, Error> {
         }
         "error" => return Err(ErrorObject::internal("it \u{1b}[31mbroke").into()),
         "stop" => return Ok(Step::Stop(Stop::from(rest))),
-        _ => return Ok(Step::Unknown),
+        _ => return Ok(if chat::step(turn, word, rest).await? { Step::Done } else { Step::Unknown }),
     }
     Ok(Step::Done)
 }
@@ -312,6 +364,7 @@ impl Authenticate for Scripted {
     }
 
     async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
+        self.may_be_mute().await;
         Ok(fs::write(&self.state, "")?)
     }
 

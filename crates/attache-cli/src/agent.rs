@@ -10,23 +10,29 @@ use attache_agent::{CodingAgent, Config, Keys, Mode, Models, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
-use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice, Permissions};
-use crate::connect::until_interrupted;
+use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice, ModelList, Permissions};
+use crate::connect::{here, until_interrupted};
 use crate::exit::{Code, Failure};
-use crate::paths;
 use crate::tty::Tty;
 use crate::visible::{self, one_line};
+use crate::{paths, rule_option};
 
 /// The variable that chooses a model.
 pub(crate) const MODEL: &str = "ATTACHE_MODEL";
+
+/// The variable that says where its provider is.
+pub(crate) const BASE_URL: &str = "ATTACHE_BASE_URL";
+
+/// The variable that adds to the system prompt.
+pub(crate) const SYSTEM: &str = "ATTACHE_SYSTEM";
 
 /// Does what the command line says.
 pub(crate) async fn run(options: AgentOptions) -> Result<(), Failure> {
     match options.command {
         None => serve(options).await,
-        Some(AgentCommand::Login { provider }) => until_interrupted(login(provider_of(&provider)?)).await,
-        Some(AgentCommand::Logout { provider }) => logout(provider_of(&provider)?),
-        Some(AgentCommand::Models { choice, json }) => models(&choice, json).await,
+        Some(AgentCommand::Login { provider }) => until_interrupted(login(&provider)).await,
+        Some(AgentCommand::Logout { provider }) => logout(&provider),
+        Some(AgentCommand::Models(list)) => models(&list).await,
         Some(AgentCommand::Sessions(command)) => sessions::run(command).await,
     }
 }
@@ -52,6 +58,8 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
     if let Some(requests) = options.max_turn_requests {
         config.limits.requests = requests;
     }
+    config.system = options.system.as_deref().map(system_text).transpose()?.or_else(|| variable(SYSTEM));
+    config.rules = rule_option::read(&options.allow, &options.deny)?;
     if std::io::stdin().is_terminal() {
         eprintln!("attache agent speaks the Agent Client Protocol on stdin and stdout; an editor starts it.");
         eprintln!("hint: to use it from this terminal, type `attache run help`");
@@ -61,6 +69,35 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
         Ok(()) | Err(attache::Error::Closed(_)) => Ok(()),
         Err(error) => Err(Failure::new(Code::Agent, error.to_string())),
     }
+}
+
+/// More than this is no instruction any more, and would not fit where it goes: into one variable.
+const LONGEST_SYSTEM: u64 = 64 << 10;
+
+/// What `--system` adds to the system prompt: a text, or that of a file.
+pub(crate) fn system_text(text: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| Failure::usage(format!("--system `{}`: {what}", one_line(text)));
+    let text_of = |path: &str| {
+        let (file, _) =
+            attache_host::files::open_named(&here()?.join(path), None).map_err(|error| wrong(&error.to_string()))?;
+        let mut bytes = Vec::new();
+        file.take(LONGEST_SYSTEM + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error.to_string()))?;
+        String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text"))
+    };
+    let whole = match text.strip_prefix('@') {
+        Some(path) => text_of(path)?,
+        None => text.to_owned(),
+    };
+    match (whole.trim().is_empty(), whole.len() as u64 > LONGEST_SYSTEM || whole.contains('\0')) {
+        (false, false) => Ok(whole),
+        (true, _) => Err(wrong("there is nothing in it")),
+        (false, true) => Err(wrong("it is longer than 64 KiB, or no text")),
+    }
+}
+
+/// The value of a variable that is set to something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Who chose the model.
@@ -85,8 +122,7 @@ impl fmt::Display for Chosen {
 fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
     let loaded = Config::load(paths::config()?, paths::state()?);
     let mut config = loaded.map_err(|error| Failure::usage(error.to_string()))?;
-    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-    let base_url = choice.base_url.clone().or_else(|| variable("ATTACHE_BASE_URL"));
+    let base_url = choice.base_url.clone().or_else(|| variable(BASE_URL));
     let chosen = match (&choice.model, variable(MODEL), config.model.take()) {
         (Some(model), _, _) => Some((Chosen::Option, model.clone())),
         (None, Some(model), _) => Some((Chosen::Variable, model)),
@@ -128,7 +164,8 @@ fn provider_of(name: &str) -> Result<&'static Provider, Failure> {
 const LONGEST_KEY: u64 = 64 << 10;
 
 /// Asks for a key and keeps it.
-async fn login(provider: &'static Provider) -> Result<(), Failure> {
+pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
+    let provider = provider_of(provider)?;
     let failed = |error: std::io::Error| Failure::usage(format!("no key was read: {error}"));
     let key = if std::io::stdin().is_terminal() {
         let tty = Tty::open().map_err(failed)?;
@@ -150,7 +187,9 @@ async fn login(provider: &'static Provider) -> Result<(), Failure> {
     Ok(())
 }
 
-fn logout(provider: &'static Provider) -> Result<(), Failure> {
+/// Forgets a key.
+pub(crate) fn logout(provider: &str) -> Result<(), Failure> {
+    let provider = provider_of(provider)?;
     match keys()?.forget(provider).map_err(|error| Failure::usage(error.to_string()))? {
         true => eprintln!("the key for {} is forgotten", provider.name),
         false => eprintln!("there was no key for {}", provider.name),
@@ -174,7 +213,9 @@ struct ProviderRow {
     default_model: Option<&'static str>,
 }
 
-async fn models(choice: &ModelChoice, json: bool) -> Result<(), Failure> {
+/// Lists the providers, and what would be used now.
+pub(crate) async fn models(list: &ModelList) -> Result<(), Failure> {
+    let ModelList { choice, json } = list;
     let (config, chosen) = config(choice)?;
     let keys = keys()?;
     if let Err(error) = keys.kept() {
@@ -191,7 +232,7 @@ async fn models(choice: &ModelChoice, json: bool) -> Result<(), Failure> {
         default_model: provider.default_model,
     };
     let rows: Vec<ProviderRow> = PROVIDERS.iter().map(row).collect();
-    if json {
+    if *json {
         return print_lines(rows.iter().map(visible::json));
     }
     let models = Models::find(&config).await.map_err(|error| Failure::usage(error.to_string()))?;

@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::process::Stdio;
 
-use attache::model::auth::{AuthMethod, TerminalAuthMethod};
+use attache::model::auth::{AuthMethod, AuthenticateRequest, TerminalAuthMethod};
 use attache::model::error::ErrorObject;
-use attache::{Client, Connection, Error};
+use attache::process::Command;
+use attache::proto::json::Reader;
+use attache::{Client, Connection, Dialect, Error};
 use attache_host::environment;
+use attache_host::visible::visible as shown;
 
 use crate::agents::AgentSpec;
 use crate::connect::{self, Opening};
@@ -33,30 +36,47 @@ pub(crate) async fn authenticate(
     method: &AuthMethod,
 ) -> Result<Option<Connection>, Failure> {
     match method {
-        AuthMethod::Agent(method) => match connection.authenticate(method.id.clone()).await {
-            Ok(()) => Ok(Some(connection)),
+        // Not by `Connection::authenticate`, which knows only what was offered in the greeting.
+        AuthMethod::Agent(method) => match connection.call(&AuthenticateRequest::new(method.id.clone())).await {
+            Ok(_) => Ok(Some(connection)),
             // To refuse it as `auth_required` says no more than that it did not work.
             Err(Error::Refused(refusal)) => {
-                let what = format!("`{}` refused the login: {}", opening.spec.name, visible(&refusal.message));
-                Err(Failure::new(Code::Login, what))
+                let what = format!("`{}` refused the login{}", opening.spec.name, own_words(&refusal));
+                Err(Failure::new(Code::Login, format!("{what}{}", outside(opening.spec))))
             }
             Err(error) => Err(error.into()),
         },
-        // The program of the login would run outside, with arguments that the agent chose.
-        AuthMethod::Terminal(_) if opening.sandbox.is_some() => Err(Failure::usage(
-            "a login in the terminal cannot be confined\nhint: log in first, without --sandbox: `attache agents login`",
-        )),
         AuthMethod::Terminal(method) => {
+            check_login_is_free(opening)?;
             connection.shutdown().await;
-            in_terminal(opening, method).await?;
+            in_terminal(opening, method, false).await?;
             Ok(None)
         }
         _ => Err(Failure::usage("this way to log in is not known here\nhint: choose another one")),
     }
 }
 
-/// Runs the agent's own program in the person's terminal, in the way that the method says.
-async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Result<(), Failure> {
+/// The program of a login runs outside of a sandbox, with arguments that the agent chose: one that is confined does not get
+/// it.
+fn check_login_is_free(opening: &Opening<'_>) -> Result<(), Failure> {
+    match opening.sandbox {
+        Some(_) => Err(login_in_sandbox()),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn login_in_sandbox() -> Failure {
+    Failure::usage("a login in the terminal cannot be confined\nhint: log in first, without --sandbox: `attache login`")
+}
+
+/// Runs the agent's own program in the person's terminal, in the way that the method says. The person is asked first, unless
+/// they have seen what is run and agreed.
+pub(crate) async fn in_terminal(
+    opening: &Opening<'_>,
+    method: &TerminalAuthMethod,
+    is_agreed: bool,
+) -> Result<(), Failure> {
+    check_login_is_free(opening)?;
     let spec = opening.spec;
     let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         let what = format!("to log in to `{}` takes a terminal", spec.name);
@@ -73,6 +93,10 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
     };
     let words = spec.command_words();
     let (program, args) = words.split_first().ok_or_else(|| Failure::usage("the command is empty"))?;
+    // Our own login is no news to whoever started us.
+    if !spec.is_built_in && !is_agreed {
+        confirm_login(spec, method, &words).await?;
+    }
     let mut command = tokio::process::Command::new(program);
     command.env_clear().envs(environment::inherited(&[&spec.pass_env[..], &browser_env()].concat()));
     command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd).kill_on_drop(true);
@@ -85,6 +109,24 @@ async fn in_terminal(opening: &Opening<'_>, method: &TerminalAuthMethod) -> Resu
         return Err(Failure::new(Code::Login, format!("the login to `{}` did not work: {status}", spec.name)));
     }
     Ok(())
+}
+
+/// Shows what a login in the terminal would run, which the agent chose, and asks whether it may. What variables are set to
+/// is often a secret, and not shown.
+async fn confirm_login(spec: &AgentSpec, method: &TerminalAuthMethod, words: &[String]) -> Result<(), Failure> {
+    let command = Command::from([words, &method.args].concat()).to_string();
+    let names: Vec<&str> = method.env.iter().map(|variable| variable.name.as_str()).collect();
+    let mut text = format!("To log in, `{}` wants this run in your terminal:\n  {}\n", spec.name, shown(&command));
+    if !names.is_empty() {
+        text.push_str(&format!("with these variables set: {}\n", shown(&names.join(", "))));
+    }
+    text.push_str("Run it? [y] yes   [N] no: ");
+    let not_run = || Failure::new(Code::Login, format!("not logged in to `{}`: the login was not run", spec.name));
+    let terminal = Tty::open().map_err(|_| not_run())?;
+    match terminal.ask(&text).await {
+        Ok(Some(answer)) if matches!(answer.to_lowercase().as_str(), "y" | "yes") => Ok(()),
+        _ => Err(not_run()),
+    }
 }
 
 /// What a login gets besides what its agent does, because it opens a browser. The person has started it.
@@ -106,7 +148,8 @@ pub(crate) async fn choose(connection: &Connection, spec: &AgentSpec, id: Option
     }
 }
 
-fn find(connection: &Connection, spec: &AgentSpec, id: &str) -> Result<AuthMethod, Failure> {
+/// The method with this id.
+pub(crate) fn find(connection: &Connection, spec: &AgentSpec, id: &str) -> Result<AuthMethod, Failure> {
     let methods = connection.auth_methods();
     let found = methods.iter().find(|method| method.id().is_some_and(|own| own.as_str() == id));
     found.cloned().ok_or_else(|| {
@@ -132,6 +175,74 @@ async fn ask<'m>(spec: &AgentSpec, methods: &'m [AuthMethod]) -> io::Result<&'m 
     }
 }
 
+/// Whether there is somebody to ask, who sees the question.
+pub(crate) fn is_somebody_there() -> bool {
+    io::stderr().is_terminal() && Tty::open().is_ok()
+}
+
+/// Tells the person that a login is missing, and logs in as they say. Gives the connection back, or nothing if the agent
+/// has to be started anew.
+pub(crate) async fn offer_login(
+    connection: Connection,
+    opening: &Opening<'_>,
+    refusal: &ErrorObject,
+) -> Result<Option<Connection>, Failure> {
+    let spec = opening.spec;
+    let methods = methods(&connection, refusal);
+    let failure = || explain(refusal.clone().into(), &connection, spec);
+    let Ok(terminal) = Tty::open() else { return Err(failure()) };
+    let heading = format!("`{}` wants a login first{}\n", spec.name, own_words(refusal));
+    let method = match methods.as_slice() {
+        [] => return Err(failure()),
+        // It asks for itself.
+        [only @ AuthMethod::Terminal(_)] => {
+            let _ = terminal.show(&heading).await;
+            only
+        }
+        [only] => {
+            let question = format!("{heading}Log in by {}? [y] yes   [N] no: ", described(only));
+            match terminal.ask(&question).await {
+                Ok(Some(answer)) if matches!(answer.to_lowercase().as_str(), "y" | "yes") => only,
+                _ => return Err(failure()),
+            }
+        }
+        several => {
+            let _ = terminal.show(&heading).await;
+            ask(spec, several).await.map_err(|_| failure())?
+        }
+    };
+    authenticate(connection, opening, method).await
+}
+
+/// The ways to log in: those that the agent named when it was greeted, and those that it names now that it matters.
+fn methods(connection: &Connection, refusal: &ErrorObject) -> Vec<AuthMethod> {
+    let mut methods = connection.auth_methods().to_vec();
+    let named = refusal.data.as_ref().and_then(|data| data.get("authMethods"));
+    // Agents write them as the version does that they speak, or as version 1 did.
+    let named = named.and_then(|named| {
+        let read = |dialect| Reader::new(named.as_str(), dialect).decode::<Vec<AuthMethod>>().ok();
+        read(connection.dialect()).or_else(|| read(Dialect::V1))
+    });
+    for method in named.into_iter().flatten().take(MOST_METHODS) {
+        if !methods.iter().any(|known| known.id() == method.id()) {
+            methods.push(method);
+        }
+    }
+    methods
+}
+
+/// How many ways to log in are taken from an error.
+const MOST_METHODS: usize = 20;
+
+/// What the agent says about it, marked as its own words. Nothing if it says no more than everybody does.
+fn own_words(refusal: &ErrorObject) -> String {
+    let text = one_line(&refusal.message);
+    match text.trim_end_matches('.').to_lowercase().as_str() {
+        "" | "authentication required" | "auth required" => String::new(),
+        _ => format!("\nit says: \"{text}\""),
+    }
+}
+
 /// Logs out.
 pub(crate) async fn logout(connection: &Connection, spec: &AgentSpec) -> Result<(), Failure> {
     connection.logout().await.map_err(|error| match error {
@@ -148,9 +259,10 @@ pub(crate) fn explain(error: Error, connection: &Connection, spec: &AgentSpec) -
             Failure::new(Code::Login, refusal.message)
         }
         Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED => {
-            let methods = offered(spec, connection.auth_methods());
+            let methods = offered(spec, &methods(connection, &refusal));
             let hint = spec.withheld_hint().unwrap_or_default();
-            Failure::new(Code::Login, format!("`{}` wants a login first\n{methods}{hint}", spec.name))
+            let words = own_words(&refusal);
+            Failure::new(Code::Login, format!("`{}` wants a login first{words}\n{methods}{hint}", spec.name))
         }
         error => error.into(),
     }
@@ -162,8 +274,15 @@ fn offered(spec: &AgentSpec, methods: &[AuthMethod]) -> String {
         return format!("it offers no way to log in{}", outside(spec));
     }
     let mut text: String = methods.iter().map(|method| format!("  {}\n", described(method))).collect();
-    text.push_str(&format!("hint: type `{}`, or give `--auth ID` to `attache run`", spec.typed_login("ID")));
-    text
+    // Who has no choice need not look for it.
+    let id = match methods {
+        [only] => only.id().map(|id| id.to_string()),
+        _ => None,
+    };
+    let id = id.as_deref().unwrap_or("ID");
+    let option = Command::from(["--auth", id].map(String::from).to_vec());
+    text.push_str(&one_line(&format!("hint: type `{}`, or give `{option}` to `attache run`", spec.typed_login(id))));
+    text + &outside(spec)
 }
 
 fn outside(spec: &AgentSpec) -> String {

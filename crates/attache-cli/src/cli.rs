@@ -4,31 +4,49 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_host::permission::Policy;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::ArgValueCandidates;
 
-use crate::exit;
+use crate::{complete, exit};
 
 /// Run any agent of the Agent Client Protocol from a terminal, a script or a pipe.
 #[derive(Debug, Parser)]
 #[command(name = "attache", version, about, max_term_width = 100, after_help = exit::HELP)]
-#[command(disable_help_subcommand = true, infer_long_args = false)]
+#[command(infer_long_args = false)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give an agent a prompt, and print what comes of it
     Run(Box<Run>),
+    /// Sit down with an agent: a screen with the conversation, several sessions, and all that an agent offers.
+    /// Without any command this is what starts on a terminal
+    Chat(Box<crate::chat::options::Chat>),
     /// Be an agent: the coding agent that is built in, on stdin and stdout, for any editor that speaks ACP
     Agent(Box<AgentOptions>),
     /// Find, add and try agents
     #[command(subcommand)]
     Agents(Agents),
-    /// Look at earlier runs, and at the sessions that an agent keeps
-    #[command(subcommand)]
-    Sessions(Sessions),
+    /// Log in to an agent, or keep the key of a provider of models
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(Login),
+    /// Log out of an agent, or forget the key of a provider of models
+    Logout(Login),
+    /// List the providers of models, whether there is a key for them, and what the built-in agent would use now
+    Models(ModelList),
+    /// List, print, delete and prune earlier runs and the sessions of the built-in agent
+    Sessions {
+        #[command(subcommand)]
+        command: Option<Sessions>,
+    },
+    /// List the rules of what agents may do here, with where they stand, or remove one
+    Permissions {
+        #[command(subcommand)]
+        command: Option<PermissionsCommand>,
+    },
     /// Trust what a directory brings along in `.attache`, or take that back
     Trust(Trust),
     /// Explain what commands are confined by, or run any command that way
@@ -41,8 +59,9 @@ pub(crate) enum Command {
         /// Which
         what: SchemaOf,
     },
-    /// Print a completion script for a shell
-    #[command(after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache")]
+    /// Print a completion script for a shell. It asks this program for the names of agents, providers, models and
+    /// sessions, which starts and fetches nothing
+    #[command(after_help = COMPLETION_EXAMPLES)]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -72,8 +91,12 @@ pub(crate) struct Run {
     #[arg(value_name = "PROMPT", allow_hyphen_values = false)]
     pub(crate) prompt: Option<String>,
 
-    /// Read the prompt from a file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
+    /// The same as PROMPT, for those who are used to it
+    #[arg(short = 'p', long = "prompt", value_name = "TEXT", conflicts_with = "prompt")]
+    pub(crate) prompt_option: Option<String>,
+
+    /// Read the prompt from a file; with a PROMPT as well, that comes first
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
     /// A command to run as the agent, after `--`
@@ -95,12 +118,29 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Prompt")]
     pub(crate) image: Vec<PathBuf>,
 
-    /// Go on with a session, by the id that an earlier run printed
-    #[arg(long, value_name = "ID", help_heading = "Session", conflicts_with = "continue_last")]
+    /// Read many prompts from stdin, one JSON object a line, `{"prompt": "…"}`: each is a turn of the same session, and has
+    /// a result of its own. A turn that fails does not end the run, and the exit code is that of the last one that failed; a
+    /// line that is no prompt ends it, and so does an agent that is gone
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Prompt",
+          conflicts_with_all = ["prompt", "prompt_option", "file", "attach", "image"])]
+    pub(crate) input: Option<InputFormat>,
+
+    /// Write the agent's last message to a file, which only you can read
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) last_message: Option<PathBuf>,
+
+    /// Have the answer be JSON that a JSON Schema validates. If it is not, the agent is told why and asked once more; then
+    /// the run ends with exit code 1
+    #[arg(long, value_name = "FILE", help_heading = "Answer")]
+    pub(crate) output_schema: Option<PathBuf>,
+
+    /// Go on with a session, by its id or that of a run in it; the beginning is enough
+    #[arg(long, value_name = "ID", help_heading = "Session", conflicts_with = "continue_last",
+          add = ArgValueCandidates::new(complete::sessions))]
     pub(crate) resume: Option<String>,
 
     /// Go on with the last session of this agent in this directory
-    #[arg(long = "continue", help_heading = "Session")]
+    #[arg(short = 'c', long = "continue", help_heading = "Session")]
     pub(crate) continue_last: bool,
 
     /// Keep no record of this run, and have the agent delete its session at the end if it can
@@ -116,11 +156,19 @@ pub(crate) struct Run {
     pub(crate) mcp_config: Vec<PathBuf>,
 
     /// Choose a model that the agent offers; for the built-in agent any, as provider:name
-    #[arg(long, help_heading = "Session")]
+    #[arg(short, long, help_heading = "Session", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
+    /// Where the model's provider is, for the built-in agent
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, help_heading = "Session")]
+    pub(crate) base_url: Option<String>,
+
+    /// Add a text, or that of a file, to the system prompt of the built-in agent
+    #[arg(long, value_name = "TEXT|@FILE", help_heading = "Session")]
+    pub(crate) system: Option<String>,
+
     /// Choose a mode that the agent offers
-    #[arg(long, help_heading = "Session")]
+    #[arg(long, help_heading = "Session", add = ArgValueCandidates::new(complete::modes))]
     pub(crate) mode: Option<String>,
 
     /// Set an option that the agent offers
@@ -131,17 +179,45 @@ pub(crate) struct Run {
     #[arg(long, value_enum, help_heading = "Permission")]
     pub(crate) permissions: Option<Permissions>,
 
+    /// Allow this in this run, as a rule of permissions.toml on one line: 'command = ["cargo", "test"]'
+    #[arg(long, value_name = "RULE", help_heading = "Permission")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny this in this run, whatever else allows it: 'kind = ["edit"], path = ["docs/**"]'
+    #[arg(long, value_name = "RULE", help_heading = "Permission")]
+    pub(crate) deny: Vec<String>,
+
     /// End with exit code 5 when anything was denied
     #[arg(long, help_heading = "Permission")]
     pub(crate) fail_on_denied: bool,
 
+    /// How often the built-in agent may ask its model in one turn
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    pub(crate) max_turns: Option<u32>,
+
+    /// End the run with exit code 6 when the session has cost more than this, in the currency that the agent reports
+    #[arg(long, value_name = "AMOUNT", value_parser = amount, allow_negative_numbers = true, help_heading = "Limits")]
+    pub(crate) max_cost: Option<f64>,
+
+    /// End the run with exit code 6 when the agent reports more tokens than this: in its context, or of a turn
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
+    pub(crate) max_tokens: Option<u64>,
+
     /// Give up when the run takes longer, as in 30s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     pub(crate) timeout: Option<Duration>,
 
     /// Give up when the agent says nothing for this long
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Time")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     pub(crate) idle_timeout: Option<Duration>,
+}
+
+impl Run {
+    /// The same, with what can be said in two ways said in one.
+    pub(crate) fn in_one_way(mut self) -> Self {
+        self.prompt = self.prompt.or(self.prompt_option.take());
+        self
+    }
 }
 
 /// How an agent is chosen and started.
@@ -149,7 +225,7 @@ pub(crate) struct Run {
 pub(crate) struct Start {
     /// Which agent, by name; `attache agents list` has them. Without one, the default of agents.toml, else the
     /// built-in one [env: ATTACHE_AGENT=]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
     pub(crate) agent: Option<String>,
 
     /// Work in this directory instead of the current one
@@ -171,7 +247,8 @@ pub(crate) struct Start {
 
     /// Confine the agent and its commands: they write beneath the directories of the session, in temporary
     /// directories and where the agent keeps its state; `=offline` takes the network away too, also that by which the
-    /// agent reaches its model. `--set sandbox=offline` takes that of the built-in agent's commands only
+    /// agent reaches its model. `--set sandbox=offline` takes that of the built-in agent's commands only. `=off` confines
+    /// nothing, not even the commands of the built-in agent
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "on", help_heading = "Agent")]
     pub(crate) sandbox: Option<SandboxKind>,
 
@@ -243,11 +320,20 @@ pub(crate) enum SandboxKind {
     On,
     /// The network too
     Offline,
+    /// Nothing
+    Off,
+}
+
+/// How many prompts come on stdin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// An object a line, `{"prompt": "…"}`
+    JsonLines,
 }
 
 /// The options of `agent`.
 #[derive(Debug, Args)]
-#[command(after_help = AGENT_EXAMPLES)]
+#[command(after_help = AGENT_EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct AgentOptions {
     #[command(subcommand)]
     pub(crate) command: Option<AgentCommand>,
@@ -268,15 +354,27 @@ pub(crate) struct AgentOptions {
     pub(crate) permissions: Option<Permissions>,
 
     /// How often a model may be asked in one turn
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", alias = "max-turns", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turn_requests: Option<u32>,
+
+    /// Add a text, or that of a file, to the system prompt [env: ATTACHE_SYSTEM=]
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) system: Option<String>,
+
+    /// Allow this in every session, as a rule of permissions.toml on one line
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny this in every session, whatever else allows it
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<String>,
 }
 
 /// Which model.
 #[derive(Debug, Args)]
 pub(crate) struct ModelChoice {
-    /// Which model, as provider:name; `attache agent models` has the providers [env: ATTACHE_MODEL=]
-    #[arg(long, value_name = "PROVIDER:NAME")]
+    /// Which model, as provider:name; `attache models` has the providers [env: ATTACHE_MODEL=]
+    #[arg(short, long, value_name = "PROVIDER:NAME", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
     /// Where its provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
@@ -306,33 +404,95 @@ pub(crate) enum CommandSandbox {
     Off,
 }
 
-/// The commands of `agent`.
+/// The commands of `agent` of the first version: `login`, `logout`, `models` and `sessions` have them now.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentCommand {
-    /// Keep the key of a provider, asked for without showing it; from a pipe, its first line
+    /// Keep the key of a provider: `attache login`
+    #[command(hide = true)]
     Login {
         /// Which provider
         provider: String,
     },
-    /// Forget the key of a provider
+    /// Forget the key of a provider: `attache logout`
+    #[command(hide = true)]
     Logout {
         /// Which provider
         provider: String,
     },
-    /// List the providers of models, whether there is a key for them, and what would be used now
-    Models {
+    /// List the providers of models: `attache models`
+    #[command(hide = true)]
+    Models(ModelList),
+    /// List, print or delete the sessions that the agent keeps: `attache sessions`
+    #[command(subcommand, hide = true)]
+    Sessions(AgentSessions),
+}
+
+/// The options of `models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelList {
+    #[command(flatten)]
+    pub(crate) choice: ModelChoice,
+    /// Print a JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The options of `login` and `logout`.
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// An agent, or a provider of models; without it, the agent that `attache run` would use
+    #[arg(conflicts_with = "command", add = ArgValueCandidates::new(complete::logins))]
+    pub(crate) name: Option<String>,
+    /// NAME is an agent, where a provider has that name too
+    #[arg(long, requires = "name")]
+    pub(crate) agent: bool,
+    /// NAME is a provider, where an agent has that name too
+    #[arg(long, requires = "name", conflicts_with_all = ["agent", "auth", "env"])]
+    pub(crate) provider: bool,
+    /// A command to run as the agent, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Which way to authenticate, where the agent has several
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) auth: Option<String>,
+    /// Pass a variable of your environment on to the agent, by name
+    #[arg(long, value_name = "NAME", value_parser = variable_name)]
+    pub(crate) env: Vec<String>,
+    /// Which version of the protocol to speak
+    #[arg(long, value_enum, default_value_t = Version::Auto)]
+    pub(crate) protocol: Version,
+}
+
+/// The commands of `permissions`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermissionsCommand {
+    /// List the rules: yours, those of this project, and those that it brings along
+    List {
         #[command(flatten)]
-        choice: ModelChoice,
+        place: RulesPlace,
         /// Print a JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// List, print or delete the sessions that the agent keeps
-    #[command(subcommand)]
-    Sessions(AgentSessions),
+    /// Remove a rule, and say whether another one decides the same
+    Remove {
+        /// Its number in the list
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        number: u32,
+        #[command(flatten)]
+        place: RulesPlace,
+    },
 }
 
-/// The commands of `agent sessions`.
+/// Where rules are looked at from.
+#[derive(Debug, Default, Args)]
+pub(crate) struct RulesPlace {
+    /// In this directory instead of the current one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+/// The commands of `agent sessions` of the first version.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentSessions {
     /// List them, the last used first
@@ -390,8 +550,14 @@ pub(crate) enum Agents {
         /// Print a JSON object a line
         #[arg(long)]
         json: bool,
-        /// List the agents of a registry instead: a file or a URL
-        #[arg(long, value_name = "FILE|URL")]
+        /// List the agents of a registry instead: a file or a URL; without one, the copy that `agents refresh` keeps
+        #[arg(long, value_name = "FILE|URL", num_args = 0..=1, default_missing_value = "")]
+        registry: Option<String>,
+    },
+    /// Fetch a registry and keep a copy of it, for `--registry` without a place. Nothing else fetches it
+    Refresh {
+        /// A file or a URL; without one, where the copy came from
+        #[arg(value_name = "FILE|URL")]
         registry: Option<String>,
     },
     /// Add an agent of your own, or one of a registry, to agents.toml
@@ -405,8 +571,8 @@ pub(crate) enum Agents {
         /// An environment variable for it; kept in agents.toml, which only you can read
         #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
         env: Vec<(String, String)>,
-        /// Take it from a registry: a file or a URL
-        #[arg(long, value_name = "FILE|URL", conflicts_with = "command")]
+        /// Take it from a registry: a file or a URL; without one, the copy that `agents refresh` keeps
+        #[arg(long, value_name = "FILE|URL", num_args = 0..=1, default_missing_value = "", conflicts_with = "command")]
         registry: Option<String>,
         /// Use it when no agent is named
         #[arg(long)]
@@ -418,22 +584,26 @@ pub(crate) enum Agents {
     /// Remove an agent from agents.toml
     Remove {
         /// Its name
+        #[arg(add = ArgValueCandidates::new(complete::agents))]
         name: String,
     },
     /// Show how an agent is started
     Show {
         /// Its name
+        #[arg(add = ArgValueCandidates::new(complete::agents))]
         name: String,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Log in to an agent
+    /// Log in to an agent: `attache login`
+    #[command(hide = true)]
     Login {
         #[command(flatten)]
         agent: NamedAgent,
     },
-    /// Log out of an agent
+    /// Log out of an agent: `attache logout`
+    #[command(hide = true)]
     Logout {
         #[command(flatten)]
         agent: NamedAgent,
@@ -452,7 +622,7 @@ pub(crate) enum Agents {
 #[derive(Debug, Args)]
 pub(crate) struct NamedAgent {
     /// Its name
-    #[arg(required_unless_present = "command")]
+    #[arg(required_unless_present = "command", add = ArgValueCandidates::new(complete::agents))]
     pub(crate) name: Option<String>,
     /// A command to run as the agent, after `--`
     #[arg(last = true, value_name = "COMMAND")]
@@ -468,13 +638,17 @@ pub(crate) struct NamedAgent {
     pub(crate) protocol: Version,
 }
 
+/// How many runs and sessions are listed when nothing is said.
+pub(crate) const LISTED_SESSIONS: usize = 20;
+
 /// The commands of `sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
-    /// List earlier runs; with an agent, the sessions that it keeps
+    /// List earlier runs, and the sessions of the built-in agent that an editor opened; with an agent, the sessions that
+    /// it keeps
     List {
         /// Ask this agent for its sessions instead
-        #[arg(short, long, value_name = "NAME")]
+        #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
         agent: Option<String>,
         /// Which way to authenticate with it
         #[arg(long, value_name = "METHOD")]
@@ -489,7 +663,7 @@ pub(crate) enum Sessions {
         #[arg(short = 'C', long, value_name = "DIR")]
         cwd: Option<PathBuf>,
         /// At most this many
-        #[arg(short = 'n', long, default_value_t = 20)]
+        #[arg(short = 'n', long, default_value_t = LISTED_SESSIONS)]
         limit: usize,
         /// Print a JSON object a line
         #[arg(long)]
@@ -498,32 +672,50 @@ pub(crate) enum Sessions {
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Show an earlier run
+    /// Show an earlier run, or a whole session
     Show {
-        /// The id of a run or of its session; the beginning is enough
+        /// The id of a run or of a session; the beginning is enough
+        #[arg(add = ArgValueCandidates::new(complete::sessions))]
         id: String,
     },
-    /// Print an earlier run as a document
+    /// Print an earlier run, or a whole session, as a document
     Export {
-        /// The id of a run or of its session; the beginning is enough
+        /// The id of a run or of a session; the beginning is enough
+        #[arg(add = ArgValueCandidates::new(complete::sessions))]
         id: String,
         /// How
         #[arg(short, long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
     },
-    /// Delete the records of earlier runs; all or old ones together with the sessions of the built-in agent. What other
-    /// agents keep is their own
+    /// Delete runs and sessions: of a run its record, of a session the records of its runs and what the built-in agent
+    /// keeps of it. What other agents keep is their own
     #[command(group(clap::ArgGroup::new("which").required(true)), after_help = DELETE_EXAMPLES)]
     Delete {
-        /// The id of a run or of its session; the beginning is enough
-        #[arg(group = "which")]
-        id: Option<String>,
+        /// The ids of runs or sessions; the beginning is enough
+        #[arg(group = "which", value_name = "ID", add = ArgValueCandidates::new(complete::sessions))]
+        ids: Vec<String>,
         /// All runs that began longer ago than this, as in 12h, 30d, and sessions to which nothing was added since
         #[arg(long, value_name = "TIME", value_parser = duration, group = "which")]
         older_than: Option<Duration>,
         /// All runs, and all sessions of the built-in agent
         #[arg(long, group = "which")]
         all: bool,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Delete old runs, and old sessions of the built-in agent
+    #[command(after_help = PRUNE_EXAMPLES)]
+    Prune {
+        /// Those that are older than this, as in 12h, 30d. Without it and without `--keep`: 30d
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        older_than: Option<Duration>,
+        /// Keep the newest of them in any case: so many runs, and so many sessions
+        #[arg(long, value_name = "NUMBER")]
+        keep: Option<usize>,
+        /// Only say what would be deleted
+        #[arg(long)]
+        dry_run: bool,
         /// Do not ask
         #[arg(short, long)]
         yes: bool,
@@ -535,7 +727,7 @@ pub(crate) enum Sessions {
 pub(crate) enum ExportFormat {
     /// For people
     Markdown,
-    /// The events, as `run -o stream-json` printed them
+    /// The events, as `run -o stream-json` printed them; of a session of the built-in agent, the entries of its log
     Json,
 }
 
@@ -617,11 +809,13 @@ Examples:
   git diff | attache run --agent codex \"review this change\"
   attache run --permissions edits -o json -f task.md > result.json
   attache run --continue \"and now the documentation\"
-  attache run -- ./my-agent --acp
+  attache run \"hello\" -- ./my-agent --acp
+  echo \"hello\" | attache run -- ./my-agent --acp
+  attache run --output-schema answer.json -o quiet \"which licence has this?\"
 
 Exit codes:
   0 done                     5 denied, with --fail-on-denied
-  1 agent or protocol error  6 refusal, or a token or turn limit
+  1 agent or protocol error  6 refusal, a limit, or nothing was done
   2 wrong usage              8 no such agent or session
   3 timeout                  9 the agent did not start, or died
   4 log in first             130, 143 interrupted, terminated
@@ -638,14 +832,36 @@ Examples:
   attache agent --model anthropic:claude-sonnet-4-6
   attache agent --model ollama:qwen3
   attache agent --model openai:my-model --base-url http://localhost:8000/v1
-  attache agent login anthropic
-  attache agent sessions list
+  attache login anthropic
+  attache sessions list
 
 Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox,
 max_turn_requests, max_tokens, compact_at_percent, commands, models), permissions.toml, mcp.json,
 commands/*.md and AGENTS.md. `[commands] writable = [\"~/.npm\"]` lets commands change that in the
 sandbox, and `pass_env = [\"MY_TOKEN\"]` passes them a variable. Keys come from the environment,
-such as ANTHROPIC_API_KEY, or from `attache agent login`.";
+such as ANTHROPIC_API_KEY, or from `attache login`.";
+
+const LOGIN_EXAMPLES: &str = "\
+The key of a provider is asked for without showing it; from a pipe, it is the first line.
+
+Examples:
+  attache login anthropic
+  attache login claude
+  attache login --provider gemini < key.txt
+  attache login -- ./my-agent --acp";
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  attache completions bash > ~/.local/share/bash-completion/completions/attache
+  attache completions zsh > ~/.zfunc/_attache
+  attache completions fish > ~/.config/fish/completions/attache.fish";
+
+const PRUNE_EXAMPLES: &str = "\
+With both options, what is old goes unless it is among the newest.
+
+Examples:
+  attache sessions prune --dry-run
+  attache sessions prune --older-than 7d --keep 20 --yes";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -668,7 +884,7 @@ const DELETE_EXAMPLES: &str = "\
 Of runs at most 2000 and 1 GiB are kept in any case; the oldest go first.
 
 Examples:
-  attache sessions delete 20261116t1803
+  attache sessions delete 20261116t1803 sess_4f2a
   attache sessions delete --older-than 30d --yes";
 
 const ADD_EXAMPLES: &str = "\
@@ -684,10 +900,18 @@ fn variable_name(text: &str) -> Result<String, String> {
     }
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
         _ => Err("write it as KEY=VALUE".into()),
+    }
+}
+
+/// Reads an amount of money.
+fn amount(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
+        _ => Err("write it as 0.50 or 2".into()),
     }
 }
 
@@ -715,6 +939,56 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    /// What is wrong with a command as a page names it, if anything.
+    fn mistake(words: &str) -> Option<String> {
+        let mut command = Cli::command();
+        command.build();
+        for word in words.split_whitespace().take_while(|word| *word != "--") {
+            if let Some(option) = word.strip_prefix("--") {
+                let name = option.split('=').next().unwrap_or_default();
+                let is_known = command.get_arguments().any(|argument| argument.get_long() == Some(name));
+                if !is_known {
+                    return Some(format!("no option `--{name}` in `attache {words}`"));
+                }
+            } else if let Some(found) = command.find_subcommand(word) {
+                if found.is_hide_set() {
+                    return Some(format!("`attache {words}` is an old name"));
+                }
+                command = found.clone();
+            } else if command.has_subcommands() && command.get_positionals().next().is_none() {
+                return Some(format!("no command `{word}` in `attache {words}`"));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn every_command_that_the_documents_name_is_there() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut seen = 0;
+        for page in ["README.md", "docs/interop.md", "docs/migration.md", "SECURITY.md"] {
+            let text = std::fs::read_to_string(root.join(page)).unwrap();
+            let spans = text.split('`').skip(1).step_by(2);
+            let fenced = text.split("```").skip(1).step_by(2).flat_map(str::lines);
+            for code in spans.filter(|span| span.lines().count() < 3).chain(fenced) {
+                let code = code.split(" #").next().unwrap_or_default().replace('\n', " ");
+                // What stands in quotes is a prompt.
+                let bare: String = code.split(['"', '\'']).step_by(2).collect();
+                let Some(words) = bare.split(['|', '>']).find_map(|part| part.trim().strip_prefix("attache ")) else {
+                    continue;
+                };
+                // A line of a Cargo.toml.
+                if words.starts_with('=') {
+                    continue;
+                }
+                assert_eq!(mistake(words), None, "{page}: {code}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 20, "{seen}");
+        assert!(mistake("agent sessions list").is_some() && mistake("run --nonsense").is_some());
     }
 
     #[test]

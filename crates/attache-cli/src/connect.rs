@@ -14,12 +14,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agents::AgentSpec;
 use crate::cli::Version;
 use crate::exit::{Code, Failure};
+use crate::visible::one_line;
 
 /// How long an agent may take to answer when it is started.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same for an agent that is fetched from a package registry when it is first started.
 const FETCH_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long an agent may take to start before a person is told what is waited for.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// How an agent is to be started.
 pub(crate) struct Opening<'a> {
@@ -72,6 +76,20 @@ pub(crate) async fn start(client: Client, opening: &Opening<'_>) -> Result<Conne
         command = sandbox.confine(command);
     }
     client.launch_timeout(*patience).launch(command).await.map_err(|error| not_started(spec, error))
+}
+
+/// The same for a person who sees nothing else meanwhile: what is waited for, and how long at most, is said when it takes
+/// its time.
+pub(crate) async fn start_patiently(client: Client, opening: &Opening<'_>) -> Result<Connection, Failure> {
+    let mut starting = std::pin::pin!(start(client, opening));
+    tokio::select! {
+        started = &mut starting => return started,
+        () = tokio::time::sleep(TOLD_AFTER) => {}
+    }
+    let (command, minutes) = (one_line(&opening.spec.command().to_string()), opening.patience.as_secs() / 60);
+    let unit = if minutes == 1 { "minute" } else { "minutes" };
+    eprintln!("waiting for `{command}` to start, {minutes} {unit} at most; Ctrl-C gives up");
+    starting.await
 }
 
 fn not_started(spec: &AgentSpec, error: Error) -> Failure {

@@ -1,6 +1,7 @@
 //! `attache doctor`: what works on this machine, and what to do about the rest.
 
 mod agent;
+mod mcp;
 
 use std::fs;
 use std::io::IsTerminal;
@@ -90,6 +91,7 @@ async fn look() -> Vec<Row> {
     rows.push(agents_file());
     rows.extend(permissions());
     rows.push(agents());
+    rows.extend(mcp::look());
     rows.extend(agent::look().await);
     rows.push(runners());
     rows.extend(kernel());

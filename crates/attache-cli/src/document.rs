@@ -106,7 +106,22 @@ impl Document {
                 let time = result.duration_ms as f64 / 1000.0;
                 self.paragraph(&format!("---\n\n{} after {time:.1} s{error}", result.status.words()));
             }
-            Event::Start(_) | Event::Agent(_) | Event::ToolOutput(_) | Event::CommandOutput(_) | Event::Usage(_) => {}
+            Event::TextReplaced(piece) => {
+                self.paragraph("_The agent replaced its message by this:_");
+                self.say(Part::Text, "## Agent", &piece.text);
+            }
+            Event::Unknown(unknown) => self.paragraph(&format!("_An update of an unknown kind: `{}`_", unknown.kind)),
+            Event::Start(_)
+            | Event::Agent(_)
+            | Event::Model(_)
+            | Event::ToolOutput(_)
+            | Event::CommandOutput(_)
+            | Event::Usage(_)
+            | Event::ThoughtReplaced(_)
+            | Event::Commands(_)
+            | Event::Mode(_)
+            | Event::Options(_)
+            | Event::Title(_) => {}
         }
     }
 
@@ -143,6 +158,9 @@ impl Document {
     /// A tool call is shown once, when it has ended, with all that was said about it.
     fn tool(&mut self, tool: Tool) -> Option<String> {
         let entry = self.tools.entry(tool.id.clone()).or_default();
+        if tool.replaces {
+            (entry.changes, entry.output) = (None, None);
+        }
         entry.title = tool.title.or(entry.title.take());
         entry.kind = tool.kind.or(entry.kind.take());
         entry.output = tool.output.or(entry.output.take());

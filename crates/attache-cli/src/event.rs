@@ -1,5 +1,8 @@
 //! The events of a run, as scripts and the journal see them. Published by `attache schema events`: a promise.
 
+use attache::model::Patch;
+use attache::model::command::AvailableCommand;
+use attache::model::config::{ConfigKind, ConfigOption};
 use attache::model::content::{ContentBlock, ResourceContents};
 use attache::model::diff::{Diff, DiffChange};
 use attache::model::plan::{PlanContent, PlanEntries};
@@ -20,8 +23,22 @@ pub(crate) const KEPT_TAIL: usize = 4 << 10;
 pub(crate) struct Line {
     /// Milliseconds since the run began.
     pub(crate) ms: u64,
+    /// Whether this was told before the prompt of this run went out: history of the session, and no part of the answer.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) history: bool,
     #[serde(flatten)]
     pub(crate) event: Event,
+}
+
+impl Line {
+    pub(crate) fn new(ms: u64, event: Event) -> Self {
+        Line { ms, history: false, event }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What happened. The first event is `start`, the last is `result`. Readers skip types that they do not know.
@@ -34,12 +51,18 @@ pub(crate) enum Event {
     Agent(Agent),
     /// There is a session.
     Session(Session),
+    /// The model that answers, where the agent tells.
+    Model(Model),
     /// Text of the person: the prompt, or what was said earlier in a session that is gone on with.
     User(Text),
     /// Text of the agent, the next piece of it.
     Text(Text),
     /// A thought of the agent, the next piece of it.
     Thought(Text),
+    /// A message of the agent that is not what its pieces so far were: this takes their place.
+    TextReplaced(Text),
+    /// The same for a thought.
+    ThoughtReplaced(Text),
     /// A tool call. The first event of an id creates it; later ones change it, and what they leave out stays.
     Tool(Tool),
     /// More output of a tool call.
@@ -54,6 +77,16 @@ pub(crate) enum Event {
     Plan(Plan),
     /// How full the context is, and what the session has cost so far.
     Usage(ContextUsage),
+    /// The slash commands that there are now.
+    Commands(Commands),
+    /// The mode that the session is in now, where the agent has modes and not options.
+    Mode(Mode),
+    /// The options as they are now: mode, model and others.
+    Options(Options),
+    /// The title that the session has now.
+    Title(Title),
+    /// An update of a kind that is not known here.
+    Unknown(Unknown),
     /// The agent asked for permission, and what became of it.
     Permission(Permission),
     /// Something to tell the person.
@@ -107,6 +140,16 @@ pub(crate) struct Session {
     pub(crate) resumed: bool,
 }
 
+/// A model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Model {
+    /// The agent's id for it.
+    pub(crate) id: String,
+    /// What chose it: `--model`, a variable of the environment, or a file of settings. Nothing where the agent did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chosen_by: Option<String>,
+}
+
 /// A piece of text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Text {
@@ -134,12 +177,34 @@ pub(crate) struct Tool {
     /// The files that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) paths: Option<Vec<String>>,
-    /// Changes of files that it makes. They add to those of earlier events; one that is there already is the same.
+    /// The same with lines, where the agent tells any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) locations: Option<Vec<Location>>,
+    /// Changes of files that it makes. They add to those of earlier events, unless `replaces` says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<Vec<Change>>,
     /// All of its text so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<String>,
+    /// Whether `changes` and `output` take the place of all that earlier events said. What is not there then is gone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) replaces: bool,
+    /// The arguments of the tool, unless they are long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_input: Option<serde_json::Value>,
+    /// The result of the tool, unless it is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_output: Option<serde_json::Value>,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Location {
+    /// The file.
+    pub(crate) path: String,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u64>,
 }
 
 /// A change of files.
@@ -233,6 +298,68 @@ pub(crate) struct PlanEntry {
     /// `pending`, `in_progress`, `completed` …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
+    /// `high`, `medium`, `low` …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) priority: Option<String>,
+}
+
+/// The slash commands that there are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Commands {
+    /// All of them.
+    pub(crate) commands: Vec<SlashCommand>,
+}
+
+/// A slash command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SlashCommand {
+    /// Its name, without the slash.
+    pub(crate) name: String,
+    /// What it does.
+    pub(crate) description: String,
+}
+
+/// The mode that a session is in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Mode {
+    /// Its id.
+    pub(crate) mode: String,
+}
+
+/// The options of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Options {
+    /// All of them.
+    pub(crate) options: Vec<SetOption>,
+}
+
+/// An option of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SetOption {
+    /// Its id, for `--set`.
+    pub(crate) id: String,
+    /// `mode`, `model` …, where the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) category: Option<String>,
+    /// What it is set to.
+    pub(crate) value: String,
+}
+
+/// The title of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Title {
+    /// What it is called; nothing when it has lost its title.
+    pub(crate) title: Option<String>,
+}
+
+/// An update of a kind that is not known here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Unknown {
+    /// What the agent calls it.
+    pub(crate) kind: String,
+    /// All of it, unless it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) update: Option<serde_json::Value>,
 }
 
 /// How full the context is.
@@ -312,7 +439,7 @@ pub(crate) struct Result {
     pub(crate) exit_code: u8,
     /// Why the agent stopped: `end_turn`, `max_tokens`, `max_turn_requests`, `refusal`, `cancelled` …
     pub(crate) stop_reason: Option<String>,
-    /// All text of the agent in this run.
+    /// All text of the agent in this run, as it was at the end.
     pub(crate) text: String,
     /// Whether the text was too long to keep, and this is only its beginning.
     pub(crate) text_truncated: bool,
@@ -322,6 +449,9 @@ pub(crate) struct Result {
     pub(crate) run: String,
     /// The agent.
     pub(crate) agent: Agent,
+    /// The model, where the agent tells.
+    #[serde(default)]
+    pub(crate) model: Option<Model>,
     /// The tokens of the turn, where the agent tells.
     pub(crate) usage: Option<Usage>,
     /// How full the context is at the end, where the agent tells.
@@ -332,6 +462,12 @@ pub(crate) struct Result {
     pub(crate) permissions: Permissions,
     /// The tool calls, at most the first thousand.
     pub(crate) tool_calls: Vec<ToolCall>,
+    /// The plan as it was at the end, where the agent had one.
+    #[serde(default)]
+    pub(crate) plan: Option<Plan>,
+    /// How many updates of the agent were of kinds that are not known here.
+    #[serde(default)]
+    pub(crate) unknown_updates: u64,
     /// The files that were changed, as far as the agent told or we wrote them.
     pub(crate) files_changed: Vec<String>,
     /// How the agent and its commands were confined, if it came to that.
@@ -385,13 +521,15 @@ pub(crate) enum Status {
     Denied,
     /// The model refused.
     Refused,
-    /// A limit of tokens or requests was met.
+    /// A limit of tokens or requests was met, or `-o quiet` met an answer that is too long for it.
     Limit,
+    /// The agent ended its turn and did nothing: its rules did not understand the prompt, or all that it asked for was denied.
+    NotDone,
     /// There is no such agent or session.
     NotFound,
     /// The agent did not start, or died.
     AgentDied,
-    /// It was interrupted or terminated by a signal, or the agent says that it was cancelled.
+    /// It was cut short: by a signal, by a reader of stdout that left, or by the agent, which says that it was cancelled.
     Cancelled,
 }
 
@@ -481,15 +619,24 @@ pub(crate) fn schema() -> String {
 /// How many paths of a tool call are told. Nobody reads more, and a list without an end is only memory.
 const MOST_PATHS: usize = 1000;
 
-/// What an update of the agent is as an event. `None` for what only matters to an editor.
+/// How long arguments and results of tools may be to be told.
+const LONGEST_RAW: usize = 64 << 10;
+
+fn raw(json: &attache::model::RawJson) -> Option<serde_json::Value> {
+    if json.as_str().len() > LONGEST_RAW { None } else { json.parse().ok() }
+}
+
+/// What an update of the agent is as an event, if it is taken by itself. `None` for what only matters to an editor.
 pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
     let text = |chunk: &attache::model::update::MessageChunk| Text {
         text: text_of(&chunk.content),
         message_id: chunk.message_id.as_ref().map(ToString::to_string),
     };
     let whole = |message: &attache::model::update::MessageUpdate| {
-        let text: String = message.content.set()?.iter().map(text_of).collect();
-        Some(Text { text, message_id: Some(message.message_id.to_string()) })
+        Some(Text {
+            text: message.content.set()?.iter().map(text_of).collect(),
+            message_id: Some(message.message_id.to_string()),
+        })
     };
     Some(match update {
         SessionUpdate::UserMessageChunk(chunk) => Event::User(text(chunk)),
@@ -518,10 +665,34 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
             PlanContent::Items(items) => plan(Some(items.plan_id.to_string()), &items.entries),
             PlanContent::Markdown(plan) => Event::Plan(Plan {
                 id: Some(plan.plan_id.to_string()),
-                entries: vec![PlanEntry { text: plan.content.clone(), status: None }],
+                entries: vec![PlanEntry { text: plan.content.clone(), status: None, priority: None }],
+            }),
+            PlanContent::File(plan) => Event::Plan(Plan {
+                id: Some(plan.plan_id.to_string()),
+                entries: vec![PlanEntry { text: plan.uri.clone(), status: None, priority: None }],
             }),
             _ => return None,
         },
+        SessionUpdate::PlanRemoved(plan) => {
+            Event::Plan(Plan { id: Some(plan.plan_id.to_string()), entries: Vec::new() })
+        }
+        SessionUpdate::AvailableCommands(update) => {
+            let command = |command: &AvailableCommand| match command {
+                AvailableCommand::Command(command) => {
+                    Some(SlashCommand { name: command.name.clone(), description: command.description.clone() })
+                }
+                _ => None,
+            };
+            Event::Commands(Commands { commands: update.available_commands.iter().filter_map(command).collect() })
+        }
+        SessionUpdate::CurrentMode(update) => Event::Mode(Mode { mode: update.current_mode_id.to_string() }),
+        SessionUpdate::ConfigOptions(update) => options(&update.config_options),
+        SessionUpdate::SessionInfo(update) if !update.title.is_keep() => {
+            Event::Title(Title { title: update.title.set().cloned() })
+        }
+        SessionUpdate::Other(unknown) => {
+            Event::Unknown(Unknown { kind: short(unknown.tag()), update: raw(unknown.raw()) })
+        }
         SessionUpdate::Usage(usage) => Event::Usage(ContextUsage {
             used: usage.used,
             size: usage.size,
@@ -563,29 +734,67 @@ fn short(id: &str) -> String {
     id.chars().take(256).collect()
 }
 
+/// The options of a session as they are now.
+pub(crate) fn options(options: &[ConfigOption]) -> Event {
+    let option = |option: &ConfigOption| SetOption {
+        id: option.id.to_string(),
+        category: option.category.as_ref().map(ToString::to_string),
+        value: match &option.kind {
+            ConfigKind::Select(select) => select.current.to_string(),
+            ConfigKind::Boolean(switch) => switch.current.to_string(),
+            _ => String::new(),
+        },
+    };
+    Event::Options(Options { options: options.iter().map(option).collect() })
+}
+
 fn plan(id: Option<String>, entries: &[attache::model::plan::PlanEntry]) -> Event {
     let entry = |entry: &attache::model::plan::PlanEntry| PlanEntry {
         text: entry.content.clone(),
         status: Some(entry.status.to_string()),
+        priority: Some(entry.priority.to_string()),
     };
     Event::Plan(Plan { id, entries: entries.iter().map(entry).collect() })
 }
 
-fn tool(call: &attache::model::tool::ToolCallUpdate) -> Tool {
-    let content = call.content.set();
+/// What a tool call says. What is cleared is told as what it is then.
+pub(crate) fn tool(call: &attache::model::tool::ToolCallUpdate) -> Tool {
+    let none = Vec::new();
+    let content = told(&call.content, &none);
     let changes: Option<Vec<Change>> = content.map(|content| content.iter().filter_map(change).collect());
     let output: Option<Vec<String>> = content.map(|content| content.iter().filter_map(output).collect());
+    let no_locations = Vec::new();
+    let locations = told(&call.locations, &no_locations);
+    let locations = locations.map(|locations| &locations[..locations.len().min(MOST_PATHS)]);
     Tool {
         id: short(call.tool_call_id.as_str()),
-        title: call.title.set().cloned(),
-        kind: call.kind.set().map(ToString::to_string),
-        status: call.status.set().map(ToString::to_string),
-        paths: call
-            .locations
-            .set()
-            .map(|paths| paths.iter().take(MOST_PATHS).map(|location| location.path.clone()).collect()),
+        title: told(&call.title, &String::new()).cloned(),
+        kind: told(&call.kind, &Default::default()).map(ToString::to_string),
+        status: told(&call.status, &Default::default()).map(ToString::to_string),
+        paths: locations.map(|locations| locations.iter().map(|location| location.path.clone()).collect()),
+        locations: locations.filter(|locations| locations.iter().any(|location| location.line.is_some())).map(
+            |locations| {
+                let place = |location: &attache::model::tool::Location| Location {
+                    path: location.path.clone(),
+                    line: location.line.map(u64::from),
+                };
+                locations.iter().map(place).collect()
+            },
+        ),
         changes: changes.filter(|changes| !changes.is_empty()),
         output: output.filter(|output| !output.is_empty()).map(|output| output.join("\n")),
+        replaces: content.is_some(),
+        raw_input: call.raw_input.set().and_then(raw),
+        raw_output: call.raw_output.set().and_then(raw),
+    }
+}
+
+/// What an update sets something to, if it does.
+fn told<'a, T>(patch: &'a Patch<T>, cleared: &'a T) -> Option<&'a T> {
+    match patch {
+        Patch::Keep => None,
+        Patch::Clear => Some(cleared),
+        Patch::Set(value) => Some(value),
     }
 }
 

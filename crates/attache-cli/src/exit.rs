@@ -67,10 +67,21 @@ impl From<attache::Error> for Failure {
     fn from(error: attache::Error) -> Self {
         use attache::{Closed, Error, LaunchCause};
         match &error {
-            Error::Launch(launch) if matches!(launch.cause, LaunchCause::TimedOut(_)) => {
-                Failure::new(Code::Timeout, error.to_string())
+            Error::Launch(launch) => {
+                // What it printed is its own, and is not to be taken for our words.
+                let message = error.to_string();
+                let ours = message.split("\n--- ").next().unwrap_or_default();
+                let (what, hint) = ours.split_at(ours.find("\nhint: ").unwrap_or(ours.len()));
+                let printed = quoted("stdout", &launch.stdout) + &quoted("stderr", &launch.stderr_tail);
+                let message = format!("{what}{printed}{hint}");
+                let is_late = matches!(launch.cause, LaunchCause::TimedOut(_));
+                Failure::new(if is_late { Code::Timeout } else { Code::Died }, message)
             }
-            Error::Launch(_) | Error::Closed(Closed::AgentExited(_)) => Failure::new(Code::Died, error.to_string()),
+            Error::Closed(Closed::AgentExited(exit)) => {
+                let message = exit.to_string();
+                let ours = message.split(" (last stderr lines below)").next().unwrap_or_default();
+                Failure::new(Code::Died, format!("{ours}{}", quoted("stderr", &exit.stderr_tail)))
+            }
             Error::Closed(closed) => Failure::new(Code::Died, format!("the agent is gone: {closed}")),
             Error::NotOffered(what) => Failure::usage(format!("the agent does not offer {what}")),
             Error::Invalid(what) => Failure::usage(what.as_str()),
@@ -81,11 +92,34 @@ impl From<attache::Error> for Failure {
                     _ => Code::Agent,
                 };
                 let details = details(refusal).map(|details| format!(": {details}")).unwrap_or_default();
-                Failure::new(code, format!("the agent answered with an error: {refusal}{details}"))
+                // The code is about the first line. What comes below is often a hint.
+                let (what, below) =
+                    refusal.message.split_at(refusal.message.find('\n').unwrap_or(refusal.message.len()));
+                let what = ErrorObject::new(refusal.code, what);
+                let is_session = refusal.message.to_lowercase().contains("session");
+                let hint = match code == Code::NotFound && is_session {
+                    true => "\nhint: `attache sessions list` has those that are known here",
+                    false => "",
+                };
+                Failure::new(code, format!("the agent answered with an error: {what}{details}{below}{hint}"))
             }
             _ => Failure::new(Code::Agent, error.to_string()),
         }
     }
+}
+
+/// How many lines of what an agent printed are told.
+const MOST_LINES: usize = 20;
+
+/// The last lines of what an agent printed, each marked as not our own.
+fn quoted(name: &str, text: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let last = lines[lines.len().saturating_sub(MOST_LINES)..].iter();
+    let shown: String = last.map(|line| format!("\n  | {}", crate::visible::visible(line).trim_end())).collect();
+    format!("\nits last lines on {name}:{shown}")
 }
 
 /// How much of an error's details is told.
@@ -113,6 +147,9 @@ mod tests {
             (r#""no key""#, "Internal error (code -32603): no key"),
             (r#"{"details":7}"#, "Internal error (code -32603)"),
         ];
+        let refusal = ErrorObject::internal("no answer\nhint: is it running?");
+        let message = Failure::from(attache::Error::Refused(refusal)).message;
+        assert_eq!(message, "the agent answered with an error: no answer (code -32603)\nhint: is it running?");
         for (data, expected) in rows {
             let data = Some(RawJson::new(data).unwrap());
             let refusal = ErrorObject::internal("Internal error").with(|object| object.data = data);

@@ -231,31 +231,18 @@ fn beginning(run: &str) -> Result<Option<(Start, String)>, Failure> {
     Ok(None)
 }
 
-/// The run that an id, or the beginning of one, means: the run's own, or that of its session.
-pub(crate) fn find(id: &str) -> Result<String, Failure> {
-    let missing = || {
-        let hint = "hint: `attache sessions list` has them";
-        Failure::new(Code::NotFound, format!("there is no run or session `{}`\n{hint}", crate::visible::visible(id)))
-    };
-    if id.is_empty() {
-        return Err(missing());
-    }
-    let runs = runs()?;
-    let mut by_run = runs.iter().filter(|run| run.starts_with(id));
-    match (by_run.next(), by_run.next()) {
-        (Some(run), None) => return Ok(run.clone()),
-        (Some(run), Some(_)) if run != id => {
-            return Err(Failure::usage(format!("more than one run begins with `{id}`\nhint: give more of it")));
-        }
-        (Some(run), Some(_)) => return Ok(run.clone()),
-        (None, _) => {}
-    }
-    for run in &runs {
-        if beginning(run)?.is_some_and(|(_, session)| session.starts_with(id)) {
-            return Ok(run.clone());
-        }
-    }
-    Err(missing())
+/// The session of a run. `None` when it came to none, or cannot be read.
+pub(crate) fn session_of(run: &str) -> Option<String> {
+    beginning(run).ok().flatten().map(|(_, session)| session)
+}
+
+/// What was asked in a run. Does not read the run to its end.
+pub(crate) fn prompt(run: &str) -> Option<String> {
+    let mut events = landmarks(run).ok()?;
+    events.find_map(|event| match event {
+        Event::User(text) => Some(text.text),
+        _ => None,
+    })
 }
 
 /// The last session of an agent in a directory, by who it is.
@@ -311,7 +298,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.jsonl");
         let mut journal = Journal { file: Some(File::create(&path).unwrap()), longest: 100, ..Journal::none() };
-        let text = |text: &str| Line { ms: 0, event: Event::notice(crate::event::Level::Info, text) };
+        let text = |text: &str| Line::new(0, Event::notice(crate::event::Level::Info, text));
         assert!(journal.add(&text("short")).is_ok());
         assert!(journal.add(&text(&"long".repeat(50))).is_err());
         assert!(journal.add(&text("told already")).is_ok());

@@ -3,26 +3,35 @@
 mod agent;
 mod agents;
 mod auth;
+mod chat;
 mod cli;
+mod client;
+mod complete;
 mod connect;
 mod doctor;
 mod document;
 mod event;
 mod exit;
+mod ids;
 mod journal;
+mod login;
 mod output;
 mod paths;
 mod pen;
+mod permissions;
 mod private;
 mod project;
+mod rule_option;
 mod run;
 mod sandbox;
 mod sessions;
 mod signals;
 mod tty;
+mod usage;
 mod visible;
 
-use std::io::Write;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -32,11 +41,19 @@ use exit::{Code, Failure};
 use visible::visible;
 
 fn main() -> ExitCode {
+    // A shell that asks for words gets them, and nothing else happens.
+    complete::answer();
     // Before there is a second thread.
     private::close_off();
     // Whatever we start ends with us, to the last daemon.
     attache::process::use_keeper();
-    let command = Cli::parse().command;
+    let Some(command) = parse() else {
+        // Nothing is asked for, and nobody is there.
+        let help = Cli::command().render_help();
+        eprintln!("error: without a command this is a chat, which needs a terminal on stdin and stdout");
+        eprint!("hint: `attache run \"…\"` needs none\n\n{help}");
+        std::process::exit(i32::from(Code::Usage as u8));
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let code = match runtime {
         Ok(runtime) => runtime.block_on(run(command)),
@@ -46,23 +63,47 @@ fn main() -> ExitCode {
     std::process::exit(i32::from(code as u8))
 }
 
+/// Reads the command line. Without a command a terminal is sat down at; elsewhere there is none. A script that asked for JSON is told its mistakes in JSON, too.
+fn parse() -> Option<Command> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let error = match Cli::try_parse() {
+        Ok(cli) => {
+            let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+            let chat = || Cli::parse_from(["attache", "chat"]).command;
+            return cli.command.or_else(|| is_terminal.then(chat).flatten());
+        }
+        Err(error) => usage::explained(&words, error),
+    };
+    if error.use_stderr()
+        && let Some(result) = usage::result(&words, &error.render().to_string())
+    {
+        // Whoever does not read the result has the exit code.
+        let _ = print(&(result + "\n"));
+    }
+    error.exit()
+}
+
 async fn run(command: Command) -> Code {
     let done = match command {
-        Command::Run(args) => return run::run(*args).await,
+        Command::Run(args) => return run::run(args.in_one_way()).await,
+        Command::Chat(args) => match chat::run(*args).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Agent(options) => agent::run(*options).await,
         Command::Agents(command) => agents::run(command).await,
-        Command::Sessions(command) => {
+        Command::Login(options) => login::login(options).await,
+        Command::Logout(options) => login::logout(options).await,
+        Command::Models(list) => agent::models(&list).await,
+        Command::Permissions { command } => permissions::run(command),
+        Command::Sessions { command } => {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
         }
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "attache", &mut script);
-            print_bytes(&script)
-        }
+        Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),
     };
     match done {

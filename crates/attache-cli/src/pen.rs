@@ -1,8 +1,8 @@
 //! Writing to stdout and stderr from one thread, so that a reader who does not read never keeps us from a signal.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -44,43 +44,63 @@ enum Piece {
     Mark(oneshot::Sender<()>),
 }
 
-/// Nobody reads stdout any more.
-#[derive(Debug)]
-pub(crate) struct PipeClosed;
+/// Why stdout cannot be written to any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OutputError {
+    /// Nobody reads it: the reader of a pipe has left, or the terminal was closed.
+    Closed,
+    /// Writing failed, in the words of the system.
+    Failed(String),
+}
+
+impl OutputError {
+    /// What an error of writing means. `was_terminal` is from before: one that was closed is a terminal no longer.
+    fn new(error: &io::Error, was_terminal: bool) -> Self {
+        let is_hung_up = error.raw_os_error() == Some(libc::EIO) && was_terminal;
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => OutputError::Closed,
+            _ if is_hung_up => OutputError::Closed,
+            _ => OutputError::Failed(without_number(error)),
+        }
+    }
+}
+
+/// The words of an error without the number that the standard library adds.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).to_owned()
+}
 
 /// Writes in order, one piece after the other.
 pub(crate) struct Pen {
     sender: mpsc::Sender<Piece>,
-    done: oneshot::Receiver<()>,
+    /// Why it stopped.
+    error: Arc<OnceLock<OutputError>>,
 }
 
 impl Pen {
     pub(crate) fn new() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let (finished, done) = oneshot::channel();
-        thread::Builder::new().name("pen".into()).spawn(move || {
-            write_all(receiver);
-            let _ = finished.send(());
-        })?;
-        Ok(Pen { sender, done })
+        let error = Arc::new(OnceLock::new());
+        let written = error.clone();
+        thread::Builder::new().name("pen".into()).spawn(move || write_all(receiver, &written))?;
+        Ok(Pen { sender, error })
+    }
+
+    fn error(&self) -> OutputError {
+        self.error.get().cloned().unwrap_or(OutputError::Closed)
     }
 
     /// Waits until there is room for one piece. It can be cancelled.
-    pub(crate) async fn room(&self) -> Result<Room<'_>, PipeClosed> {
-        self.sender.reserve().await.map(Room).map_err(|_| PipeClosed)
+    pub(crate) async fn room(&self) -> Result<Room<'_>, OutputError> {
+        self.sender.reserve().await.map(Room).map_err(|_| self.error())
     }
 
     /// Waits until everything so far is written. It can be cancelled.
-    pub(crate) async fn written(&self) -> Result<(), PipeClosed> {
+    pub(crate) async fn written(&self) -> Result<(), OutputError> {
         let (sender, receiver) = oneshot::channel();
-        self.sender.send(Piece::Mark(sender)).await.map_err(|_| PipeClosed)?;
-        receiver.await.map_err(|_| PipeClosed)
-    }
-
-    /// Waits until everything is written, and ends.
-    pub(crate) async fn finish(self) {
-        drop(self.sender);
-        let _ = self.done.await;
+        self.sender.send(Piece::Mark(sender)).await.map_err(|_| self.error())?;
+        receiver.await.map_err(|_| self.error())
     }
 }
 
@@ -108,7 +128,7 @@ pub(crate) struct Messages(Arc<Waiting>);
 struct Waiting {
     sender: std::sync::mpsc::Sender<Vec<u8>>,
     bytes: AtomicUsize,
-    is_closed: AtomicBool,
+    error: OnceLock<OutputError>,
     less: Notify,
     /// Whose turn it is to write to the terminal, if that is where they go.
     turn: Mutex<WritersTurn>,
@@ -133,19 +153,21 @@ impl Messages {
         let messages = Messages(Arc::new(Waiting {
             sender,
             bytes: AtomicUsize::new(0),
-            is_closed: AtomicBool::new(false),
+            error: OnceLock::new(),
             less: Notify::new(),
             turn: Mutex::default(),
             begins: Condvar::new(),
         }));
         let waiting = messages.0.clone();
         thread::Builder::new().name("messages".into()).spawn(move || {
-            let mut out = raw(1);
+            let (mut out, was_terminal) = (raw(1), io::stdout().is_terminal());
             for bytes in receiver {
                 let turn = waiting.begins.wait_while(waiting.turn(), |turn| turn.is_held);
                 turn.unwrap_or_else(PoisonError::into_inner).is_writing = true;
-                if out.write_all(&bytes).is_err() {
-                    waiting.is_closed.store(true, Ordering::Relaxed);
+                if waiting.error.get().is_none()
+                    && let Err(error) = out.write_all(&bytes)
+                {
+                    let _ = waiting.error.set(OutputError::new(&error, was_terminal));
                 }
                 waiting.turn().is_writing = false;
                 waiting.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
@@ -178,10 +200,10 @@ impl Messages {
     }
 
     /// Waits until no more than this waits.
-    pub(crate) async fn until(&self, most: usize) -> Result<(), PipeClosed> {
+    pub(crate) async fn until(&self, most: usize) -> Result<(), OutputError> {
         loop {
-            if self.0.is_closed.load(Ordering::Relaxed) {
-                return Err(PipeClosed);
+            if let Some(error) = self.0.error.get() {
+                return Err(error.clone());
             }
             if self.0.bytes.load(Ordering::Relaxed) <= most {
                 return Ok(());
@@ -191,14 +213,14 @@ impl Messages {
     }
 
     /// Waits until not much waits.
-    pub(crate) async fn room(&self) -> Result<(), PipeClosed> {
+    pub(crate) async fn room(&self) -> Result<(), OutputError> {
         self.until(WAITING_MESSAGES / 2).await
     }
 }
 
 impl Write for Messages {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.is_closed.load(Ordering::Relaxed) {
+        if self.0.error.get().is_some() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         // Messages are JSON, and what acts upon a terminal can be written as escapes in it. Half a character at the end
@@ -217,9 +239,10 @@ impl Write for Messages {
     }
 }
 
-fn write_all(mut receiver: mpsc::Receiver<Piece>) {
+fn write_all(mut receiver: mpsc::Receiver<Piece>, failed: &OnceLock<OutputError>) {
     // Not `Stdout`, which looks for line ends: what comes here is to be written as it is, at once.
     let (mut out, mut err) = (raw(1), raw(2));
+    let was_terminal = io::stdout().is_terminal();
     while let Some(piece) = receiver.blocking_recv() {
         let ink = match piece {
             Piece::Ink(ink) => ink,
@@ -229,8 +252,12 @@ fn write_all(mut receiver: mpsc::Receiver<Piece>) {
             }
         };
         match ink {
-            Ink::Out(bytes) if out.write_all(&bytes).is_err() => return,
-            Ink::Out(_) => {}
+            Ink::Out(bytes) => {
+                if let Err(error) = out.write_all(&bytes) {
+                    let _ = failed.set(OutputError::new(&error, was_terminal));
+                    return;
+                }
+            }
             // Talk that nobody hears is no reason to stop.
             Ink::Err(bytes) => drop(err.write_all(&bytes)),
         }

@@ -17,7 +17,8 @@ pub(crate) enum Signal {
 pub(crate) struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
-    hangup: unix::Signal,
+    /// None where whoever started us does not want us to end with the terminal, as `nohup` does.
+    hangup: Option<unix::Signal>,
 }
 
 impl Signals {
@@ -25,7 +26,7 @@ impl Signals {
         Ok(Signals {
             interrupt: unix::signal(SignalKind::interrupt())?,
             terminate: unix::signal(SignalKind::terminate())?,
-            hangup: unix::signal(SignalKind::hangup())?,
+            hangup: if is_hangup_ignored() { None } else { Some(unix::signal(SignalKind::hangup())?) },
         })
     }
 
@@ -34,7 +35,23 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
-            _ = self.hangup.recv() => Signal::Terminate,
+            () = received(&mut self.hangup) => Signal::Terminate,
         }
+    }
+}
+
+async fn received(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was ignored when we were started.
+fn is_hangup_ignored() -> bool {
+    // SAFETY: all zeros is a valid `sigaction`; without a new action the call only writes the old one.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }

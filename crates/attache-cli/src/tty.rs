@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 
@@ -12,8 +14,15 @@ use crate::exit::Failure;
 /// The longest line that is taken for an answer.
 const LONGEST_LINE: usize = 4096;
 
+/// How long nothing that is typed is an answer, when a question takes the place of another.
+const SWAP_GRACE: Duration = Duration::from_secs(1);
+
 /// The terminal. Reading from it does not block the program.
-pub(crate) struct Tty(AsyncFd<File>);
+pub(crate) struct Tty {
+    file: AsyncFd<File>,
+    /// Whether a question stands that has no answer. If the next one finds it so, it was withdrawn.
+    is_open: AtomicBool,
+}
 
 impl Tty {
     /// Opens it, if there is one.
@@ -21,18 +30,25 @@ impl Tty {
         // An opening of our own, so that no other program's reads become non-blocking with ours.
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty")?;
         // SAFETY: a `File` keeps to the one descriptor that it owns.
-        Ok(Tty(unsafe { AsyncFd::register(file) }?))
+        Ok(Tty { file: unsafe { AsyncFd::register(file) }?, is_open: AtomicBool::new(false) })
     }
 
     /// How many columns it has; 80 if it does not say.
     pub(crate) fn columns(&self) -> usize {
+        self.size().map_or(80, |size| size.ws_col.into())
+    }
+
+    /// How many rows it has; 24 if it does not say.
+    pub(crate) fn rows(&self) -> usize {
+        self.size().map_or(24, |size| size.ws_row.into())
+    }
+
+    fn size(&self) -> Option<libc::winsize> {
         // SAFETY: all zeros is a valid `winsize`.
         let mut size: libc::winsize = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is open as long as `self`; `size` lives through the call.
-        match unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCGWINSZ, &mut size) } {
-            0 if size.ws_col > 0 => size.ws_col.into(),
-            _ => 80,
-        }
+        let asked = unsafe { libc::ioctl(self.file.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
+        (asked == 0 && size.ws_col > 0 && size.ws_row > 0).then_some(size)
     }
 
     /// Shows a text.
@@ -42,14 +58,33 @@ impl Tty {
 
     /// Shows a text and waits for a line that is typed from then on. `None` at the end of input.
     pub(crate) async fn ask(&self, text: &str) -> io::Result<Option<String>> {
+        let was_withdrawn = self.is_open.swap(true, Ordering::Relaxed);
+        if was_withdrawn {
+            self.write("\n(the question above is withdrawn)\n").await?;
+        }
         // What was typed before the question was seen is no answer to it.
-        // SAFETY: the descriptor is open as long as `self`.
-        unsafe { libc::tcflush(self.0.as_raw_fd(), libc::TCIFLUSH) };
+        self.forget_input();
         self.write(text).await?;
+        if was_withdrawn {
+            // Whoever was about to answer the other one has a moment to see that this is not it.
+            tokio::time::sleep(SWAP_GRACE).await;
+            self.forget_input();
+        }
+        let line = self.line().await;
+        self.is_open.store(false, Ordering::Relaxed);
+        line
+    }
+
+    fn forget_input(&self) {
+        // SAFETY: the descriptor is open as long as `self`.
+        unsafe { libc::tcflush(self.file.as_raw_fd(), libc::TCIFLUSH) };
+    }
+
+    async fn line(&self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         loop {
             let mut buffer = [0; 512];
-            let mut ready = self.0.readable().await?;
+            let mut ready = self.file.readable().await?;
             match ready.try_io(|file| file.get_ref().read(&mut buffer)) {
                 Ok(Ok(0)) => return Ok(None),
                 Ok(length) => line.extend_from_slice(&buffer[..length?]),
@@ -64,7 +99,7 @@ impl Tty {
 
     /// The same for what nobody is to see: the terminal does not show what is typed.
     pub(crate) async fn ask_hidden(&self, text: &str) -> io::Result<Option<String>> {
-        let shown = Shown::hide(self.0.get_ref())?;
+        let shown = Shown::hide(self.file.get_ref())?;
         let line = self.ask(text).await;
         drop(shown);
         self.write("\n").await?;
@@ -74,7 +109,7 @@ impl Tty {
     async fn write(&self, text: &str) -> io::Result<()> {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
-            let mut ready = self.0.writable().await?;
+            let mut ready = self.file.writable().await?;
             if let Ok(length) = ready.try_io(|file| file.get_ref().write(bytes)) {
                 bytes = &bytes[length?..];
             }

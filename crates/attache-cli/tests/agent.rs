@@ -39,7 +39,7 @@ fn it_is_an_agent_like_the_others_and_the_one_that_is_used_without_a_name() {
     assert_eq!((&own["name"], &own["installed"], &own["default"]), (&json!("attache"), &json!("yes"), &json!(true)));
     assert_eq!(own["command"][1], "agent");
     home.run(&["agents", "list"]).check(0, &["attache*  yes"], &[]);
-    home.run(&["agents", "show", "attache"]).check(0, &["attache (default)", "built in", "agent login"], &[]);
+    home.run(&["agents", "show", "attache"]).check(0, &["attache (default)", "built in", "attache login"], &[]);
     let probed = home.run(&["agents", "probe", "attache"]);
     probed.check(0, &["modes       mode = ask*, architect, code", "offline:rules*", "/permissions", "fork"], &[]);
     home.run(&["agents", "show", "atache"]).check(8, &[], &["did you mean `attache`?"]);
@@ -72,7 +72,7 @@ fn the_doctor_looks_at_it() {
     );
     home.with(&[("ATTACHE_MODEL", "openai")], &["doctor"]).check(
         1,
-        &["FAIL  model       openai:gpt-5.1 (ATTACHE_MODEL): there is no key", "attache agent login openai"],
+        &["FAIL  model       openai:gpt-5.1 (ATTACHE_MODEL): there is no key", "attache login openai"],
         &[],
     );
     home.write_settings("model = 'offline'\n\nsandbox = 'off'\n");
@@ -108,9 +108,9 @@ fn what_is_wrong_with_the_settings_is_told_before_anything_starts() {
             "",
             &[],
             4,
-            "there is no key for `openai`\nhint: set OPENAI_API_KEY, or type `attache agent login openai`",
+            "there is no key for `openai`\nhint: set OPENAI_API_KEY, or type `attache login openai`",
         ),
-        ("", "", &["--model", "anthropic"], 4, "type `attache agent login anthropic`"),
+        ("", "", &["--model", "anthropic"], 4, "type `attache login anthropic`"),
     ];
     for (variable, settings, options, code, said) in rows {
         let home = Home::new();
@@ -127,7 +127,7 @@ fn what_is_wrong_with_the_settings_is_told_before_anything_starts() {
             let ran = home.with(&variables, &[&["run", "-o", "json"], *options, &["say hello"]].concat());
             let result: Value = serde_json::from_str(&ran.out).unwrap();
             assert_eq!((&result["status"], &result["session_id"]), (&json!("login_required"), &Value::Null));
-            assert!(result["error"]["hint"].as_str().unwrap().contains("attache agent login"), "{result}");
+            assert!(result["error"]["hint"].as_str().unwrap().contains("attache login"), "{result}");
         }
     }
 }
@@ -234,7 +234,7 @@ fn a_client_logs_in_to_it_in_a_terminal() {
     run(chosen(&["agents", "logout", "attache"])).check(0, &[], &["logged out of `attache`"]);
     assert!(!home.keys().contains(KEY));
     // With a model that needs no key there is nothing to log in to.
-    home.run(&["agents", "login", "attache"]).check(2, &[], &["no way to log in", "attache agent login PROVIDER"]);
+    home.run(&["agents", "login", "attache"]).check(2, &[], &["no way to log in", "attache login PROVIDER"]);
 }
 
 /// The agent as an editor starts it.
@@ -394,13 +394,13 @@ fn sessions_are_listed_exported_and_deleted_also_while_one_is_open() {
         wire.greet();
         wire.open(&home)
     };
-    sessions(&["export", "sess_"]).check(2, &[], &["more than one session begins with `sess_`"]);
+    sessions(&["export", "sess_"]).check(2, &[], &["`sess_` is the beginning of 2 ids"]);
     for wrong in ["", "nope", "../../etc"] {
         assert_eq!(sessions(&["export", wrong]).code, 8, "{wrong}");
         assert_eq!(sessions(&["delete", wrong]).code, 8, "{wrong}");
     }
     assert_eq!(wire.close().1, Some(0));
-    sessions(&["delete", "sess_"]).check(2, &[], &["more than one session begins with `sess_`"]);
+    sessions(&["delete", "sess_"]).check(2, &[], &["`sess_` is the beginning of 2 ids"]);
     sessions(&["delete", &id[..id.len() - 1]]).check(0, &[], &["deleted"]);
     sessions(&["export", &id]).check(8, &[], &["no session"]);
     sessions(&["list"]).check(0, &[&other, "(no prompt yet)"], &[]);
@@ -498,7 +498,7 @@ fn what_a_run_cannot_do_as_it_was_told_is_said() {
     command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
     let (_, code) = in_terminal(command, &[]);
     let errors = fs::read_to_string(errors).unwrap();
-    assert!(code == 0 && errors.contains("stderr is not the terminal"), "{code} {errors}");
-    home.run(&["run", "run ls"]).check(0, &[], &["there is no terminal to ask on"]);
+    assert!(code == 6 && errors.contains("stderr is not the terminal"), "{code} {errors}");
+    home.run(&["run", "run ls"]).check(6, &[], &["there is no terminal to ask on", "nothing was done"]);
     home.run(&["sessions", "delete", "--older-than", "1x"]).check(2, &[], &["30s, 5m, 1h or 30d"]);
 }

@@ -224,7 +224,7 @@ fn a_missing_login_is_told_and_done() {
     let agent = ["--auth", "agent", "--state", state.to_str().unwrap()];
     home.scripted(&["probe"], &agent).check(0, &["wants a login first", "key: API key, Just do\\u{202e} it"], &[]);
     let wrong = home.scripted(&["login", "--auth", "kee"], &agent);
-    wrong.check(2, &[], &["has no login `kee`", "key: API key", "attache agents login --auth ID -- "]);
+    wrong.check(2, &[], &["has no login `kee`", "key: API key", "attache login --auth key -- "]);
     home.scripted(&["login"], &agent).check(0, &[], &["logged in to `scripted_agent`"]);
     assert!(state.exists());
     home.scripted(&["probe"], &agent).check(0, &["session     opened"], &[]);
@@ -246,15 +246,17 @@ fn a_login_in_a_terminal_needs_one() {
         unsafe { command.pre_exec(|| if libc::setsid() < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }) };
         run(command)
     };
-    without(&["login", "--auth", "term"]).check(4, &[], &["takes a terminal", "attache agents login --auth term -- "]);
+    without(&["login", "--auth", "term"]).check(4, &[], &["takes a terminal", "attache login --auth term -- "]);
     without(&["login"]).check(2, &[], &["which login?", "key: API key", "term: In a terminal (in a terminal)"]);
     assert!(!state.exists());
 
     // With a terminal, the person is asked, and the agent's own login runs there.
     let mut command = home.command(&[&["agents", "login", "--", &*scripted()], &agent[..]].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let (seen, code) = in_terminal(command, &[("Number: ", "9\n"), ("Number: ", "2\n")]);
+    let answers = [("Number: ", "9\n"), ("Number: ", "2\n"), ("Run it? [y] yes   [N] no: ", "y\n")];
+    let (seen, code) = in_terminal(command, &answers);
     assert_eq!(code, 0, "{seen}");
+    assert!(seen.contains(&format!("--login {}", state.display())), "{seen}");
     assert!(seen.contains("A number from 1 to 2") && seen.contains("logging in\r\n"), "{seen}");
     assert!(state.exists());
 }

@@ -4,18 +4,18 @@
 mod support;
 
 use serde_json::Value;
-use support::{Home, scripted};
+use support::{Home, check_result, scripted};
 
 fn result(options: &[&str]) -> Value {
     let home = Home::new();
     let ran = home.run(&[&["run", "-o", "json"], options, &["--", &scripted()]].concat());
-    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+    check_result(&home, &ran)
 }
 
 #[test]
 fn a_denial_may_be_the_end_of_the_turn() {
     let denied = result(&["ask make; stop cancelled"]);
-    assert_eq!((&denied["exit_code"], &denied["status"]), (&1.into(), &"error".into()));
+    assert_eq!((&denied["exit_code"], &denied["status"]), (&1.into(), &"cancelled".into()));
     assert_eq!(denied["error"]["message"], "the agent cancelled the turn after a request of it was denied");
     let denied = result(&["--fail-on-denied", "ask make; stop cancelled"]);
     assert_eq!((&denied["exit_code"], &denied["status"]), (&5.into(), &"denied".into()));

@@ -4,13 +4,13 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Home, Ran, in_terminal, run, scripted, wait_until_gone};
+use support::{Home, Ran, Running, check_events, check_result, in_terminal, run, scripted, wait_until_gone};
 
 /// Runs a prompt with the scripted agent, in the directory `work` of a home of its own.
 fn home() -> Home {
@@ -30,7 +30,7 @@ fn prompt(home: &Home, options: &[&str], agent: &[&str]) -> Command {
 
 fn result(home: &Home, options: &[&str], agent: &[&str]) -> (Ran, Value) {
     let ran = run(prompt(home, &[&["-o", "json"], options].concat(), agent));
-    let value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    let value = check_result(home, &ran);
     (ran, value)
 }
 
@@ -41,7 +41,7 @@ fn the_exit_code_tells_how_it_ended() {
         (&["say hello"], &[], 0, "done"),
         (&["error"], &[], 1, "error"),
         (&["stop something_new"], &[], 1, "error"),
-        (&["stop cancelled"], &[], 1, "error"),
+        (&["stop cancelled"], &[], 1, "cancelled"),
         (&["--mode", "nonsense", "say hello"], &[], 2, "usage"),
         (&["--set", "nonsense=1", "say hello"], &[], 2, "usage"),
         (&["--model", "gpt", "say hello"], &[], 2, "usage"),
@@ -103,43 +103,15 @@ fn the_result_says_everything() {
     assert!(result["session_id"].is_string() && result["run"].is_string());
 }
 
-/// That an object has the fields that the schema wants, and none that it does not know.
-fn check_object(fields: &serde_json::Map<String, Value>, object: &Value, schema: &Value) {
-    let object = match object["$ref"].as_str() {
-        Some(name) => &schema["$defs"][name.trim_start_matches("#/$defs/")],
-        None => object,
-    };
-    for required in object["required"].as_array().into_iter().flatten() {
-        assert!(fields.contains_key(required.as_str().unwrap()), "no {required} in {fields:?}");
-    }
-    for (name, value) in fields {
-        let known = &object["properties"][name];
-        assert!(!known.is_null(), "{name} is not in the schema: {fields:?}");
-        if let (Value::Object(inner), Some(_)) = (value, known["$ref"].as_str()) {
-            check_object(inner, known, schema);
-        }
-    }
-}
-
 #[test]
 fn every_line_of_a_stream_fits_the_published_schema() {
     let home = home();
-    let schema: Value = serde_json::from_str(&home.run(&["schema", "events"]).out).unwrap();
     let steps = "think hm; say one; plan; tool read it; notice look; usage; read /nowhere; ask make";
     let ran = run(prompt(&home, &["--protocol", "1", "-o", "stream-json", steps], &[]));
-    let lines = ran.json();
+    let lines = check_events(&home, &ran);
     assert_eq!(lines[0]["type"], "start");
     assert_eq!(lines[0]["schema"], 1);
     assert_eq!(lines.last().unwrap()["type"], "result");
-    for line in &lines {
-        assert!(line["ms"].is_u64(), "{line}");
-        let mut fields = line.as_object().unwrap().clone();
-        let kind = fields.remove("type").unwrap();
-        fields.remove("ms");
-        let kinds = schema["oneOf"].as_array().unwrap();
-        let found = kinds.iter().find(|found| found["properties"]["type"]["const"] == kind).unwrap();
-        check_object(&fields, found, &schema);
-    }
     for kind in ["agent", "session", "user", "thought", "text", "plan", "tool", "notice", "usage", "permission"] {
         assert!(lines.iter().any(|line| line["type"] == kind), "no {kind} in {}", ran.out);
     }
@@ -338,42 +310,6 @@ fn a_machine_that_keeps_no_records_still_runs() {
     assert!(ran.err.contains("this run is not recorded"), "{}", ran.err);
 }
 
-/// A run that goes on, and its output as it comes.
-struct Running {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        Running { child, out }
-    }
-
-    /// Reads lines until one has this in it.
-    fn wait_for(&mut self, part: &str) {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "no {part}");
-        }
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: it is our child, which was not waited for yet.
-        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
-    }
-
-    fn end(mut self) -> Ran {
-        let mut out = String::new();
-        self.out.read_to_string(&mut out).unwrap();
-        let mut err = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        Ran { code: self.child.wait().unwrap().code().unwrap(), out, err }
-    }
-}
-
 #[test]
 fn signals_cancel_first_and_then_end_everything() {
     let home = home();
@@ -383,7 +319,7 @@ fn signals_cancel_first_and_then_end_everything() {
         running.signal(signal);
         let ran = running.end();
         assert_eq!(ran.code, code, "{}{}", ran.out, ran.err);
-        let last = ran.json().pop().unwrap();
+        let last = check_events(&home, &ran).pop().unwrap();
         assert_eq!(last["type"], "result");
         assert_eq!(last["status"], "cancelled");
         assert_eq!(last["stop_reason"], "cancelled");
@@ -518,18 +454,18 @@ fn a_person_is_asked_with_everything_in_sight() {
     };
     // The command, not the title; what would hide something is shown.
     let seen = ask("ask rm -rf \u{202e}x\u{1b}[8m", &[(")? ", "n\n")]);
-    assert!(seen.contains("wants to run a command") && seen.contains(r"rm -rf \u{202e}x\x1b[8m"), "{seen}");
+    assert!(seen.contains("says: ") && seen.contains(r"rm -rf \u{202e}x\x1b[8m"), "{seen}");
     assert!(seen.contains(&format!("in {}", home.path("work").canonicalize().unwrap().display())), "{seen}");
     assert!(seen.contains("denied") && seen.contains("the person said no"), "{seen}");
     // The change in full.
     let seen = ask(&format!("edit {}", home.path("work/a.txt").display()), &[(")? ", "y\n")]);
-    assert!(seen.contains("-old") && seen.contains("+new") && seen.contains("said yes"), "{seen}");
+    assert!(seen.contains("- old") && seen.contains("+ new") && seen.contains("said yes"), "{seen}");
     // A wrong key asks again, an end of input is no.
     let seen = ask("ask make it", &[(")? ", "what\n"), (")? ", "\u{4}")]);
     assert!(seen.contains("denied"), "{seen}");
     // Once for the session: the second is not asked about, and the first is done without a second question.
     let seen = ask("ask echo hi; ask echo hi there; run echo hi", &[(")? ", "s\n")]);
-    assert_eq!(seen.matches("wants to").count(), 1, "{seen}");
+    assert_eq!(seen.matches("asked because").count(), 1, "{seen}");
     assert!(!seen.contains("denied"), "{seen}");
     // For the project, which the next run knows; another directory does not.
     ask("ask make all", &[(")? ", "p\n")]);

@@ -1,4 +1,5 @@
-//! `attache agent sessions`: the sessions that the built-in agent keeps.
+//! The sessions that the built-in agent keeps: for `attache sessions`, and for `attache agent sessions`, its name in the
+//! first version.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,16 +18,16 @@ use crate::event::{self, Event, Text, Tool};
 use crate::exit::{Code, Failure};
 use crate::output::Screen;
 use crate::visible::{self, one_line, visible};
-use crate::{connect, paths, tty};
+use crate::{connect, ids, paths, tty};
 
 pub(super) async fn run(command: AgentSessions) -> Result<(), Failure> {
     let config = config()?;
     let store = Store::open(config.sessions_dir()).map_err(failed)?;
     match command {
         AgentSessions::List { cwd, limit, json } => list(&store, cwd.as_deref(), limit.into(), json),
-        AgentSessions::Export { id, format } => export(&store, &meant(&store, &id)?, format),
+        AgentSessions::Export { id, format } => export(&meant(&id)?, format),
         AgentSessions::Delete { id: Some(id), .. } => {
-            let id = meant(&store, &id)?;
+            let id = meant(&id)?;
             // To delete what is not there is fine for the store; a person has mistyped.
             if store.salvage(&id).is_err_and(|error| matches!(error, StoreError::NotFound(_))) {
                 return Err(failed(StoreError::NotFound(id)));
@@ -85,6 +86,15 @@ pub(crate) fn kept_before(moment: Option<SystemTime>) -> Result<Vec<String>, Fai
     Ok(entries.flatten().filter_map(id).collect())
 }
 
+/// All sessions, those first to which something was added last.
+pub(crate) fn newest_first() -> Result<Vec<String>, Failure> {
+    let directory = config()?.sessions_dir();
+    let changed = |id: &String| directory.join(format!("{id}.log")).metadata().and_then(|file| file.modified()).ok();
+    let mut ids = kept_before(None)?;
+    ids.sort_by_cached_key(|id| std::cmp::Reverse(changed(id)));
+    Ok(ids)
+}
+
 /// Deletes sessions. Returns how many are gone, and why one is not.
 pub(crate) fn delete_all(ids: &[String]) -> Result<(usize, Option<Failure>), Failure> {
     let config = config()?;
@@ -106,7 +116,7 @@ fn failed(error: StoreError) -> Failure {
     match error {
         StoreError::NotFound(id) => {
             let what = format!("no session `{}`", one_line(&id));
-            Failure::new(Code::NotFound, format!("{what}\nhint: `attache agent sessions list` has them"))
+            Failure::new(Code::NotFound, format!("{what}\nhint: `attache sessions list` has them"))
         }
         StoreError::WrongId(_) => Failure::new(Code::NotFound, error.to_string()),
         StoreError::Busy(_) => Failure::usage("the session is open now\nhint: close it in your editor first"),
@@ -160,23 +170,25 @@ fn text_row(summary: &Summary) -> String {
     format!("{}  {time}  {:>3}  {title}  {}", summary.id, summary.prompts, one_line(&summary.cwd))
 }
 
-/// The one session whose id begins like this.
-fn meant(store: &Store, start: &str) -> Result<String, Failure> {
-    let page = store.list(&Query { cwd: None, cursor: None, limit: usize::MAX }).map_err(failed)?;
-    let found: Vec<String> = page.sessions.into_iter().map(|summary| summary.id).collect();
-    let mut alike = found.iter().filter(|id| id.starts_with(start) && !start.is_empty());
-    match (alike.next(), alike.next()) {
-        (Some(id), None) => Ok(id.clone()),
-        (Some(_), Some(_)) if !found.iter().any(|id| id == start) => Err(Failure::usage(format!(
-            "more than one session begins with `{}`\nhint: give more of it",
-            one_line(start)
-        ))),
-        // A damaged one is in no list, and can be read by its whole id as far as it goes.
-        _ => Ok(start.into()),
-    }
+/// The session that an id means. One that is not known may still be damaged, and be read as far as it goes.
+fn meant(id: &str) -> Result<String, Failure> {
+    Ok(ids::kept_session(id)?.unwrap_or_else(|| id.into()))
 }
 
-fn export(store: &Store, id: &str, format: LogFormat) -> Result<(), Failure> {
+/// The sessions that are kept, those first to which something was added last.
+pub(crate) fn summaries(cwd: Option<&Path>) -> Result<Vec<Summary>, Failure> {
+    let directory = config()?.sessions_dir();
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
+    let store = Store::open(directory).map_err(failed)?;
+    Ok(store.list(&Query { cwd, cursor: None, limit: usize::MAX }).map_err(failed)?.sessions)
+}
+
+/// Prints a session.
+pub(crate) fn export(id: &str, format: LogFormat) -> Result<(), Failure> {
+    let store = Store::open(config()?.sessions_dir()).map_err(failed)?;
     let (entries, damage) = store.salvage(id).map_err(failed)?;
     match format {
         LogFormat::Json => {

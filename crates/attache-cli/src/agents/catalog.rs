@@ -164,6 +164,32 @@ pub(crate) fn row_of(name: &str, words: &[String]) -> Option<&'static Row> {
     })
 }
 
+/// The package that a command of `npx` or `uvx` fetches: what follows `--package` or `--from`, else the first word that is
+/// no option.
+pub(crate) fn fetched_package(words: &[String]) -> Option<&str> {
+    let mut rest = words.iter().skip(1).map(String::as_str);
+    let mut first = None;
+    while let Some(word) = rest.next() {
+        match word {
+            "--package" | "-p" | "--from" => return rest.next(),
+            word if word.starts_with('-') => {}
+            word => first = first.or(Some(word)),
+        }
+        if first.is_some() {
+            break;
+        }
+    }
+    first
+}
+
+/// Whether two commands fetch the same package in different versions.
+pub(crate) fn is_other_version(one: &[String], other: &[String]) -> bool {
+    match (fetched_package(one), fetched_package(other)) {
+        (Some(one), Some(other)) => one != other && same_package(one, other),
+        _ => false,
+    }
+}
+
 /// Whether two names of packages differ at most in their version.
 fn same_package(one: &str, other: &str) -> bool {
     let bare = |package| match str::rfind(package, '@') {
@@ -288,5 +314,21 @@ mod tests {
         assert_eq!(name(&["npx", "cline"]), Some("cline"));
         assert_eq!(name(&["./my-agent"]), None);
         assert_eq!(name(&[]), None);
+    }
+
+    #[test]
+    fn what_is_fetched_is_known() {
+        let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
+        let rows = [
+            ("npx -y @a/b@1 --acp", Some("@a/b@1")),
+            ("npx -y --package @a/b@1 b", Some("@a/b@1")),
+            ("uvx --from c d", Some("c")),
+            ("uvx", None),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(fetched_package(&words(line)), expected, "{line}");
+        }
+        assert!(is_other_version(&words("npx -y @a/b@1"), &words("npx -y @a/b@2 --acp")));
+        assert!(!is_other_version(&words("npx -y @a/b@1"), &words("npx -y @a/c@2")));
     }
 }

@@ -21,6 +21,7 @@ pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
     match command {
         Agents::List { json, registry: Some(place) } => list_registry(&place, json),
         Agents::List { json, registry: None } => list(json),
+        Agents::Refresh { registry } => refresh(registry.as_deref()),
         Agents::Add { name, command, env, registry, default, yes } => {
             let entry = entry(&name, command, registry.as_deref(), default && env.is_empty())?;
             if let Some(entry) = entry.as_ref().filter(|_| registry.is_some()) {
@@ -117,6 +118,22 @@ fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
         [agent.id.clone(), one_line(&agent.version), ways, one_line(&agent.name), one_line(&agent.description)]
     });
     print_table(&["NAME", "VERSION", "BY", "TITLE", "DESCRIPTION"], &rows.collect::<Vec<_>>())
+}
+
+/// Fetches a registry on purpose, keeps a copy, and tells which agents of agents.toml it has in another version.
+fn refresh(place: Option<&str>) -> Result<(), Failure> {
+    let (registry, from) = Registry::refresh(place)?;
+    eprintln!("kept a copy of {}: {} agents", one_line(&from), registry.agents.len());
+    for (name, entry) in Config::read()?.agents {
+        let Some(listed) = registry.agents.iter().find(|agent| agent.id == name) else { continue };
+        let newer = listed.entry().ok().filter(|listed| catalog::is_other_version(&entry.command, &listed.command));
+        if newer.is_some() {
+            let version = one_line(&listed.version);
+            eprintln!("`{name}` is in agents.toml in another version than {version}");
+            eprintln!("hint: `attache agents add {name} --registry` takes that one");
+        }
+    }
+    Ok(())
 }
 
 /// How the agent that is to be added is started; nothing if only one that is known is to become the default.
@@ -238,12 +255,14 @@ fn show(name: &str, json: bool) -> Result<(), Failure> {
     print_pairs(&rows)
 }
 
-async fn login(agent: &NamedAgent) -> Result<(), Failure> {
+/// Logs in to an agent.
+pub(crate) async fn login(agent: &NamedAgent) -> Result<(), Failure> {
     let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     spec.pass_env.extend_from_slice(&agent.env);
+    spec.tell_download();
     let cwd = here()?;
     let opening = Opening::new(&spec, &cwd, agent.protocol);
-    let connection = connect::start(connect::client(), &opening).await?;
+    let connection = connect::start_patiently(connect::client(), &opening).await?;
     let method = auth::choose(&connection, &spec, agent.auth.as_deref()).await?;
     if let Some(connection) = auth::authenticate(connection, &opening, &method).await? {
         connection.shutdown().await;
@@ -252,11 +271,14 @@ async fn login(agent: &NamedAgent) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
+/// Logs out of an agent.
+pub(crate) async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
     let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     spec.pass_env.extend_from_slice(&agent.env);
+    spec.tell_download();
     let cwd = here()?;
-    let connection = connect::start(connect::client(), &Opening::new(&spec, &cwd, agent.protocol)).await?;
+    let opening = Opening::new(&spec, &cwd, agent.protocol);
+    let connection = connect::start_patiently(connect::client(), &opening).await?;
     let done = auth::logout(&connection, &spec).await;
     connection.shutdown().await;
     done?;

@@ -21,7 +21,7 @@ use crate::visible::visible;
 use catalog::{Installed, ROWS};
 use config::Config;
 
-pub(crate) use commands::{print_lines, run};
+pub(crate) use commands::{login, logout, print_lines, run};
 
 /// A directory that is always there, that only the system's owner writes to, and that has no packages of its own.
 const NO_REPOSITORY: &str = "/usr";
@@ -49,6 +49,8 @@ pub(crate) struct AgentSpec {
     pub(crate) reads_itself: bool,
     /// It is this program itself, which needs its own settings.
     pub(crate) is_built_in: bool,
+    /// What a person should know before it is started with the options that were given.
+    pub(crate) notices: Vec<String>,
     /// Its name is the user's own word for it, or one of the catalog, and nobody else's.
     is_configured: bool,
 }
@@ -70,6 +72,7 @@ impl AgentSpec {
             install_hint: row.map(|row| row.install),
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
             is_built_in: false,
+            notices: Vec::new(),
             is_configured: named,
             pass_env: row
                 .into_iter()
@@ -128,13 +131,27 @@ impl AgentSpec {
         catalog::installed(&self.words) == Installed::OnDemand
     }
 
+    /// What starting it may download, as a sentence for the person; `None` if nothing.
+    pub(crate) fn download(&self) -> Option<String> {
+        let runner = self.words.first().filter(|_| self.is_fetched())?;
+        let package = catalog::fetched_package(&self.words)?;
+        Some(format!("`{runner}` downloads `{}` now, unless it has it already", visible(package)))
+    }
+
+    /// Tells a person what starting it may download.
+    pub(crate) fn tell_download(&self) {
+        if let Some(text) = self.download() {
+            eprintln!("note: {text}");
+        }
+    }
+
     /// What to type to log in by the method with this id.
     pub(crate) fn typed_login(&self, id: &str) -> String {
         // The id is the agent's word, and is not to become more than a word in somebody's shell.
         let id = Command::new(id);
         match self.named {
-            true => format!("attache agents login {} --auth {id}", self.name),
-            false => format!("attache agents login --auth {id} -- {}", Command::from(self.words.clone())),
+            true => format!("attache login {} --auth {id}", self.name),
+            false => format!("attache login --auth {id} -- {}", Command::from(self.words.clone())),
         }
     }
 }
@@ -230,7 +247,7 @@ fn built_in() -> Result<AgentSpec, Failure> {
     let mut spec = AgentSpec::new(BUILT_IN, true, vec![program, "agent".into()], BTreeMap::new());
     let state = crate::paths::state()?;
     spec.state = vec![state.join("agent"), state.join("permissions")];
-    spec.login_hint = Some("attache agent login PROVIDER");
+    spec.login_hint = Some("attache login PROVIDER");
     spec.is_built_in = true;
     Ok(spec)
 }
@@ -249,7 +266,7 @@ mod tests {
         // It has the name of a known agent, and gets the keys of that.
         assert!(environment::is_passed("ANTHROPIC_API_KEY", &spec.pass_env));
         assert!(!environment::is_passed("OPENAI_API_KEY", &spec.pass_env));
-        assert_eq!(spec.typed_login("x; y"), "attache agents login claude --auth 'x; y'");
+        assert_eq!(spec.typed_login("x; y"), "attache login claude --auth 'x; y'");
     }
 
     #[test]
@@ -290,6 +307,6 @@ mod tests {
     fn a_command_is_named_by_its_program() {
         let spec = resolve(Some("ignored"), &["/opt/my agent".into(), "--acp".into()], &Project::none()).unwrap();
         assert_eq!(spec.name, "my agent");
-        assert_eq!(spec.typed_login("x"), "attache agents login --auth x -- '/opt/my agent' --acp");
+        assert_eq!(spec.typed_login("x"), "attache login --auth x -- '/opt/my agent' --acp");
     }
 }

@@ -35,6 +35,7 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) async fn probe(agent: &NamedAgent, json: bool) -> Result<(), Failure> {
     let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
     spec.pass_env.extend_from_slice(&agent.env);
+    spec.tell_download();
     let cwd = EmptyDirectory::make()?;
     let opening = Opening::new(&spec, &cwd.0, agent.protocol);
     let connection = auth::start(client(), &opening, agent.auth.as_deref()).await?;

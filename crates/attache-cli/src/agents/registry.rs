@@ -1,15 +1,19 @@
 //! Registries: lists of agents, with how to get them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::time::Duration;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::catalog;
 use super::config::{Entry, is_name, is_variable};
+use crate::connect::here;
 use crate::exit::{Code, Failure};
+use crate::paths;
 use crate::visible::{one_line, visible};
 
 /// The public registry has some hundred kilobytes.
@@ -17,6 +21,45 @@ const MAX_SIZE: u64 = 8 * 1024 * 1024;
 
 /// How long fetching one may take altogether.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The copy of a registry that `agents refresh` keeps.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Where it came from: a path or a URL.
+    from: String,
+    /// When.
+    time: String,
+    registry: Box<RawValue>,
+}
+
+impl Kept {
+    fn path() -> Result<PathBuf, Failure> {
+        Ok(paths::state()?.join("registry.json"))
+    }
+
+    fn read() -> Result<Self, Failure> {
+        let hint = "hint: `attache agents refresh FILE|URL` fetches one and keeps it";
+        let content = fs::read(Kept::path()?).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::new(Code::NotFound, format!("no copy of a registry is kept\n{hint}")),
+            _ => Failure::usage(format!("cannot read the copy of the registry: {error}\n{hint}")),
+        })?;
+        serde_json::from_slice(&content)
+            .map_err(|_| Failure::usage(format!("the copy of the registry is damaged\n{hint}")))
+    }
+}
+
+fn cannot(place: &str, what: &str) -> Failure {
+    Failure::usage(format!("cannot read the registry `{}`: {}", visible(place), visible(what)))
+}
+
+/// A place that means the same wherever it is read from next time.
+fn whole_place(place: &str) -> Result<String, Failure> {
+    if place.contains("://") {
+        return Ok(place.into());
+    }
+    let path = here()?.join(place).into_os_string();
+    path.into_string().map_err(|_| cannot(place, "its path is not UTF-8"))
+}
 
 /// What a registry lists.
 #[derive(Debug)]
@@ -72,25 +115,54 @@ pub(crate) struct Binary {
 }
 
 impl Registry {
-    /// Reads a registry from a file or a URL.
+    /// Reads a registry from a file or a URL; without a place, the copy that is kept.
     pub(crate) fn read(place: &str) -> Result<Registry, Failure> {
-        let cannot =
-            |what: &str| Failure::usage(format!("cannot read the registry `{}`: {}", visible(place), visible(what)));
+        if place.is_empty() {
+            let kept = Kept::read()?;
+            eprintln!(
+                "note: as fetched from {} on {}",
+                visible(&kept.from),
+                visible(kept.time.get(..10).unwrap_or_default())
+            );
+            return Registry::parse(kept.registry.get().as_bytes()).map_err(Failure::usage);
+        }
+        let bytes = Registry::bytes(place)?;
+        Registry::parse(&bytes).map_err(|what| cannot(place, &what))
+    }
+
+    /// Reads a registry and keeps a copy of it: from a place, or from where the copy came from. Returns it with the place.
+    pub(crate) fn refresh(place: Option<&str>) -> Result<(Registry, String), Failure> {
+        let from = match place {
+            Some(place) => whole_place(place)?,
+            None => Kept::read()?.from,
+        };
+        let bytes = Registry::bytes(&from)?;
+        let registry = Registry::parse(&bytes).map_err(|what| cannot(&from, &what))?;
+        let raw = String::from_utf8(bytes).ok().and_then(|text| RawValue::from_string(text).ok());
+        let raw = raw.ok_or_else(|| cannot(&from, "it is no JSON"))?;
+        let kept = Kept { from: from.clone(), time: attache::trace::rfc3339(SystemTime::now()), registry: raw };
+        let path = Kept::path()?;
+        let text = serde_json::to_vec(&kept).map_err(|error| cannot(&from, &error.to_string()))?;
+        paths::write_private(&path, &text)
+            .map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+        Ok((registry, from))
+    }
+
+    fn bytes(place: &str) -> Result<Vec<u8>, Failure> {
         let bytes = match place.contains("://") {
-            true => fetch(place).map_err(|what| cannot(&what))?,
+            true => fetch(place).map_err(|what| cannot(place, &what))?,
             false => {
                 let mut bytes = Vec::new();
-                let file = File::open(place).map_err(|error| cannot(&error.to_string()))?;
-                file.take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error.to_string()))?;
+                let file = File::open(place).map_err(|error| cannot(place, &error.to_string()))?;
+                file.take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(|error| cannot(place, &error.to_string()))?;
                 bytes
             }
         };
-        if bytes.len() as u64 > MAX_SIZE {
-            return Err(cannot("it is longer than 8 MiB"));
+        match bytes.len() as u64 > MAX_SIZE {
+            true => Err(cannot(place, "it is longer than 8 MiB")),
+            false => Ok(bytes),
         }
-        Registry::parse(&bytes).map_err(|what| cannot(&what))
     }
-
     /// An entry that is not understood is left out: the others are no worse for it.
     fn parse(bytes: &[u8]) -> Result<Registry, String> {
         #[derive(Deserialize)]

@@ -18,6 +18,7 @@ pub(super) async fn look() -> Vec<Row> {
             rows.push(model(&config, chosen).await);
             rows.push(keys(&Keys::new(&config_dir)));
             rows.push(commands(&config));
+            rows.extend(writable(&config));
             rows.push(directory("sessions", Ok(config.sessions_dir())));
         }
         Err(failure) => {
@@ -93,6 +94,26 @@ fn commands(config: &Config) -> Row {
         SandboxState::Refused(_) => {
             Row::fail(CHECK, found, "a kernel that can enforce a sandbox, or another `sandbox` in agent.toml")
         }
+    }
+}
+
+/// What commands may change besides the project, by `[commands] writable`. What is wrong with it in itself is told when
+/// agent.toml is read; here are those that open more than they seem to.
+fn writable(config: &Config) -> Option<Row> {
+    const CHECK: &str = "writable";
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let is_too_wide = |path: &&std::path::PathBuf| home.as_ref().is_some_and(|home| home.starts_with(path.as_path()));
+    let names = |paths: Vec<&std::path::PathBuf>| {
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let all: Vec<_> = config.writable.iter().collect();
+    match (all.is_empty(), config.writable.iter().filter(is_too_wide).collect::<Vec<_>>()) {
+        (true, _) => None,
+        (false, wide) if !wide.is_empty() => {
+            let what = format!("commands may change {}, and so your whole home directory", names(wide));
+            Some(Row::warn(CHECK, what, "name the directories that they need in `[commands] writable`"))
+        }
+        (false, _) => Some(Row::ok(CHECK, format!("commands may change {} as well", names(all)))),
     }
 }
 

@@ -4,6 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use attache_tui::markdown::Stream;
+use attache_tui::theme::ColorDepth;
+use ratatui::text::Line;
+
+use super::Waiting;
 use super::lines::{last_lines, one_line, show_change};
 use super::style::{Paint, Screen};
 use crate::event::{Answer, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
@@ -18,6 +23,9 @@ const FIRST_SIGN: Duration = Duration::from_secs(1);
 
 /// How often a log, which cannot take a line back, is told the same.
 const LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// Longer lines are hard to read.
+const MOST_COLUMNS: usize = 120;
 
 /// How many tool calls are remembered, so that their end can be told by name.
 const REMEMBERED: usize = 1000;
@@ -43,6 +51,44 @@ pub(crate) struct TextPrinter {
     tails: HashMap<String, String>,
     /// The plan as it was shown last.
     plan: Option<Plan>,
+    /// The agent's text, where a screen can show more than its letters.
+    markdown: Option<Markdown>,
+    /// Who answers was said before.
+    pub(super) is_agent_told: bool,
+}
+
+/// Markdown as a screen shows it, a block at a time.
+struct Markdown {
+    stream: Stream,
+    depth: ColorDepth,
+}
+
+impl Markdown {
+    fn new() -> Self {
+        let theme = crate::chat::theme(None);
+        let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let depth = theme.depth;
+        Markdown { stream: Stream::new(width.clamp(20, MOST_COLUMNS), theme), depth }
+    }
+
+    fn paint(&self, lines: Vec<Line<'static>>) -> String {
+        lines.iter().map(|line| attache_tui::to_ansi(line, self.depth) + "\n").collect()
+    }
+
+    fn push(&mut self, text: &str) -> String {
+        let lines = self.stream.push(text);
+        self.paint(lines)
+    }
+
+    fn pause(&mut self) -> String {
+        let lines = self.stream.pause();
+        self.paint(lines)
+    }
+
+    fn finish(&mut self) -> String {
+        let lines = self.stream.finish();
+        self.paint(lines)
+    }
 }
 
 /// What was shown of a tool call.
@@ -71,13 +117,31 @@ impl TextPrinter {
             last_tool: None,
             tails: HashMap::new(),
             plan: None,
+            markdown: (screen.out && screen.moves && screen.colour).then(Markdown::new),
+            is_agent_told: false,
         }
     }
 
     pub(crate) fn event(&mut self, event: &Event, gap: &str) -> Vec<Ink> {
         let mut ink = self.clear();
+        if !matches!(event, Event::Text(_)) || !gap.is_empty() {
+            ink.extend(self.finish_text());
+        }
         match event {
             Event::Text(text) if text.text.is_empty() => {}
+            Event::TextReplaced(text) => {
+                // What is printed is printed. What holds now comes once more, below a line that says so.
+                let is_gone = text.text.is_empty();
+                let mark = if is_gone {
+                    "the agent has taken back this message"
+                } else {
+                    "the agent has replaced this message by:"
+                };
+                ink.extend(self.end_line());
+                ink.push(Ink::err(format!("{}\n", self.screen.paint(Paint::Yellow, mark))));
+                self.is_after_text = false;
+                ink.extend(self.event(&Event::Text(text.clone()), gap));
+            }
             Event::Text(text) => {
                 if self.is_thought_open {
                     ink.push(Ink::err("\n"));
@@ -92,9 +156,24 @@ impl TextPrinter {
                     return ink;
                 }
                 self.is_after_text = true;
+                if let Some(markdown) = &mut self.markdown {
+                    let lines = markdown.push(text);
+                    // A block that is not finished yet may still become another one.
+                    let gap = if gap.is_empty() { "" } else { "\n" };
+                    ink.extend(Some(format!("{gap}{lines}")).filter(|text| !text.is_empty()).map(Ink::out));
+                    return ink;
+                }
                 self.is_data_open = !text.ends_with('\n');
                 self.is_line_open = self.is_data_open;
                 ink.push(Ink::out(format!("{gap}{text}")));
+            }
+            Event::ThoughtReplaced(thought) if self.screen.err => {
+                ink.extend(self.end_line());
+                ink.push(Ink::err(format!(
+                    "{}\n",
+                    self.screen.paint(Paint::Dim, "the agent has replaced this thought by:")
+                )));
+                ink.extend(self.event(&Event::Thought(thought.clone()), gap));
             }
             // Thoughts are many and go by; a log is better off without them.
             Event::Thought(thought) if self.screen.err => {
@@ -123,6 +202,7 @@ impl TextPrinter {
     fn describe(&mut self, event: &Event) -> String {
         let paint = |paint, text: &str| self.screen.paint(paint, text);
         match event {
+            Event::Agent(_) | Event::Model(_) if self.is_agent_told => String::new(),
             Event::Agent(agent) => {
                 let name = agent.name.as_deref().unwrap_or(&agent.agent);
                 let version = agent.version.as_deref().filter(|version| !version.is_empty());
@@ -130,6 +210,10 @@ impl TextPrinter {
                 let protocol = agent.protocol.as_deref().unwrap_or_default();
                 let line = one_line(&format!("{name}{version}, protocol {protocol}"));
                 format!("{}\n", paint(Paint::Dim, &line))
+            }
+            Event::Model(model) => {
+                let by = model.chosen_by.as_deref().map(|by| format!(", chosen by {by}")).unwrap_or_default();
+                format!("{}\n", paint(Paint::Dim, &one_line(&format!("model {}{by}", model.id))))
             }
             Event::Tool(tool) => self.tool(tool),
             Event::Command(command) => self.command(command),
@@ -197,6 +281,9 @@ impl TextPrinter {
         let shown = self.tools.entry(tool.id.clone()).or_default();
         if let Some(title) = &tool.title {
             shown.title = one_line(title);
+        }
+        if tool.replaces {
+            shown.changes.clear();
         }
         if let Some(changes) = &tool.changes {
             for change in changes.iter().map(|change| show_change(change, screen)) {
@@ -278,6 +365,7 @@ impl TextPrinter {
 
     pub(crate) fn result(&mut self, result: &Result) -> Vec<Ink> {
         let mut ink = self.clear();
+        ink.extend(self.finish_text());
         if self.is_data_open {
             // A text ends with a line end.
             ink.push(Ink::out("\n"));
@@ -322,7 +410,7 @@ impl TextPrinter {
     }
 
     /// A sign that somebody works. On a screen it stands behind the text until the next thing comes.
-    pub(crate) fn idle(&mut self, idle: Duration) -> Vec<Ink> {
+    pub(crate) fn idle(&mut self, waiting: &Waiting, idle: Duration) -> Vec<Ink> {
         if !self.screen.moves {
             if idle < self.last_logged {
                 self.last_logged = Duration::ZERO;
@@ -331,19 +419,36 @@ impl TextPrinter {
                 return Vec::new();
             }
             self.last_logged = idle;
-            return vec![Ink::err(format!("nothing for {} s, the agent is still there\n", idle.as_secs()))];
+            return vec![Ink::err(format!("nothing for {} s: {waiting}\n", idle.as_secs()))];
         }
         if idle < FIRST_SIGN {
             return Vec::new();
         }
+        // Half a paragraph is better than none, when the rest takes its time.
+        let mut ink = Vec::new();
+        let paused = self.markdown.as_mut().map(Markdown::pause).filter(|text| !text.is_empty());
+        if let Some(text) = paused {
+            ink.extend(self.clear());
+            ink.push(Ink::out(text));
+        }
         self.is_sign_shown = true;
-        let sign = self.screen.paint(Paint::Dim, &format!(" … {} s", idle.as_secs()));
+        // Behind text there may be no room for more than a number, and a line that breaks cannot be taken back.
+        let is_open = self.is_line_open || self.is_thought_open;
+        let what = if is_open { " …".to_owned() } else { waiting.to_string() };
+        let sign = self.screen.paint(Paint::Dim, &format!("{what} {} s", idle.as_secs()));
         // Save the place of the cursor, show the sign, and go back.
-        vec![Ink::err(format!("\x1b7\x1b[K{sign}\x1b8"))]
+        ink.push(Ink::err(format!("\x1b7\x1b[K{sign}\x1b8")));
+        ink
     }
 
     pub(crate) fn clear(&mut self) -> Vec<Ink> {
         if std::mem::take(&mut self.is_sign_shown) { vec![Ink::err("\x1b[K")] } else { Vec::new() }
+    }
+
+    /// What is left of a text, when something else comes.
+    fn finish_text(&mut self) -> Option<Ink> {
+        let rest = self.markdown.as_mut()?.finish();
+        (!rest.is_empty()).then(|| Ink::out(rest))
     }
 
     /// Whether text and talk are seen on one screen.

@@ -61,21 +61,34 @@ impl Question {
             false => Ok(String::new()),
         };
         let mut text = match (prompt, file) {
-            (Some("-"), _) => read_limited(&mut io::stdin(), "stdin")?,
-            (Some(prompt), _) => join(prompt, &stdin()?),
-            (None, Some(path)) if path == Path::new("/dev/stdin") => read_limited(&mut io::stdin(), "stdin")?,
-            (None, Some(path)) => {
-                let (mut file, path) = open_by_hand(&here()?.join(path), cwd)?;
-                join(&read_limited(&mut file, &path.display().to_string())?, &stdin()?)
+            (Some("-"), None) => read_limited(&mut io::stdin(), "stdin")?,
+            (Some("-"), Some(path)) => join(&read_limited(&mut io::stdin(), "stdin")?, &read_prompt_file(path, cwd)?),
+            (prompt, Some(path)) if path == Path::new("/dev/stdin") => {
+                join(prompt.unwrap_or_default(), &read_limited(&mut io::stdin(), "stdin")?)
             }
+            (Some(prompt), Some(path)) => join(&join(prompt, &read_prompt_file(path, cwd)?), &stdin()?),
+            (Some(prompt), None) => join(prompt, &stdin()?),
+            (None, Some(path)) => join(&read_prompt_file(path, cwd)?, &stdin()?),
             (None, None) => stdin()?,
         };
         text.truncate(text.trim_end().len());
         if text.is_empty() {
             return Err(Failure::usage("there is no prompt\nhint: give it in quotes, with -f FILE, or on stdin"));
         }
+        Question::new(text, prompt.unwrap_or_default(), attach, images, directories, cwd)
+    }
+
+    /// A prompt with what is attached to it. Only what was `typed` by hand can name files by `@`.
+    pub(crate) fn new(
+        text: String,
+        typed: &str,
+        attach: &[PathBuf],
+        images: &[PathBuf],
+        directories: &[PathBuf],
+        cwd: &Path,
+    ) -> Result<Self, Failure> {
         let mut question = Question { text, attachments: Vec::new(), images: Vec::new(), unmatched: Vec::new() };
-        question.find_mentions(prompt.unwrap_or_default(), directories, cwd);
+        question.find_mentions(typed, directories, cwd);
         for path in attach {
             let path = resolve_named(&cwd.join(path), Some(cwd)).map_err(refused)?;
             question.attach(match path.is_dir() {
@@ -95,6 +108,11 @@ impl Question {
             question.images.push((path, data, kind));
         }
         Ok(question)
+    }
+
+    /// A prompt that came as data: nothing in it is looked at.
+    pub(crate) fn plain(text: String) -> Self {
+        Question { text, attachments: Vec::new(), images: Vec::new(), unmatched: Vec::new() }
     }
 
     /// Words like `@src/main.rs` that name a file attach it. Only what the person typed is searched: what comes
@@ -173,7 +191,15 @@ fn piped_stdin() -> bool {
     !io::stdin().is_terminal() && kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
 }
 
+fn read_prompt_file(path: &Path, cwd: &Path) -> Result<String, Failure> {
+    let (mut file, path) = open_by_hand(&here()?.join(path), cwd)?;
+    read_limited(&mut file, &path.display().to_string())
+}
+
 fn join(prompt: &str, context: &str) -> String {
+    if prompt.is_empty() {
+        return context.to_owned();
+    }
     if context.trim().is_empty() { prompt.to_owned() } else { format!("{prompt}\n\n{context}") }
 }
 

@@ -3,6 +3,7 @@
 use attache::client::Session;
 use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption, ConfigSetting};
 
+use crate::chat::worker::Setting;
 use crate::cli::Run;
 use crate::exit::Failure;
 use crate::visible::visible;
@@ -27,6 +28,27 @@ pub(crate) async fn apply(args: &Run, session: &Session) -> Result<(), Failure> 
         options = set(session, option, value).await?;
     }
     Ok(())
+}
+
+/// Sets one option: the one of a category, or the one with an id.
+pub(crate) async fn set_by_name(
+    session: &Session,
+    setting: &Setting,
+    value: &str,
+) -> Result<Vec<ConfigOption>, Failure> {
+    let options = session.options();
+    let (category, name) = match setting {
+        Setting::Model => (Some(ConfigCategory::Model), "model"),
+        Setting::Mode => (Some(ConfigCategory::Mode), "mode"),
+        Setting::Option(id) => (None, id.as_str()),
+    };
+    let is_it = |option: &&ConfigOption| category.is_some() && option.category == category;
+    let option = options.iter().find(is_it).or_else(|| options.iter().find(|option| option.id.as_str() == name));
+    let option = option.ok_or_else(|| {
+        let known: Vec<_> = options.iter().map(|option| option.id.as_str()).collect();
+        Failure::usage(format!("the agent has no option `{name}`\nhint: it has {}", list(&known)))
+    })?;
+    set(session, option, value).await
 }
 
 async fn set(session: &Session, option: &ConfigOption, value: &str) -> Result<Vec<ConfigOption>, Failure> {

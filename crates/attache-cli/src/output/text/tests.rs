@@ -9,17 +9,22 @@ fn printer(moves: bool) -> TextPrinter {
 #[test]
 fn a_screen_shows_that_somebody_works_and_takes_it_back() {
     let mut printer = printer(true);
-    assert_eq!(printer.idle(Duration::from_millis(900)), []);
-    assert_eq!(printer.idle(Duration::from_secs(3)), [Ink::err("\x1b7\x1b[K … 3 s\x1b8")]);
+    assert_eq!(printer.idle(&Waiting::Model, Duration::from_millis(900)), []);
+    let cargo = Waiting::Command("cargo test".into());
+    let sign = "\x1b7\x1b[Krunning `cargo test` 3 s\x1b8";
+    assert_eq!(printer.idle(&cargo, Duration::from_secs(3)), [Ink::err(sign)]);
     let text = Event::Text(crate::event::Text { text: "hello".into(), message_id: None });
     assert_eq!(printer.event(&text, ""), [Ink::err("\x1b[K"), Ink::out("hello")]);
     assert_eq!(printer.clear(), []);
+    // Behind text there is room for a number.
+    assert_eq!(printer.idle(&Waiting::Model, Duration::from_secs(3)), [Ink::err("\x1b7\x1b[K … 3 s\x1b8")]);
 }
 
 #[test]
 fn a_log_is_told_now_and_then_in_plain_text() {
     let mut printer = printer(false);
-    let told = |printer: &mut TextPrinter, seconds| !printer.idle(Duration::from_secs(seconds)).is_empty();
+    let told =
+        |printer: &mut TextPrinter, seconds| !printer.idle(&Waiting::Model, Duration::from_secs(seconds)).is_empty();
     assert_eq!([5, 29, 30, 31, 59, 60].map(|at| told(&mut printer, at)), [false, false, true, false, false, true]);
     // The agent has spoken meanwhile.
     assert_eq!([1, 29, 30].map(|at| told(&mut printer, at)), [false, false, true]);
@@ -66,8 +71,11 @@ fn text_and_talk_stand_apart_by_one_empty_line() {
 #[test]
 fn a_plan_is_told_by_what_has_changed() {
     let plan = |statuses: [&str; 2]| {
-        let entry =
-            |text: &str, status: &str| crate::event::PlanEntry { text: text.into(), status: Some(status.into()) };
+        let entry = |text: &str, status: &str| crate::event::PlanEntry {
+            text: text.into(),
+            status: Some(status.into()),
+            priority: None,
+        };
         Event::Plan(Plan { id: None, entries: vec![entry("look", statuses[0]), entry("leap", statuses[1])] })
     };
     let silent = tool("think", "Plan with 2 entries", "completed", None);

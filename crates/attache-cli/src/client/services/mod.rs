@@ -1,22 +1,25 @@
-//! What this machine does for the agent during a run: files, commands, and answers to its questions.
+//! What this machine does for an agent: files, commands, and answers to its questions.
 
-use std::collections::{HashMap, VecDeque};
-use std::io::IsTerminal;
+mod commands;
+mod files;
+mod known;
+
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::client::{Pending, PermissionAsk};
-use attache::model::content::ContentBlock;
-use attache::model::diff::Diff;
+use attache::model::elicitation::{CreateElicitationRequest, CreateElicitationResponse};
 use attache::model::error::ErrorObject;
 use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse};
-use attache::model::permission::{PermissionOption, PermissionOutcome};
+use attache::model::permission::{PermissionOption, PermissionOptionKind, PermissionOutcome};
 use attache::model::session::SessionId;
 use attache::model::terminal::CreateTerminalRequest;
-use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallUpdate, ToolKind};
+use attache::model::tool::ToolKind;
 use attache::model::update::SessionUpdate;
-use attache::{Client, Event, SessionView};
+use attache::process::Command;
+use attache::{Client, Event};
 use attache_host::commands::Invocation;
 use attache_host::files::Files;
 use attache_host::permission::{
@@ -24,32 +27,41 @@ use attache_host::permission::{
     Subject, Verdict, carried,
 };
 use attache_host::sandbox::Sandbox;
-use attache_host::terminals::{self, Limits, TerminalView, Terminals};
-use tokio::sync::Semaphore;
+use attache_host::terminals::{self, Limits, Terminals};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::ask::{self, Reply};
-use super::files::{self, Again, Spot};
+use super::ask::{Asker, PermissionQuestion, Reply};
 use crate::agents::AgentSpec;
-use crate::cli::{Permissions, Run};
+use crate::cli::Permissions;
 use crate::event::{self, Answer, FileOperation, Level};
 use crate::exit::Failure;
 use crate::project::Project;
 use crate::tty::Tty;
+use files::{Again, Spot};
+use known::KnownCalls;
 
 /// How long what is under way at the end of a turn may take.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
-/// How many tool calls are known at once, for what their permission requests leave out, how much of each, and of all.
-const KNOWN_TOOLS: usize = 64;
-const KNOWN_BYTES: usize = 1 << 20;
-const ALL_KNOWN_BYTES: usize = 8 << 20;
-
-/// About what a part of a list takes beside its text.
-const PART: usize = 256;
-
 /// How many answers with content are made at once.
 const ANSWERS: usize = 2;
+
+/// How many pieces of the output of commands wait to be taken.
+const WAITING_OUTPUT: usize = 16;
+
+/// Whom services are for, and where.
+pub(crate) struct Setup<'a> {
+    pub(crate) agent: &'a AgentSpec,
+    pub(crate) permissions: Option<Permissions>,
+    pub(crate) cwd: &'a Path,
+    pub(crate) directories: &'a [PathBuf],
+    pub(crate) project: &'a Project,
+    /// What confines the commands that we run for the agent.
+    pub(crate) sandbox: Option<&'a Sandbox>,
+    /// The person; none when nobody is there.
+    pub(crate) asker: Option<Arc<dyn Asker>>,
+}
 
 /// What this machine does for the agent.
 pub(crate) struct Services {
@@ -62,11 +74,9 @@ pub(crate) struct Services {
     /// What confines the agent, and binds what is done for it, too.
     sandbox: Option<Sandbox>,
     terminals: Arc<Terminals>,
-    /// The terminal to ask on; none when nobody is there.
-    tty: Option<Arc<Tty>>,
-    /// What is known of the tool calls that go on.
-    tools: HashMap<ToolCallId, (SessionView, usize)>,
-    known_bytes: usize,
+    /// The person; none when nobody is there.
+    asker: Option<Arc<dyn Asker>>,
+    known: KnownCalls,
     /// What was allowed by permission requests of this turn, and not done yet: doing it needs no second question.
     grants: Grants,
     /// Held while a file is compared with what was shown of it: one at a time, because they are held whole.
@@ -75,13 +85,23 @@ pub(crate) struct Services {
     /// Held while an answer with content is made and until it is sent: an agent that does not read is not to have many
     /// of them in our memory.
     answering: Arc<Semaphore>,
-    waiting: VecDeque<Asked>,
+    /// News of commands, as they come.
+    news: (mpsc::Sender<event::Event>, mpsc::Receiver<event::Event>),
+    waiting: VecDeque<Waiting>,
     /// The question that stands on the screen.
     asking: Option<AbortHandle>,
     /// The turn was cancelled: nothing more is asked, and nothing more is done.
     is_cancelled: bool,
     /// How many questions nobody was there to answer.
     unasked: u64,
+    /// Reasons of refusals that the agent could not be told with its answer.
+    untold: Vec<String>,
+}
+
+/// What waits for a person.
+enum Waiting {
+    Decision(Box<Asked>),
+    Elicitation(Box<Pending<CreateElicitationRequest>>),
 }
 
 /// Something of the agent's that needs a decision.
@@ -107,18 +127,14 @@ enum Finished {
     /// Whether a change is the one that was shown.
     Compared(Box<Asked>, Option<ShownChange>),
     Answered(Box<Asked>, Reply),
+    /// A question of the agent's own was answered, or nobody wants an answer any more.
+    Closed,
 }
 
 impl Services {
-    pub(crate) fn new(
-        args: &Run,
-        agent: &AgentSpec,
-        cwd: &Path,
-        directories: &[PathBuf],
-        project: &Project,
-        sandbox: Option<&Sandbox>,
-    ) -> Result<Self, Failure> {
-        let policy = args.permissions.map_or(Policy::Ask, Permissions::policy);
+    pub(crate) fn new(setup: Setup<'_>) -> Result<Self, Failure> {
+        let Setup { agent, cwd, directories, project, .. } = setup;
+        let policy = setup.permissions.map_or(Policy::Ask, Permissions::policy);
         let places = Places {
             config_dir: crate::paths::config()?,
             state_dir: crate::paths::state()?,
@@ -129,7 +145,7 @@ impl Services {
             engine.set_repository_rules(&name, rules);
         }
         let pass_env = crate::agents::config::Config::read()?.command_env;
-        let sandbox = sandbox.cloned();
+        let sandbox = setup.sandbox.cloned();
         let confining = sandbox.clone();
         let terminals = Terminals::new(Limits::default()).confine(move |command| {
             let command = attache_host::environment::start_from(command, &pass_env);
@@ -138,8 +154,6 @@ impl Services {
         let files = Files::open(cwd, directories).map_err(|error| Failure::usage(error.to_string()))?;
         let mut session = Session::new(agent.identity(cwd), "", cwd);
         session.roots.extend_from_slice(directories);
-        // Asking takes somebody who sees the question.
-        let tty = if std::io::stderr().is_terminal() { Tty::open().ok().map(Arc::new) } else { None };
         Ok(Services {
             is_built_in: agent.is_built_in,
             session,
@@ -148,22 +162,24 @@ impl Services {
             files,
             sandbox,
             terminals: Arc::new(terminals),
-            tty,
-            tools: HashMap::new(),
-            known_bytes: 0,
-            is_cancelled: false,
+            asker: setup.asker,
+            known: KnownCalls::default(),
             grants: Grants::default(),
-            comparing: Arc::new(tokio::sync::Semaphore::new(1)),
+            comparing: Arc::new(Semaphore::new(1)),
             tasks: JoinSet::new(),
             answering: Arc::new(Semaphore::new(ANSWERS)),
+            news: mpsc::channel(WAITING_OUTPUT),
             waiting: VecDeque::new(),
             asking: None,
+            is_cancelled: false,
             unasked: 0,
+            untold: Vec::new(),
         })
     }
 
     /// Offers what is served here. Our own agent does everything itself, in its sandbox, and by the same rules.
-    pub(crate) fn offer(client: Client, agent: &AgentSpec) -> Client {
+    pub(crate) fn offer(client: Client, agent: &AgentSpec, has_person: bool) -> Client {
+        let client = if has_person { client.forms().urls() } else { client };
         if agent.is_built_in {
             return client;
         }
@@ -193,43 +209,27 @@ impl Services {
         self.session.id = id.clone();
     }
 
+    /// Takes rules that hold for this session. Our own agent has them itself.
+    pub(crate) fn allow_in_run(&mut self, rules: &[Rule]) -> Result<(), Failure> {
+        let taken = self.engine.remember(Scope::Session, &self.session, rules);
+        taken.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// Begins another turn of the same session: what was allowed for the one before and not done is not done any more.
+    pub(crate) fn begin_turn(&mut self) {
+        self.is_cancelled = false;
+        self.unasked = 0;
+        self.grants = Grants::default();
+    }
+
     /// Whether a person is being asked.
     pub(crate) fn is_asking(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Learns what a tool call is about: no more of it than a permission request may leave out.
+    /// Learns what a tool call is about.
     pub(crate) fn note(&mut self, update: &SessionUpdate) {
-        let (id, is_final, size) = match update {
-            SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
-                (&call.tool_call_id, call.status.set().is_some_and(|status| status.is_final()), size_of_call(call))
-            }
-            SessionUpdate::ToolCallContentChunk(chunk) => (&chunk.tool_call_id, false, size_of_content(&chunk.content)),
-            _ => return,
-        };
-        let (mut view, before) = self.tools.remove(id).unwrap_or_default();
-        self.known_bytes -= before;
-        let total = before + size;
-        let is_too_much =
-            total > KNOWN_BYTES || self.known_bytes + total > ALL_KNOWN_BYTES || self.tools.len() >= KNOWN_TOOLS;
-        // What is too much to keep is not known, and then its request has to speak for itself.
-        if is_final || is_too_much {
-            return;
-        }
-        match update {
-            SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call) => {
-                let mut kept = ToolCallUpdate::new(call.tool_call_id.clone());
-                kept.kind = call.kind.clone();
-                kept.title = call.title.clone();
-                kept.raw_input = call.raw_input.clone();
-                kept.content = call.content.clone();
-                kept.locations = call.locations.clone();
-                view.apply(&SessionUpdate::ToolCallUpdate(kept.into()))
-            }
-            other => view.apply(other),
-        };
-        self.known_bytes += total;
-        self.tools.insert(id.clone(), (view, total));
+        self.known.note(update);
     }
 
     /// What our own agent refused by itself, by the rules and the mode that it was given: it counts as denied.
@@ -245,7 +245,11 @@ impl Services {
     pub(crate) fn serve(&mut self, event: Event) -> Vec<event::Event> {
         let is_work = matches!(
             event,
-            Event::Permission(_) | Event::ReadTextFile(_) | Event::WriteTextFile(_) | Event::CreateTerminal(_)
+            Event::Permission(_)
+                | Event::ReadTextFile(_)
+                | Event::WriteTextFile(_)
+                | Event::CreateTerminal(_)
+                | Event::Elicitation(_)
         );
         if self.is_cancelled && is_work {
             // Dropped, a question is cancelled and a request refused.
@@ -254,7 +258,7 @@ impl Services {
         match event {
             Event::Permission(ask) => {
                 let id = ask.tool_call().map(|call| &call.tool_call_id);
-                let known = id.and_then(|id| self.tools.get(id)?.0.tool_call(id));
+                let known = id.and_then(|id| self.known.get(id));
                 let mut subject = Subject::from_request(self.session.clone(), &ask, known);
                 let carried = ask.meta.as_ref().filter(|_| self.is_built_in).and_then(carried::from_meta);
                 match carried {
@@ -278,6 +282,10 @@ impl Services {
                 let subject = Subject::served(self.session.clone(), invocation.action());
                 self.decide(subject, What::Run(call, invocation))
             }
+            Event::Elicitation(call) => {
+                self.elicit(call);
+                Vec::new()
+            }
             other => {
                 self.serve_terminal(other);
                 Vec::new()
@@ -285,30 +293,13 @@ impl Services {
         }
     }
 
-    fn serve_terminal(&mut self, event: Event) {
-        let terminals = self.terminals.clone();
-        let answering = self.answering.clone();
+    /// A question of the agent's own. Where nobody is there to answer it, it is cancelled.
+    fn elicit(&mut self, call: Pending<CreateElicitationRequest>) {
+        if self.asker.is_some() {
+            return self.waiting.push_back(Waiting::Elicitation(Box::new(call)));
+        }
         self.tasks.spawn(async move {
-            let _ = match event {
-                Event::TerminalOutput(call) => {
-                    let _held = answering.acquire().await;
-                    let output = terminals.output(&call).map_err(|error| error.to_peer());
-                    call.reply(output).await
-                }
-                Event::WaitForTerminalExit(call) => {
-                    let status = terminals.wait_for_exit(&call).await.map_err(|error| error.to_peer());
-                    call.reply(status).await
-                }
-                Event::KillTerminal(call) => {
-                    let killed = terminals.kill(&call).await.map_err(|error| error.to_peer());
-                    call.reply(killed).await
-                }
-                Event::ReleaseTerminal(call) => {
-                    let released = terminals.release(&call).map_err(|error| error.to_peer());
-                    call.reply(released).await
-                }
-                other => other.decline().await,
-            };
+            let _ = call.reply(Ok(CreateElicitationResponse::cancel())).await;
             Finished::Events(Vec::new())
         });
     }
@@ -353,7 +344,7 @@ impl Services {
         }
         let is_as_shown = found == path && !spot.is_hard_link;
         let subject = Subject::served(self.session.clone(), action.clone());
-        let mut decision = self.engine.decide(&subject);
+        let mut decision = self.judge(&subject);
         if spot.is_hard_link && decision.verdict == Verdict::Allow && self.policy != Policy::All {
             decision.verdict = Verdict::Ask;
             decision.reason = "the file has more than one name, and may be one from outside".into();
@@ -396,7 +387,7 @@ impl Services {
     }
 
     fn decide(&mut self, subject: Subject, what: What) -> Vec<event::Event> {
-        let decision = self.engine.decide(&subject);
+        let decision = self.judge(&subject);
         let mut asked = Asked { subject, decision, what };
         if asked.decision.verdict == Verdict::Ask
             && let (What::Run(..), [action]) = (&asked.what, asked.subject.actions.as_slice())
@@ -407,6 +398,12 @@ impl Services {
         self.settle(asked)
     }
 
+    /// What the rules say now: a person may have taken one back meanwhile.
+    fn judge(&mut self, subject: &Subject) -> Decision {
+        self.engine.reload();
+        self.engine.decide(subject)
+    }
+
     fn settle(&mut self, mut asked: Asked) -> Vec<event::Event> {
         if self.is_cancelled {
             return Vec::new();
@@ -414,13 +411,13 @@ impl Services {
         match asked.decision.verdict {
             Verdict::Allow => self.perform(asked, Scope::Once, false),
             Verdict::Deny => self.refuse(asked),
-            Verdict::Ask if self.tty.is_none() => {
+            Verdict::Ask if self.asker.is_none() => {
                 self.unasked += 1;
                 asked.decision.reason = format!("nobody is there to ask: {}", asked.decision.reason);
                 self.refuse(asked)
             }
             Verdict::Ask => {
-                self.waiting.push_back(asked);
+                self.waiting.push_back(Waiting::Decision(Box::new(asked)));
                 Vec::new()
             }
         }
@@ -431,20 +428,51 @@ impl Services {
         self.asking.is_none() && !self.waiting.is_empty()
     }
 
+    /// How many questions wait behind the one that is being asked.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Asks the next question, one at a time. From now on until it is answered, nobody else writes to the terminal.
     pub(crate) fn ask_next(&mut self) {
-        let Some(tty) = self.tty.clone().filter(|_| self.asking.is_none()) else { return };
-        let Some(mut asked) = self.waiting.pop_front() else { return };
-        let files = self.files.clone();
-        let asking = self.tasks.spawn(async move {
+        let Some(asker) = self.asker.clone().filter(|_| self.asking.is_none()) else { return };
+        self.asking = match self.waiting.pop_front() {
+            None => None,
+            Some(Waiting::Decision(asked)) => Some(self.ask(asker, asked)),
+            Some(Waiting::Elicitation(call)) => Some(self.tasks.spawn(async move {
+                let withdrawn = call.cancel_token();
+                let answer = tokio::select! {
+                    answer = asker.elicitation(&call) => answer,
+                    () = withdrawn.cancelled() => CreateElicitationResponse::cancel(),
+                };
+                let _ = call.reply(Ok(answer)).await;
+                Finished::Closed
+            })),
+        };
+    }
+
+    fn ask(&mut self, asker: Arc<dyn Asker>, mut asked: Box<Asked>) -> AbortHandle {
+        let (files, is_built_in) = (self.files.clone(), self.is_built_in);
+        self.tasks.spawn(async move {
             if let What::Write(call, spot) = &asked.what {
                 asked.subject.diffs = vec![files::before_and_after(spot.files(&files), spot, call).await];
             }
+            let (options, withdrawn) = match &asked.what {
+                // The choices of our own agent are those that we have anyway.
+                What::Permission(ask) if is_built_in => (Vec::new(), ask.cancel_token()),
+                What::Permission(ask) => (ask.options.clone(), ask.cancel_token()),
+                What::Read(call, _) => (Vec::new(), call.cancel_token()),
+                What::Write(call, _) => (Vec::new(), call.cancel_token()),
+                What::Run(call, _) => (Vec::new(), call.cancel_token()),
+            };
             let question = Question::new(&asked.subject, &asked.decision);
-            let reply = ask::ask(&tty, &question).await.unwrap_or(Reply::Deny);
-            Finished::Answered(Box::new(asked), reply)
-        });
-        self.asking = Some(asking);
+            let question = PermissionQuestion { question, options };
+            tokio::select! {
+                reply = asker.permission(&question) => Finished::Answered(asked, reply),
+                // Dropped, a question is cancelled and a request refused.
+                () = withdrawn.cancelled() => Finished::Closed,
+            }
+        })
     }
 
     /// Does what was asked for. What the agent did not ask about, and no person was, is not told as a permission.
@@ -501,50 +529,35 @@ impl Services {
         }
     }
 
-    fn run(&mut self, call: Pending<CreateTerminalRequest>, invocation: &Invocation) -> Option<event::Event> {
-        let created = self.terminals.start(&call.session_id, invocation, call.output_byte_limit);
-        let view =
-            created.as_ref().ok().and_then(|created| self.terminals.view(&call.session_id, &created.terminal_id).ok());
-        let begun = match (&created, &view) {
-            (Err(error), _) => {
-                Some(event::Event::notice(Level::Warning, format!("a command could not be run: {error}")))
-            }
-            (Ok(_), None) => None,
-            (Ok(_), Some(view)) => Some(event::Event::Command(event::Command {
-                id: view.id().to_string(),
-                command: Some(view.command().to_owned()),
-                cwd: Some(view.cwd().display().to_string()),
-                ..event::Command::default()
-            })),
-        };
-        self.tasks.spawn(async move {
-            let _ = call.reply(created.map_err(|error| error.to_peer())).await;
-            let ended = match view {
-                Some(view) => Some(command_end(view).await),
-                None => None,
-            };
-            Finished::Events(ended.into_iter().collect())
-        });
-        begun
+    fn refuse(&mut self, asked: Asked) -> Vec<event::Event> {
+        self.refuse_because(asked, None)
     }
 
-    fn refuse(&mut self, asked: Asked) -> Vec<event::Event> {
+    /// Says no to the agent, with the person's own reason if there is one.
+    fn refuse_because(&mut self, asked: Asked, reason: Option<String>) -> Vec<event::Event> {
         let told = permission_event(&asked, Answer::Denied);
         match asked.what {
             What::Permission(ask) => {
                 // Our own agent tells a no from a question that nobody was there to answer.
-                let is_unanswered = self.is_built_in && self.tty.is_none();
+                let is_unanswered = self.is_built_in && self.asker.is_none();
                 let outcome = match is_unanswered {
                     true => PermissionOutcome::cancelled(),
                     false => permission::reject(&ask.options),
                 };
+                // The protocol has no word for a reason: other agents are told by the next prompt.
+                self.untold.extend(reason);
                 self.answer(ask, outcome);
             }
-            What::Read(call, _) => self.decline(call),
-            What::Write(call, _) => self.decline(call),
-            What::Run(call, _) => self.decline(call),
+            What::Read(call, _) => self.decline(call, "fs/read_text_file", reason),
+            What::Write(call, _) => self.decline(call, "fs/write_text_file", reason),
+            What::Run(call, _) => self.decline(call, "terminal/create", reason),
         }
         vec![told]
+    }
+
+    /// What the person said when they refused, as far as the agent was not told with its answer: for the next prompt.
+    pub(crate) fn take_untold_reasons(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold)
     }
 
     fn answer(&mut self, ask: PermissionAsk, outcome: PermissionOutcome) {
@@ -558,28 +571,36 @@ impl Services {
         });
     }
 
-    fn decline<Q>(&mut self, call: Pending<Q>)
+    fn decline<Q>(&mut self, call: Pending<Q>, scope: &'static str, reason: Option<String>)
     where
         Q: attache::proto::method::Request + Send + 'static,
         Q::Response: Send + Sync,
     {
         self.tasks.spawn(async move {
-            let _ = call.reply(Err(ErrorObject::internal("permission denied"))).await;
+            let mut error = ErrorObject::permission_denied(scope);
+            if let Some(reason) = reason {
+                error.message = format!("Permission denied: {reason}");
+            }
+            let _ = call.reply(Err(error)).await;
             Finished::Events(Vec::new())
         });
     }
 
-    /// Waits for something that takes its time. It can be cancelled.
+    /// Waits for something that takes its time, or until there is something to ask. It can be cancelled.
     pub(crate) async fn next(&mut self) -> Vec<event::Event> {
         loop {
-            let finished = match self.tasks.join_next().await {
-                Some(Ok(finished)) => finished,
-                // Ended with its turn.
-                Some(Err(_)) => continue,
-                None => std::future::pending().await,
+            let finished = tokio::select! {
+                biased;
+                Some(event) = self.news.1.recv() => return vec![event],
+                Some(finished) = self.tasks.join_next() => match finished {
+                    Ok(finished) => finished,
+                    // Ended with its turn.
+                    Err(_) => continue,
+                },
+                else => std::future::pending().await,
             };
             let events = self.take(finished);
-            if !events.is_empty() {
+            if !events.is_empty() || self.wants_to_ask() {
                 return events;
             }
         }
@@ -600,6 +621,10 @@ impl Services {
                 what => self.decide_file(what),
             },
             Finished::Compared(asked, shown) => self.compared(*asked, shown),
+            Finished::Closed => {
+                self.asking = None;
+                Vec::new()
+            }
             // An answer that came just before a cancel is none any more.
             Finished::Answered(..) if self.is_cancelled => Vec::new(),
             Finished::Answered(asked, reply) => {
@@ -611,9 +636,30 @@ impl Services {
 
     fn replied(&mut self, mut asked: Asked, reply: Reply) -> Vec<event::Event> {
         match reply {
-            Reply::Deny => {
-                asked.decision.reason = "the person said no".into();
-                self.refuse(asked)
+            Reply::Deny { reason } => {
+                asked.decision.reason = match &reason {
+                    Some(reason) => format!("the person said no: {reason}"),
+                    None => "the person said no".into(),
+                };
+                self.refuse_because(asked, reason)
+            }
+            Reply::Option(option) => {
+                let What::Permission(ask) = &asked.what else { return self.refuse(asked) };
+                let is_allowing = ask.options.iter().any(|offered| {
+                    let allows = [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways];
+                    offered.option_id == option && allows.contains(&offered.kind)
+                });
+                asked.decision.reason =
+                    if is_allowing { "the person said yes".into() } else { "the person said no".into() };
+                let answer = if is_allowing { Answer::Allowed } else { Answer::Denied };
+                let told = permission_event(&asked, answer);
+                if is_allowing {
+                    self.grants.add(&asked.subject, Instant::now());
+                }
+                if let What::Permission(ask) = asked.what {
+                    self.answer(ask, PermissionOutcome::selected(option));
+                }
+                vec![told]
             }
             Reply::Allow(scope) => {
                 let rules = std::mem::take(&mut asked.decision.suggestion);
@@ -634,21 +680,48 @@ impl Services {
     }
 
     /// Which rules an answer has left, and how to take them back.
-    fn saved(&self, scope: Scope, rules: &[Rule]) -> Option<event::Event> {
-        let rules = rules.iter().map(|rule| format!("  {rule}")).collect::<Vec<_>>().join("\n");
-        let place = match scope {
+    fn saved(&mut self, scope: Scope, rules: &[Rule]) -> Option<event::Event> {
+        let listed = rules.iter().map(|rule| format!("  {rule}")).collect::<Vec<_>>().join("\n");
+        let text = match scope {
             Scope::Once => return None,
-            Scope::Session => return Some(event::Event::notice(Level::Info, format!("for this session:\n{rules}"))),
-            Scope::Project => self.engine.places().project_file()?,
-            Scope::Always => self.engine.places().user_file(),
+            Scope::Session => format!("for this session:\n{listed}"),
+            Scope::Project | Scope::Always => {
+                format!("saved:\n{listed}\nhint: to take it back, type {}", self.take_back(scope, rules))
+            }
         };
-        let text = format!("saved:\n{rules}\nhint: to take it back, remove it from `{}`", place.display());
         Some(event::Event::notice(Level::Info, text))
+    }
+
+    /// What to type to remove rules that are kept: by number where it is one, else after a look at the list.
+    fn take_back(&mut self, scope: Scope, rules: &[Rule]) -> String {
+        self.engine.reload();
+        let place = match std::env::current_dir().and_then(|here| here.canonicalize()) {
+            Ok(here) if here == self.session.cwd => String::new(),
+            _ => format!(" -C {}", Command::new(self.session.cwd.display().to_string())),
+        };
+        let [rule] = rules else {
+            return format!(
+                "`attache permissions list{place}` for their numbers, then `attache permissions remove NUMBER{place}`"
+            );
+        };
+        let user_file = format!("{}:", self.engine.places().user_file().display());
+        let (user, project) = {
+            let user = self.engine.rules().take_while(|rule| rule.origin.starts_with(&user_file));
+            (user.collect::<Vec<_>>(), self.engine.project_rules())
+        };
+        let number = match scope {
+            Scope::Always => user.iter().position(|other| other.says_the_same(rule)).unwrap_or(user.len()),
+            // Our own agent may not have written it yet. What is new is the last one.
+            _ => user.len() + project.iter().position(|other| other.says_the_same(rule)).unwrap_or(project.len()),
+        };
+        format!("`attache permissions remove {}{place}`", number + 1)
     }
 
     /// The turn is cancelled: nothing more is asked, and nothing that is asked for from now on is done.
     pub(crate) fn cancel(&mut self) {
         self.is_cancelled = true;
+        // A yes was for the turn in which it was said.
+        self.grants.clear();
         self.waiting.clear();
         // What the question belongs to is answered by its end.
         if let Some(asking) = self.asking.take() {
@@ -656,33 +729,47 @@ impl Services {
         }
     }
 
+    /// Ends the commands that run for the agent, because the person wants all of it to stop.
+    pub(crate) fn end_commands(&mut self) {
+        self.terminals.end_session(&self.session.id);
+    }
+
     /// The turn has ended: lets what is under way come to its end, and ends what the agent left running.
     pub(crate) async fn finish(&mut self) -> Vec<event::Event> {
         self.cancel();
-        self.grants.clear();
-        self.terminals.end_session(&self.session.id);
+        self.end_commands();
         let mut events = Vec::new();
         let rest = async {
-            while let Some(finished) = self.tasks.join_next().await {
-                if let Ok(Finished::Events(more)) = finished {
-                    events.extend(more);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = self.news.1.recv() => events.push(event),
+                    finished = self.tasks.join_next() => match finished {
+                        None => break,
+                        Some(Ok(Finished::Events(more))) => events.extend(more),
+                        Some(_) => {}
+                    },
                 }
             }
         };
         // A disk that does not answer is not waited for.
         let _ = tokio::time::timeout(LAST_WORK, rest).await;
-        if self.unasked > 0 {
-            let (why, how) = match Tty::open() {
-                Ok(_) => ("stderr is not the terminal, where questions are seen", "leave stderr there, "),
-                Err(_) => ("there is no terminal to ask on", ""),
-            };
-            let text = format!(
-                "{} refused, because {why}\nhint: {how}choose with --permissions, or write rules",
-                if self.unasked == 1 { "1 request was".to_owned() } else { format!("{} requests were", self.unasked) }
-            );
-            events.push(event::Event::notice(Level::Warning, text));
-        }
         events
+    }
+
+    /// What was refused in this turn only because nobody could be asked, and what to do about it.
+    pub(crate) fn unasked(&self) -> Option<(String, String)> {
+        let requests = match self.unasked {
+            0 => return None,
+            1 => "1 request was".to_owned(),
+            count => format!("{count} requests were"),
+        };
+        let (why, how) = match Tty::open() {
+            Ok(_) => ("stderr is not the terminal, where questions are seen", "leave stderr there, "),
+            Err(_) => ("there is no terminal to ask on", ""),
+        };
+        let hint = format!("hint: {how}allow it with --permissions or --allow, or by rules in permissions.toml");
+        Some((format!("{requests} refused, because {why}"), hint))
     }
 }
 
@@ -703,44 +790,6 @@ where
         Ok(event) => Finished::Events(vec![event]),
         Err(Again { call, spot }) => Finished::Found(Box::new(what(call, spot))),
     }
-}
-
-/// About how much is kept of a tool call.
-fn size_of_call(call: &ToolCallUpdate) -> usize {
-    let content: usize = call.content.set().into_iter().flatten().map(size_of_content).sum();
-    let input = call.raw_input.set().map_or(0, |input| input.as_str().len());
-    let title = call.title.set().map_or(0, String::len);
-    let locations: usize = call.locations.set().into_iter().flatten().map(|place| place.path.len() + PART).sum();
-    PART + content + input + title + locations
-}
-
-/// About how much there is in a part of a tool call.
-fn size_of_content(content: &ToolCallContent) -> usize {
-    PART + match content {
-        ToolCallContent::Content(block) => match &block.content {
-            ContentBlock::Image(image) => image.data.len(),
-            ContentBlock::Audio(audio) => audio.data.len(),
-            other => event::text_of(other).len(),
-        },
-        ToolCallContent::Diff(diff) => match &**diff {
-            Diff::Text(diff) => diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len),
-            Diff::Patch(diff) => diff.patch.as_ref().map_or(0, |patch| patch.text.len()) + diff.changes.len() * 256,
-        },
-        _ => 0,
-    }
-}
-
-/// Waits for the end of a command, and tells it.
-async fn command_end(mut view: TerminalView) -> event::Event {
-    while view.exit_status().is_none() && view.changed().await {}
-    let status = view.exit_status().unwrap_or_default();
-    event::Event::Command(event::Command {
-        id: view.id().to_string(),
-        exit_code: status.exit_code,
-        signal: status.signal,
-        tail: Some(event::tail_of(&view.output_since(0).text)),
-        ..event::Command::default()
-    })
 }
 
 fn permission_event(asked: &Asked, answer: Answer) -> event::Event {

@@ -1,0 +1,80 @@
+//! The rows about MCP servers: those of the user's `mcp.json`, and those of a project that is trusted.
+
+use std::path::Path;
+
+use attache::model::mcp::McpServer;
+
+use super::Row;
+use crate::agents::catalog::on_path;
+use crate::paths;
+use crate::project::{Project, parse_mcp};
+
+const CHECK: &str = "mcp.json";
+
+pub(super) fn look() -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Ok(directory) = paths::config() {
+        rows.extend(user(&directory.join("mcp.json")));
+    }
+    if let Ok(project) = Project::here() {
+        match project.mcp_servers() {
+            Ok(servers) => rows.extend(servers.iter().filter_map(about)),
+            Err(failure) => rows.push(wrong(&failure.message)),
+        }
+    }
+    if rows.is_empty() {
+        rows.push(Row::ok(CHECK, "not there; no MCP servers"));
+    }
+    rows
+}
+
+fn user(path: &Path) -> Vec<Row> {
+    let content = match std::fs::read(path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![Row::fail(CHECK, format!("{}: {error}", path.display()), "make it readable")],
+    };
+    match parse_mcp(&content, path) {
+        Ok(servers) => {
+            let problems: Vec<Row> = servers.iter().filter_map(about).collect();
+            if problems.is_empty() { vec![Row::ok(CHECK, format!("{} servers", servers.len()))] } else { problems }
+        }
+        Err(failure) => vec![wrong(&failure.message)],
+    }
+}
+
+fn wrong(message: &str) -> Row {
+    let (what, hint) = message.split_once("\nhint: ").unwrap_or((message, "mend it: until then none of it is started"));
+    Row::fail(CHECK, what, hint)
+}
+
+/// What would keep a server from being used, as far as can be told without starting it. No value of a variable or a
+/// header is told: they may be keys.
+fn about(server: &McpServer) -> Option<Row> {
+    match server {
+        McpServer::Stdio(server) => match on_path(&server.command) {
+            Some(_) => None,
+            None => {
+                let what = format!("server `{}`: program `{}` not found", server.name, server.command);
+                Some(Row::fail(CHECK, what, "install it, add it to PATH, or give its full path"))
+            }
+        },
+        McpServer::Http(server) => about_address(&server.name, &server.url),
+        McpServer::Sse(server) => about_address(&server.name, &server.url),
+        _ => Some(Row::warn(CHECK, "a server of a kind that is not known here", "it is not started")),
+    }
+}
+
+fn about_address(name: &str, url: &str) -> Option<Row> {
+    let uri: Option<ureq::http::Uri> = url.parse().ok();
+    let is_whole = |uri: &ureq::http::Uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
+    };
+    match uri.is_some_and(|uri| is_whole(&uri)) {
+        true => None,
+        false => {
+            let what = format!("server `{name}`: its address is no URL of a web server");
+            Some(Row::fail(CHECK, what, "write it as https://host/path"))
+        }
+    }
+}
