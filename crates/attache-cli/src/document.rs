@@ -119,6 +119,10 @@ impl Document {
             | Event::Usage(_)
             | Event::ThoughtReplaced(_)
             | Event::Commands(_)
+            | Event::State(_)
+            | Event::CompactionSummary(_)
+            | Event::Subagent(_)
+            | Event::SessionMessage(_)
             | Event::Mode(_)
             | Event::Options(_)
             | Event::Title(_) => {}

@@ -85,6 +85,14 @@ pub(crate) enum Event {
     Options(Options),
     /// The title that the session has now.
     Title(Title),
+    /// What the session is doing, where the agent tells.
+    State(State),
+    /// The next piece of the summary that takes the place of the conversation so far.
+    CompactionSummary(Text),
+    /// An agent that works for this one. Later events of a session change it, and what they leave out stays.
+    Subagent(Subagent),
+    /// A message between this session and another, or the next piece of one.
+    SessionMessage(SessionMessage),
     /// An update of a kind that is not known here.
     Unknown(Unknown),
     /// The agent asked for permission, and what became of it.
@@ -360,6 +368,51 @@ pub(crate) struct Unknown {
     /// All of it, unless it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) update: Option<serde_json::Value>,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct State {
+    /// `running`, `idle`, `requires_action`, or another word of the agent.
+    pub(crate) state: String,
+}
+
+/// An agent that works for the one that was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Subagent {
+    /// Its session.
+    pub(crate) session: String,
+    /// What it does, in one line; empty if that was taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    /// More about it; empty if that was taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// What it is doing: see the event `state`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<String>,
+    /// The directory that it works in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
+}
+
+/// A message between sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SessionMessage {
+    /// The message.
+    pub(crate) id: String,
+    /// The session that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<String>,
+    /// The session that it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    /// The text, or the next piece of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// Whether the text takes the place of all pieces so far.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) replaces: bool,
 }
 
 /// How full the context is.
@@ -671,6 +724,10 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
                 id: Some(plan.plan_id.to_string()),
                 entries: vec![PlanEntry { text: plan.uri.clone(), status: None, priority: None }],
             }),
+            PlanContent::Other(unknown) => Event::Unknown(Unknown {
+                kind: short(&format!("plan_update {}", unknown.tag())),
+                update: raw(unknown.raw()),
+            }),
             _ => return None,
         },
         SessionUpdate::PlanRemoved(plan) => {
@@ -725,6 +782,33 @@ pub(crate) fn from_update(update: &SessionUpdate) -> Option<Event> {
             Event::CommandOutput(Output { id: short(chunk.terminal_id.as_str()), text })
         }
         SessionUpdate::Compaction(update) => Event::notice(Level::Info, format!("compaction {}", update.status)),
+        SessionUpdate::CompactionSummaryChunk(chunk) => Event::CompactionSummary(Text {
+            text: text_of(&chunk.content),
+            message_id: Some(short(chunk.compaction_id.as_str())),
+        }),
+        SessionUpdate::State(state) => Event::State(State { state: short(state.tag()) }),
+        SessionUpdate::Subagent(update) => Event::Subagent(Subagent {
+            session: short(update.session_id.as_str()),
+            title: told(&update.title, &String::new()).cloned(),
+            description: told(&update.description, &String::new()).cloned(),
+            state: update.state.set().map(|state| short(state.tag())),
+            cwd: update.cwd.set().cloned(),
+        }),
+        SessionUpdate::SessionMessage(message) => Event::SessionMessage(SessionMessage {
+            id: short(message.message_id.as_str()),
+            from: message.sender_session_id.set().map(|id| short(id.as_str())),
+            to: message.recipient_session_id.set().map(|id| short(id.as_str())),
+            text: told(&message.content, &Vec::new()).map(|content| content.iter().map(text_of).collect()),
+            replaces: !message.content.is_keep(),
+        }),
+        SessionUpdate::SessionMessageChunk(chunk) => Event::SessionMessage(SessionMessage {
+            id: short(chunk.message_id.as_str()),
+            from: None,
+            to: None,
+            text: Some(text_of(&chunk.content)),
+            replaces: false,
+        }),
+        // What is left says nothing new: information of a session without a title, a plan of an unknown kind.
         _ => return None,
     })
 }

@@ -164,6 +164,57 @@ fn what_is_not_understood_is_never_lost_in_silence() {
 }
 
 #[test]
+fn what_agents_say_among_themselves_has_an_event_too() {
+    let home = Home::new();
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let updates = update("state_update", &json!({ "state": "running" }))
+        + &update("subagent_update", &json!({ "sessionId": "helper", "title": "Look around", "cwd": "/p" }))
+        + &update("subagent_update", &json!({ "sessionId": "helper", "title": null, "state": { "state": "idle" } }))
+        + &update(
+            "session_message",
+            &json!({
+                "messageId": "m", "senderSessionId": "s", "recipientSessionId": "helper", "content": [text("go")]
+            }),
+        )
+        + &update("session_message_chunk", &json!({ "messageId": "m", "content": text(" on") }))
+        + &update("compaction_summary_chunk", &json!({ "compactionId": "c", "content": text("in short") }))
+        + &update("plan_update", &json!({ "plan": { "type": "_dance", "planId": "p" } }))
+        + &update(
+            "available_commands_update",
+            &json!({ "availableCommands": [
+            { "type": "command", "name": "help", "description": "Shows it" }
+        ] }),
+        );
+    let events = events(&home, &["hi"], &v2(&updates));
+    let of = |kind: &str| -> Vec<Value> {
+        let mut found: Vec<Value> = events.iter().filter(|event| event["type"] == kind).cloned().collect();
+        for event in &mut found {
+            let fields = event.as_object_mut().unwrap();
+            fields.retain(|name, _| name != "ms" && name != "type");
+        }
+        found
+    };
+    assert_eq!(
+        of("subagent"),
+        [
+            json!({ "session": "helper", "title": "Look around", "cwd": "/p" }),
+            json!({ "session": "helper", "title": "", "state": "idle" })
+        ]
+    );
+    assert_eq!(
+        of("session_message"),
+        [
+            json!({ "id": "m", "from": "s", "to": "helper", "text": "go", "replaces": true }),
+            json!({ "id": "m", "text": " on" })
+        ]
+    );
+    assert_eq!(of("compaction_summary"), [json!({ "text": "in short", "message_id": "c" })]);
+    assert_eq!(of("unknown")[0]["kind"], "plan_update _dance");
+    assert!(of("state").contains(&json!({ "state": "running" })));
+    assert_eq!(of("commands")[0]["commands"][0]["name"], "help");
+}
+
+#[test]
 fn what_was_said_before_the_prompt_is_history() {
     let home = Home::new();
     let old = say("old", "said long ago")

@@ -245,6 +245,11 @@ impl TextPrinter {
                 };
                 format!("{}\n", paint(colour, visible(&notice.text).trim_end()))
             }
+            Event::Subagent(subagent) => {
+                let title = subagent.title.as_deref().filter(|title| !title.is_empty());
+                let line = |title| format!("{}\n", paint(Paint::Dim, &one_line(&format!("subagent: {title}"))));
+                title.map(line).unwrap_or_default()
+            }
             _ => String::new(),
         }
     }

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::Place;
-
-const ANSWER: &str = ")? ";
+use super::support::{ANSWER, Place};
 
 fn request(call: Value) -> Value {
     json!({"call": "session/request_permission", "params": {

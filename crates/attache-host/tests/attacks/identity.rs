@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::support::{Place, Ran, hostile_agent};
+use super::support::{ANSWER, Place, Ran, hostile_agent};
 
 /// `attache run` with an agent that is a script of this name, run by `sh`. It makes a file by a command of the client.
 fn agent(place: &Place, name: &str, options: &[&str]) -> Command {
@@ -36,7 +36,7 @@ fn has_made(place: &Place, ran: &Ran) -> bool {
 #[test]
 fn a_rule_for_one_script_is_no_rule_for_another_that_the_same_program_runs() {
     let place = Place::new();
-    let ran = place.ask(agent(&place, "good.sh", &[]), &[("[N] no", "a\r")]);
+    let ran = place.ask(agent(&place, "good.sh", &[]), &[(ANSWER, "a\r")]);
     assert!(has_made(&place, &ran), "{ran:?}");
     assert!(
         ran.err.replace("\r\n", "").contains("/project/good.sh"),

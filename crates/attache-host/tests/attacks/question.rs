@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::Place;
-
-/// What every question ends with, where the answer is typed.
-const ANSWER: &str = ")? ";
+use super::support::{ANSWER, Place};
 
 /// A permission request about a command, with what the agent says about it.
 fn request(title: &str, command: &str, locations: usize) -> Value {

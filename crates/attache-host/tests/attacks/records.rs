@@ -25,7 +25,7 @@ fn an_ephemeral_run_leaves_no_record() {
     assert_eq!(records(&place).len(), 3, "a run, a session and its outline otherwise");
     // An agent that cannot delete sessions is named.
     let ran = place.run(place.attack(1, &["--ephemeral"], &json!([])));
-    assert!(ran.err.contains("may keep a record"), "{ran:?}");
+    assert!(ran.err.contains("the agent keeps its session"), "{ran:?}");
 }
 
 #[test]

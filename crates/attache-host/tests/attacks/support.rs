@@ -20,6 +20,9 @@ use tempfile::TempDir;
 /// The user and group that attacks run as when the tests run as root: nobody.
 const NOBODY: u32 = 65534;
 
+/// What every question ends with, where the answer is typed. What is typed before it can be seen is no answer.
+pub const ANSWER: &str = ")? ";
+
 /// How long a run may take. Much more than it does, because tests share a machine.
 const TOO_LONG: Duration = Duration::from_secs(120);
 
