@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use attache_host::visible::harmless;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui_textarea::{CursorMove, TextArea, WrapMode};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,8 @@ pub struct Composer {
     placeholder: String,
     /// Where the text was last drawn.
     drawn: Rect,
+    /// Whether keys go here.
+    is_focused: bool,
 }
 
 impl Default for Composer {
@@ -99,12 +101,18 @@ impl Composer {
             popup: Popup::default(),
             placeholder: String::new(),
             drawn: Rect::ZERO,
+            is_focused: true,
         }
     }
 
     /// What to show while there is nothing.
     pub fn set_placeholder(&mut self, text: impl Into<String>) {
         self.placeholder = text.into();
+    }
+
+    /// Whether keys go here. If they do not, there is no cursor.
+    pub fn set_focused(&mut self, is_focused: bool) {
+        self.is_focused = is_focused;
     }
 
     /// The messages that were sent before, the oldest first.
@@ -119,7 +127,7 @@ impl Composer {
         self.area.lines().iter().all(|line| line.trim().is_empty())
     }
 
-    /// The text as it is seen, with a label for each paste and attachment. For an external editor.
+    /// The text as it is seen, with a label for each paste and attachment.
     pub fn text(&self) -> String {
         self.area.lines().join("\n")
     }
@@ -304,7 +312,6 @@ fn text_area(text: &str) -> TextArea<'static> {
     let mut area = TextArea::new(lines);
     area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.set_cursor_line_style(Style::new());
-    area.set_cursor_style(Style::new().add_modifier(Modifier::REVERSED));
     area.set_max_histories(200);
     area.move_cursor(CursorMove::Bottom);
     area.move_cursor(CursorMove::End);

@@ -82,7 +82,7 @@ actions! {
     FoldAll, "fold-all", "Fold everything.", "alt-i", "", "I";
     OpenLocation, "open-location", "Open the file and line of the entry in $EDITOR.", "alt-e", "", "e";
     CopyEntry, "copy-entry", "Copy the entry.", "alt-c", "", "y";
-    KillTerminal, "kill-terminal", "Kill the command of the entry.", "alt-k", "", "x";
+    KillTerminal, "kill-terminal", "Kill the command of the entry, or the last that runs.", "alt-k", "", "x";
     TogglePlan, "toggle-plan", "Show or hide the plan.", "f3 alt-p", "", "p";
     CycleMode, "cycle-mode", "Change to the next mode.", "shift-tab", "", "";
     Models, "models", "Choose a model.", "alt-m", "", "m";
@@ -360,6 +360,11 @@ impl KeyMap {
     /// The first key of an action, for a hint.
     pub fn hint(&self, action: Action) -> Option<String> {
         self.keys.get(&action)?.iter().flatten().next().map(ToString::to_string)
+    }
+
+    /// The first key that an action has in the transcript, for a hint.
+    pub fn transcript_hint(&self, action: Action) -> Option<String> {
+        self.keys.get(&action)?[2].first().map(ToString::to_string)
     }
 
     /// All actions with their keys, for the help screen.

@@ -80,10 +80,15 @@ pub(crate) struct Matches {
 }
 
 impl Matches {
-    /// Looks for what was typed in these texts. Without a query all fit, in their order.
+    /// Looks for what was typed in these texts. Without a query all fit: in their order, paths with those first that are
+    /// not deep. What fits as well as another comes first if its name begins with what was typed, or if it is shorter.
     pub(crate) fn find<'a>(query: &str, is_path: bool, texts: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         if query.trim().is_empty() {
-            return Matches { rows: texts.enumerate().map(|(index, _)| (index, Vec::new())).collect(), selected: 0 };
+            let mut texts: Vec<(usize, &str)> = texts.map(|(label, _)| label).enumerate().collect();
+            if is_path {
+                texts.sort_by_cached_key(|(_, path)| (path.matches('/').count(), path.to_lowercase()));
+            }
+            return Matches { rows: texts.into_iter().map(|(index, _)| (index, Vec::new())).collect(), selected: 0 };
         }
         let config = if is_path { Config::DEFAULT.match_paths() } else { Config::DEFAULT };
         let mut matcher = Matcher::new(config);
@@ -98,7 +103,13 @@ impl Matches {
             let score = score.or_else(|| pattern.score(Utf32Str::new(detail, &mut buffer), &mut matcher));
             scored.extend(score.map(|score| (score, index)));
         }
-        scored.sort_by_key(|(score, index)| (Reverse(*score), *index));
+        let typed = query.trim().to_lowercase();
+        scored.sort_by_cached_key(|(score, index)| {
+            let label = texts[*index].0;
+            let name = label.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_lowercase();
+            let length = if is_path { label.len() } else { 0 };
+            (Reverse(*score), is_path && !name.starts_with(&typed), length, *index)
+        });
         let mut rows: Vec<(usize, Vec<u32>)> = scored.into_iter().map(|(_, index)| (index, Vec::new())).collect();
         // What fits is marked where somebody looks.
         for (index, places) in rows.iter_mut().take(MARKED) {

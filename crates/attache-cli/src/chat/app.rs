@@ -290,7 +290,11 @@ impl App {
         if text.len() > LONGEST_COPY {
             return self.toast(Level::Error, "that is too long for the clipboard of a terminal");
         }
+        let words: String = text.split_whitespace().flat_map(|word| [word, " "]).collect();
+        let begin: String = words.trim_end().chars().take(40).collect();
+        let more = if begin.len() < words.trim_end().len() { "…" } else { "" };
+        // Whether the terminal took it is not told.
+        self.toast(Level::Info, format!("given to the terminal's clipboard: {begin}{more}"));
         self.deeds.push(Deed::Copy(text));
-        self.toast(Level::Info, "copied");
     }
 }

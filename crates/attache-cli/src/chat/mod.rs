@@ -289,6 +289,11 @@ impl Loop {
                     Deed::ToggleMouse => {
                         let has_mouse = !self.screen.has_mouse();
                         self.screen.set_mouse(has_mouse)?;
+                        let words = match has_mouse {
+                            true => "the wheel scrolls here; with Shift held, the terminal selects text",
+                            false => "the mouse is left to the terminal",
+                        };
+                        self.app.toast(crate::event::Level::Info, words);
                     }
                     Deed::Copy(text) => self.screen.send(&outside::clipboard(&text))?,
                     Deed::Bell => self.screen.send("\x07")?,

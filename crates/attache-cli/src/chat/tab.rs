@@ -679,6 +679,10 @@ impl Tab {
                     Answer::Denied => (NoticeSeverity::Warning, "denied"),
                     Answer::Cancelled => (NoticeSeverity::Info, "cancelled"),
                 };
+                if let (Answer::Denied, Some(tool)) = (permission.answer, &permission.tool) {
+                    self.view.permission_denied(&tool.as_str().into());
+                    self.transcript.all_changed();
+                }
                 self.notice(severity, &format!("{word}: {} ({})", permission.what, permission.reason));
             }
             event::Event::File(file) => {

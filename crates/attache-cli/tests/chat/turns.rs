@@ -68,7 +68,10 @@ fn plans_usage_and_places_are_shown() {
         chat.say("steps done");
         // In place, not once more.
         let screen = chat.see("Plan (2/2)");
-        assert_eq!(screen.matches("dig a hole").count(), 1, "{screen}");
+        assert_eq!(screen.matches("Plan (").count(), 1, "{screen}");
+        // What is done takes no room when the turn is over.
+        chat.see_ready();
+        chat.see_gone("dig a hole");
     }
 }
 
@@ -94,6 +97,22 @@ fn a_command_is_shown_as_it_runs_and_killed_by_a_key() {
     chat.keys(&alt('k'));
     chat.see("signal Some(\"SIG");
     chat.see_ready();
+}
+
+#[test]
+fn a_command_is_killed_wherever_the_focus_is() {
+    let mut chat = Setup::scripted(&["--protocol", "1", "--permissions", "all"], &[]).start();
+    chat.see_ready();
+    chat.say("say first");
+    chat.see_ready();
+    chat.say("term echo 'be''gun' && sleep 60");
+    chat.see("begun");
+    // In the transcript, on another entry. The keys that are told are those of the transcript.
+    chat.keys(&alt('t'));
+    chat.see("esc write");
+    chat.keys("KKKK");
+    chat.keys("x");
+    chat.see("signal Some(\"SIG");
 }
 
 #[test]
@@ -294,7 +313,7 @@ fn an_entry_is_copied() {
     chat.say("say xyzzy");
     chat.see_ready();
     chat.keys(&alt('c'));
-    chat.see("copied");
+    chat.see("given to the terminal's clipboard: xyzzy");
     chat.see_raw("\x1b]52;c;");
 }
 

@@ -89,7 +89,7 @@ pub const PLAN_LIMIT: usize = 64;
 ///
 /// - `timeline`: list of objects, each with a `type`:
 ///   - `message`: `role` (`user`, `agent`, `thought`), `messageId?`, `content`
-///   - `tool_call`: the fields of a `tool_call_update`, and `presumedCancelled?`
+///   - `tool_call`: the fields of a `tool_call_update`, `presumedCancelled?` and `denied?`
 ///   - `notice`: the fields of a `notice`
 ///   - `compaction`: the fields of a `compaction_update`
 ///   - `session_message`: the fields of a `session_message`
@@ -341,6 +341,14 @@ impl SessionView {
         let beside: BTreeSet<&ToolCallId> = background.iter().filter_map(BackgroundWork::tool_call_id).collect();
         for call in self.timeline.tool_calls_mut().filter(|call| !beside.contains(&call.id)) {
             call.presume_cancelled();
+        }
+    }
+
+    /// Marks a tool call as denied, because the user refused what it asked for. Agents report it as failed.
+    #[inline]
+    pub fn permission_denied(&mut self, id: &ToolCallId) {
+        if let Some(call) = self.timeline.tool_calls_mut().find(|call| call.id == *id) {
+            call.denied = true;
         }
     }
 }

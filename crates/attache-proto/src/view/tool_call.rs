@@ -24,6 +24,8 @@ record! {
             status: ToolCallStatus = "status" shown,
             /// Whether it counts as cancelled because the user wants to stop, and the agent has not confirmed it yet.
             presumed_cancelled: bool = "presumedCancelled",
+            /// Whether the user refused what it asked permission for, as far as the client says so.
+            denied: bool = "denied",
             /// What it has produced so far.
             content: Vec<ToolCallContent> = "content" shown,
             /// The files that it works on.

@@ -84,6 +84,17 @@ impl Composer {
         true
     }
 
+    /// The text for an external editor: with all that was pasted, and a label for each attachment.
+    pub fn text_to_edit(&mut self) -> String {
+        let message = self.message();
+        for chip in &message.chips {
+            if let ChipContent::Paste(text) = &chip.content {
+                self.note_pasted(text);
+            }
+        }
+        message.submission().text
+    }
+
     /// Remembers which files a pasted text would name, because it is not to name any.
     fn note_pasted(&mut self, text: &str) {
         self.pasted.extend(mention_words(text).map(String::from));

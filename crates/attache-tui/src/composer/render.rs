@@ -2,6 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget as _;
 
@@ -54,10 +55,16 @@ impl Composer {
         let mark = theme.sign("› ", "> ");
         let used = if rest.width > 4 { 2 } else { 0 };
         if used > 0 {
-            draw(&[Line::styled(mark, theme.accent)], 0, Rect { height: 1, ..rest }, buffer);
+            let style = if self.is_focused { theme.accent } else { theme.dim };
+            draw(&[Line::styled(mark, style)], 0, Rect { height: 1, ..rest }, buffer);
         }
         let text = Rect { x: rest.x + used, width: rest.width - used, ..rest };
-        self.area.set_style(theme.text);
+        let (style, cursor) = match self.is_focused {
+            true => (theme.text, Style::new().add_modifier(Modifier::REVERSED)),
+            false => (theme.dim, Style::new()),
+        };
+        self.area.set_style(style);
+        self.area.set_cursor_style(cursor);
         self.area.set_placeholder_text(cut(
             &shown(&self.placeholder),
             usize::from(text.width).saturating_sub(1),

@@ -131,6 +131,34 @@ fn the_past_can_be_searched() {
 }
 
 #[test]
+fn an_editor_gets_what_was_pasted_and_it_still_names_no_files() {
+    let mut composer = Composer::new();
+    type_text(&mut composer, "see ");
+    assert_eq!(composer.handle_paste(&format!("{}@secret.txt\n", lines(120))), Pasted::Chip);
+    composer.attach(image());
+    let text = composer.text_to_edit();
+    assert!(text.starts_with("see line 1\nline 2\n") && text.contains("@secret.txt\n[image 1: cat.png]"), "{text}");
+    composer.set_text(&format!("{text} and @mine.txt"));
+    let sent = composer.take().unwrap();
+    assert_eq!((sent.pasted_mentions.as_slice(), sent.attachments.len()), (&["@secret.txt".to_owned()][..], 1));
+    assert!(sent.typed.ends_with("@mine.txt") && !sent.typed.contains("@secret.txt"), "{}", sent.typed);
+}
+
+#[test]
+fn the_nearest_file_comes_first() {
+    let files = ["deep/er/main.rs", "src/main.rs", "a/README.md", "README.md", "main.rs", "src/domain.rs"];
+    let found = |query: &str| -> Vec<String> {
+        let mut composer = Composer::new();
+        type_text(&mut composer, &format!("@{query}"));
+        composer.offer(files.map(Completion::file).into());
+        let matches = &composer.popup.matches.rows;
+        matches.iter().map(|(index, _)| files[*index].to_owned()).collect()
+    };
+    assert_eq!(found("")[..2], ["main.rs", "README.md"]);
+    assert_eq!(found("main"), ["main.rs", "src/main.rs", "deep/er/main.rs", "src/domain.rs"]);
+}
+
+#[test]
 fn files_are_mentioned() {
     let mut composer = Composer::new();
     type_text(&mut composer, "mail me@example");

@@ -298,6 +298,9 @@ fn kind_sign(kind: &ToolKind, theme: &Theme) -> &'static str {
 /// The sign of a status, its word where the sign does not say it all, and its style.
 fn status_of(call: &ToolCall, theme: &Theme) -> (&'static str, String, Style) {
     let (sign, word, style) = match &call.status {
+        ToolCallStatus::Failed | ToolCallStatus::Pending | ToolCallStatus::Cancelled if call.denied => {
+            (theme.sign("⊘", "-"), "denied", theme.warning)
+        }
         ToolCallStatus::Pending => (theme.sign("○", "."), "waiting", theme.dim),
         ToolCallStatus::InProgress => (theme.sign("⠿", "|"), "", theme.accent),
         ToolCallStatus::Paused => (theme.sign("‖", "="), "paused", theme.warning),

@@ -307,6 +307,14 @@ impl Transcript {
         })
     }
 
+    /// The terminal that keys act on: of the chosen entry, else the last one whose command still runs.
+    pub fn running_terminal(&self, view: &SessionView) -> Option<TerminalId> {
+        let first = view.first_place();
+        let chosen = self.focus.and_then(|place| self.running_terminal_of(view, place));
+        let any = || (first..first + view.timeline().len()).rev().find_map(|at| self.running_terminal_of(view, at));
+        chosen.or_else(any)
+    }
+
     /// How many pieces were laid out since the beginning: what drawing costs.
     pub fn layouts(&self) -> u64 {
         self.layouts

@@ -1,6 +1,6 @@
 //! What stands beside the conversation: above it what was forgotten, below it plans, agents and what is not known.
 
-use attache_proto::model::plan::{PlanContent, PlanPriority, PlanStatus};
+use attache_proto::model::plan::{PlanContent, PlanEntry, PlanPriority, PlanStatus};
 use attache_proto::model::state::StateUpdate;
 use attache_proto::view::{SessionView, Subagent};
 use ratatui::style::Modifier;
@@ -20,7 +20,7 @@ const MAX_SUBAGENTS: usize = 20;
 /// How many bytes of a plan that is text are shown.
 const MAX_TEXT: usize = 16 << 10;
 
-/// The plans as checklists.
+/// The plans as checklists. Of one that is done nothing but its title is left when the turn is over.
 pub fn plan_lines(view: &SessionView, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -30,6 +30,10 @@ pub fn plan_lines(view: &SessionView, width: usize, theme: &Theme) -> Vec<Line<'
                 let done = plan.entries.iter().filter(|entry| entry.status == PlanStatus::Completed).count();
                 let title = format!("Plan ({done}/{})", plan.entries.len());
                 lines.push(Line::styled(cut(&title, width, theme.is_unicode), theme.accent));
+                let is_over = |entry: &PlanEntry| matches!(entry.status, PlanStatus::Completed | PlanStatus::Cancelled);
+                if !view.state.is_busy() && plan.entries.iter().all(is_over) {
+                    continue;
+                }
                 for entry in plan.entries.iter().take(MAX_STEPS) {
                     let (sign, style) = match &entry.status {
                         PlanStatus::Pending => ("[ ]", theme.text),

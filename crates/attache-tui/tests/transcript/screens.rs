@@ -200,6 +200,35 @@ fn plans_are_checklists() {
 }
 
 #[test]
+fn of_a_plan_that_is_done_the_title_is_left() {
+    let mut view = conversation();
+    let steps = ["Look", "Mend"].map(|text| PlanEntry::new(text, PlanPriority::Medium, PlanStatus::Completed));
+    view.begin_turn();
+    apply(&mut view, [SessionUpdate::Plan(PlanEntries::new(steps)), say("Done.")]);
+    let lines = |view: &SessionView| plan_lines(view, 40, &theme(ColorDepth::None)).len();
+    assert_eq!(lines(&view), 3);
+    view.end_turn(&attache_proto::model::prompt::StopReason::EndTurn);
+    assert_eq!(lines(&view), 1);
+}
+
+#[test]
+fn a_call_that_was_denied_says_so() {
+    let mut view = conversation();
+    let calls = [("1", ToolCallStatus::Failed), ("2", ToolCallStatus::Failed), ("3", ToolCallStatus::Completed)]
+        .map(|(id, status)| call(id, &format!("Call {id}"), ToolKind::Edit, status));
+    apply(&mut view, calls.map(|call| SessionUpdate::ToolCallUpdate(Box::new(call))));
+    for id in ["1", "3", "not there"] {
+        view.permission_denied(&id.into());
+    }
+    let first = view.first_place();
+    let words: Vec<String> = (first..first + view.timeline().len())
+        .filter_map(|place| block(&view, place, 40, &theme(ColorDepth::None)).first().map(ToString::to_string))
+        .filter(|line| line.contains("Call"))
+        .collect();
+    assert!(words[0].ends_with("denied") && words[1].ends_with("failed") && words[2].ends_with("Call 3"), "{words:?}");
+}
+
+#[test]
 fn news_beside_the_conversation() {
     let mut view = conversation();
     let notice = |severity, title: &str| SessionUpdate::Notice(Notice::new(severity, title));

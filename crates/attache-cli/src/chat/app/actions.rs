@@ -57,7 +57,13 @@ impl App {
             Action::NextTab => self.show((self.current + 1) % self.tabs.len().max(1)),
             Action::PreviousTab => self.show((self.current + self.tabs.len().max(1) - 1) % self.tabs.len().max(1)),
             Action::PasteImage => self.deeds.push(Deed::PasteImage),
-            Action::FocusTranscript => self.is_in_transcript = true,
+            Action::FocusTranscript => {
+                self.is_in_transcript = true;
+                // Marks the entry that keys act on.
+                if let Some(tab) = self.tab() {
+                    tab.transcript.scroll(Scroll::NextEntry);
+                }
+            }
             Action::FocusComposer => self.is_in_transcript = false,
             Action::Quit => self.quit(),
             Action::RestartAgent => self.restart(self.current),
@@ -120,7 +126,7 @@ impl App {
             }
             Action::Cancel => tab.cancel(),
             Action::OpenEditor => {
-                let text = tab.composer.text();
+                let text = tab.composer.text_to_edit();
                 self.deeds.push(Deed::Outside(Outside::EditMessage(text)));
             }
             Action::HistorySearch => {
@@ -161,17 +167,11 @@ impl App {
                     self.copy(text);
                 }
             }
-            Action::KillTerminal => {
-                let place = tab.transcript.focused();
-                let running = place.and_then(|place| tab.transcript.running_terminal_of(&tab.view, place));
-                match (running, tab.cancellable_tool()) {
-                    (Some(terminal), _) => tab.order(Order::Kill(terminal)),
-                    (None, Some(call)) => tab.order(Order::CancelTool(call)),
-                    (None, None) => {
-                        self.toast(Level::Info, "nothing runs here that can be ended alone; esc ends the turn")
-                    }
-                }
-            }
+            Action::KillTerminal => match (tab.transcript.running_terminal(&tab.view), tab.cancellable_tool()) {
+                (Some(terminal), _) => tab.order(Order::Kill(terminal)),
+                (None, Some(call)) => tab.order(Order::CancelTool(call)),
+                (None, None) => self.toast(Level::Info, "nothing runs here that can be ended alone; esc ends the turn"),
+            },
             Action::CycleMode => {
                 let next = next_mode(&tab.view.options, &tab.view.modes, tab.view.current_mode.as_ref());
                 match next {

@@ -39,6 +39,7 @@ impl App {
             rest = below;
         }
         let hints = self.hints();
+        let is_in_transcript = self.is_in_transcript;
         let is_question_held = self.is_question_held();
         if let Some(tab) = self.tabs.get_mut(current) {
             let (above, status_area) = split_bottom(rest, 2.min(rest.height / 3));
@@ -51,6 +52,7 @@ impl App {
             let height = tab.composer.height(above.width, area.height).min(above.height);
             let (transcript_area, composer_area) = split_bottom(above, height);
             tab.transcript.render(&tab.view, transcript_area, buffer, &theme, tick);
+            tab.composer.set_focused(!is_in_transcript);
             tab.composer.render(composer_area, buffer, &theme);
             tab.composer.render_popup(transcript_area, buffer, &theme);
             if let Some((level, text, _)) = &self.toast {
@@ -175,6 +177,16 @@ impl App {
     /// Keys that are worth knowing now.
     pub(super) fn hints(&self) -> Vec<(String, String)> {
         let Some(tab) = self.tabs.get(self.current) else { return Vec::new() };
+        if self.is_in_transcript {
+            let actions = [
+                (Action::FocusComposer, "write"),
+                (Action::NextEntry, "next"),
+                (Action::ToggleFold, "fold"),
+                (Action::CopyEntry, "copy"),
+            ];
+            let hint = |(action, word): (Action, &str)| Some((self.keys.transcript_hint(action)?, word.to_owned()));
+            return actions.into_iter().filter_map(hint).collect();
+        }
         let actions: &[(Action, &str)] = match (tab.phase == Phase::Dead, tab.is_working()) {
             (false, true) if tab.phase == Phase::Cancelling => {
                 &[(Action::RestartAgent, "restart"), (Action::Send, "queue"), (Action::Help, "keys")]
