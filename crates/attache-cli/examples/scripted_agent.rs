@@ -134,6 +134,8 @@ impl Agent for Scripted {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
         let session = Scripted {
+            auth: self.auth.clone(),
+            state: self.state.clone(),
             dies: self.dies.clone(),
             generous: self.generous,
             mute: self.mute,
@@ -154,6 +156,13 @@ impl Session for Scripted {
         for (index, text_of_step) in text.split("; ").enumerate() {
             if text_of_step == "session" {
                 turn.text(format!("{} {} {}", self.mode, self.model, self.directories.join(" "))).await?;
+                continue;
+            }
+            if text_of_step == "guarded" {
+                match self.state.exists() {
+                    true => turn.text("logged in").await?,
+                    false => return Err(ErrorObject::auth_required(&self.methods()).into()),
+                }
                 continue;
             }
             match step(&turn, text_of_step, &prompt).await? {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::process::Stdio;
 
-use attache::model::auth::{AuthMethod, AuthenticateRequest, TerminalAuthMethod};
+use attache::model::auth::{AuthMethod, AuthMethodId, AuthenticateRequest, TerminalAuthMethod};
 use attache::model::error::ErrorObject;
 use attache::process::Command;
 use attache::proto::json::Reader;
@@ -36,15 +36,9 @@ pub(crate) async fn authenticate(
     method: &AuthMethod,
 ) -> Result<Option<Connection>, Failure> {
     match method {
-        // Not by `Connection::authenticate`, which knows only what was offered in the greeting.
-        AuthMethod::Agent(method) => match connection.call(&AuthenticateRequest::new(method.id.clone())).await {
-            Ok(_) => Ok(Some(connection)),
-            // To refuse it as `auth_required` says no more than that it did not work.
-            Err(Error::Refused(refusal)) => {
-                let what = format!("`{}` refused the login{}", opening.spec.name, own_words(&refusal));
-                Err(Failure::new(Code::Login, format!("{what}{}", outside(opening.spec))))
-            }
-            Err(error) => Err(error.into()),
+        AuthMethod::Agent(method) => match by_agent(&connection, method.id.clone()).await {
+            Ok(()) => Ok(Some(connection)),
+            Err(error) => Err(refused_login(opening.spec, error)),
         },
         AuthMethod::Terminal(method) => {
             check_login_is_free(opening)?;
@@ -53,6 +47,23 @@ pub(crate) async fn authenticate(
             Ok(None)
         }
         _ => Err(Failure::usage("this way to log in is not known here\nhint: choose another one")),
+    }
+}
+
+/// Has the agent log in. Not by `Connection::authenticate`, which knows only what was offered in the greeting.
+pub(crate) async fn by_agent(connection: &Connection, method: AuthMethodId) -> Result<(), Error> {
+    connection.call(&AuthenticateRequest::new(method)).await.map(drop)
+}
+
+/// What to tell a person about a login that did not work.
+fn refused_login(spec: &AgentSpec, error: Error) -> Failure {
+    match error {
+        // To refuse it as `auth_required` says no more than that it did not work.
+        Error::Refused(refusal) => {
+            let what = format!("`{}` refused the login{}", spec.name, own_words(&refusal));
+            Failure::new(Code::Login, format!("{what}{}", outside(spec)))
+        }
+        error => error.into(),
     }
 }
 
@@ -189,33 +200,58 @@ pub(crate) async fn offer_login(
 ) -> Result<Option<Connection>, Failure> {
     let spec = opening.spec;
     let methods = methods(&connection, refusal);
-    let failure = || explain(refusal.clone().into(), &connection, spec);
-    let Ok(terminal) = Tty::open() else { return Err(failure()) };
-    let heading = format!("`{}` wants a login first{}\n", spec.name, own_words(refusal));
-    let method = match methods.as_slice() {
-        [] => return Err(failure()),
-        // It asks for itself.
-        [only @ AuthMethod::Terminal(_)] => {
-            let _ = terminal.show(&heading).await;
-            only
-        }
-        [only] => {
-            let question = format!("{heading}Log in by {}? [y] yes   [N] no: ", described(only));
-            match terminal.ask(&question).await {
-                Ok(Some(answer)) if matches!(answer.to_lowercase().as_str(), "y" | "yes") => only,
-                _ => return Err(failure()),
-            }
-        }
-        several => {
-            let _ = terminal.show(&heading).await;
-            ask(spec, several).await.map_err(|_| failure())?
-        }
+    let Some(method) = choose_login(spec, refusal, &methods).await else {
+        return Err(explain(refusal.clone().into(), &connection, spec));
     };
     authenticate(connection, opening, method).await
 }
 
+/// Tells the person that a login is missing in the middle of a session, and has the agent log in as they say.
+pub(crate) async fn log_in_by_agent(
+    connection: &Connection,
+    spec: &AgentSpec,
+    refusal: &ErrorObject,
+    methods: &[AuthMethod],
+) -> Result<(), Failure> {
+    match choose_login(spec, refusal, methods).await {
+        Some(AuthMethod::Agent(method)) => {
+            by_agent(connection, method.id.clone()).await.map_err(|error| refused_login(spec, error))
+        }
+        _ => Err(explain(refusal.clone().into(), connection, spec)),
+    }
+}
+
+/// Asks whether to log in, and how. Nothing if the person does not want to, or cannot be asked.
+async fn choose_login<'m>(
+    spec: &AgentSpec,
+    refusal: &ErrorObject,
+    methods: &'m [AuthMethod],
+) -> Option<&'m AuthMethod> {
+    let terminal = Tty::open().ok()?;
+    let heading = format!("`{}` wants a login first{}\n", spec.name, own_words(refusal));
+    match methods {
+        [] => None,
+        // It asks for itself.
+        [only @ AuthMethod::Terminal(_)] => {
+            let _ = terminal.show(&heading).await;
+            Some(only)
+        }
+        [only] => {
+            let question = format!("{heading}Log in by {}? [y] yes   [N] no: ", described(only));
+            match terminal.ask(&question).await {
+                Ok(Some(answer)) if matches!(answer.to_lowercase().as_str(), "y" | "yes") => Some(only),
+                _ => None,
+            }
+        }
+        several => {
+            let _ = terminal.show(&heading).await;
+            ask(spec, several).await.ok()
+        }
+    }
+}
+
 /// The ways to log in: those that the agent named when it was greeted, and those that it names now that it matters.
-fn methods(connection: &Connection, refusal: &ErrorObject) -> Vec<AuthMethod> {
+pub(crate) fn methods(connection: &Connection, refusal: &ErrorObject) -> Vec<AuthMethod> {
     let mut methods = connection.auth_methods().to_vec();
     let named = refusal.data.as_ref().and_then(|data| data.get("authMethods"));
     // Agents write them as the version does that they speak, or as version 1 did.

@@ -264,6 +264,32 @@ fn what_runs_when_a_turn_is_cancelled_is_cancelled() {
 }
 
 #[test]
+fn a_login_that_is_missing_in_the_middle_of_a_session_is_offered() {
+    let home = Home::new();
+    let refused = "# session/prompt\n! {\"code\":-32000,\"message\":\"Your token is old\",\"data\":{\"authMethods\":[\
+                   {\"id\":\"key\",\"name\":\"New key\"}]}}\n";
+    let logged_in = "# authenticate\n= {}\n";
+    let end = "= {\"stopReason\":\"end_turn\"}";
+    let answered = format!("{refused}{logged_in}# session/prompt\n{}{end}", say("a", "at last"));
+    let in_vain = format!("{refused}{logged_in}{refused}");
+    for (script, answer, code, words) in [
+        (&answered, "y\n", 0, ""),
+        (&answered, "n\n", 4, "it says: \"Your token is old\""),
+        // Once: what a login does not help with is told.
+        (&in_vain, "y\n", 4, "it says: \"Your token is old\""),
+    ] {
+        let out = home.path("out");
+        let mut command = command(&home, &["hi"], &format!("{V1}\n{script}"));
+        command.stdout(fs::File::create(&out).unwrap()).env("TERM", "xterm").env("NO_COLOR", "1");
+        let (seen, found) = in_terminal(command, &[("Log in by key: New key? [y] yes   [N] no: ", answer)]);
+        assert!(found == code && seen.contains(words), "{found} {seen}");
+        assert_eq!(fs::read_to_string(&out).unwrap(), if code == 0 { "at last\n" } else { "" }, "{seen}");
+    }
+    // Where nobody is there, it is told.
+    run(command(&home, &["hi"], &format!("{V1}\n{answered}"))).check(4, &[], &["wants a login first", "--auth key"]);
+}
+
+#[test]
 fn an_agent_that_cannot_resume_after_all_loads() {
     let home = Home::new();
     let offers = "= {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true,\"sessionCapabilities\":{\"resume\":{}}}}";

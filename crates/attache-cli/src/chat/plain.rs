@@ -235,6 +235,8 @@ impl Plain {
                     let _ = reply.send(answer);
                 }
             }
+            // The session goes on; what failed has been said.
+            News::LoginNeeded { .. } if self.session.is_some() => {}
             News::LoginNeeded { words, .. } => {
                 return Next::Dead(format!("the agent wants a login first: {words}\nhint: `attache login`"));
             }

@@ -481,6 +481,14 @@ impl Tab {
                 self.login = Some((dialog, Instant::now()));
                 self.enter(Phase::LoginNeeded);
             }
+            News::LoggedIn => {
+                self.enter(Phase::Idle);
+                return Effect::Toast(Level::Info, "logged in; send your message again".into());
+            }
+            News::LoginFailed(why) => {
+                self.enter(Phase::Idle);
+                return Effect::Toast(Level::Error, why);
+            }
             News::Update(update) => {
                 self.retry = match &*update {
                     SessionUpdate::Notice(notice) => retry_after(notice).map(|time| Instant::now() + time),
@@ -511,7 +519,9 @@ impl Tab {
                 for submission in failed.into_iter().rev() {
                     self.composer.restore(submission);
                 }
-                self.cut_off();
+                self.end_calls();
+                // The error itself says how it ended.
+                self.view.end_turn(&attache::Stop::EndTurn);
                 self.notice(NoticeSeverity::Error, &message);
                 // What waits may build on what has failed.
                 let words = self.pause();

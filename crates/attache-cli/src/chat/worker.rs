@@ -27,6 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::agents::AgentSpec;
+use crate::auth;
 use crate::cli::{Permissions, SandboxKind, Version};
 use crate::client::ask::{Answering, Asker, PermissionQuestion, Reply};
 use crate::client::confine::Confinement;
@@ -126,6 +127,10 @@ pub(crate) enum News {
         words: String,
         methods: Vec<AuthMethod>,
     },
+    /// A login in the middle of a session has worked.
+    LoggedIn,
+    /// It has not, and why.
+    LoginFailed(String),
     Update(Box<SessionUpdate>),
     /// Something to tell the person that is not the agent's.
     Told(Box<event::Event>),
@@ -359,8 +364,7 @@ impl Work {
                     return Err(failure);
                 }
             };
-            let methods = connection.auth_methods().to_vec();
-            self.tell(News::LoginNeeded { words: refusal.message.clone(), methods }).await;
+            self.tell(login_needed(connection, &refusal)).await;
             let method = loop {
                 match self.incoming.recv().await {
                     Some(Order::Login(method)) => break method,
@@ -371,7 +375,7 @@ impl Work {
             match method {
                 AuthMethod::Agent(method) => {
                     let done = tokio::select! {
-                        done = connection.authenticate(method.id) => done,
+                        done = auth::by_agent(connection, method.id) => done,
                         () = closing(&mut self.incoming) => return Ok(Opened::Closed),
                     };
                     if let Err(error) = done {
@@ -497,6 +501,10 @@ fn agent_of(plan: &Plan, connection: &Connection) -> event::Agent {
     }
 }
 
+fn login_needed(connection: &Connection, refusal: &ErrorObject) -> News {
+    News::LoginNeeded { words: refusal.message.clone(), methods: auth::methods(connection, refusal) }
+}
+
 fn connected(plan: &Plan, connection: &Connection) -> News {
     News::Connected {
         agent: agent_of(plan, connection),
@@ -575,8 +583,7 @@ impl Talk<'_> {
                     self.services.cancel();
                     self.services.begin_turn();
                     self.work.turn = TurnEnd::Failed;
-                    let failure = Failure::from(Error::Refused(refusal));
-                    self.work.tell(News::TurnFailed(failure.message)).await;
+                    self.fail_turn(Error::Refused(refusal)).await;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -600,9 +607,29 @@ impl Talk<'_> {
             }
             Err(error @ Error::Closed(_)) => Err(error.into()),
             Err(error) => {
-                self.work.tell(News::TurnFailed(Failure::from(error).message)).await;
+                self.fail_turn(error).await;
                 Ok(None)
             }
+        }
+    }
+
+    /// Tells why a turn failed. Where a login is missing, it is asked for.
+    async fn fail_turn(&mut self, error: Error) {
+        let needed = match &error {
+            Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED => {
+                Some(login_needed(self.connection, refusal))
+            }
+            _ => None,
+        };
+        // A dialog tells the ways to log in, if there are any.
+        let needed = needed.filter(|needed| !matches!(needed, News::LoginNeeded { methods, .. } if methods.is_empty()));
+        let failure = match &needed {
+            Some(_) => Failure::from(error),
+            None => auth::explain(error, self.connection, &self.work.plan.spec),
+        };
+        self.work.tell(News::TurnFailed(failure.message)).await;
+        if let Some(needed) = needed {
+            self.work.tell(needed).await;
         }
     }
 
@@ -724,6 +751,20 @@ impl Talk<'_> {
                     }
                 });
             }
+            // It takes as long as the person does.
+            Order::Login(AuthMethod::Agent(method)) => {
+                let news = self.work.news.clone();
+                self.requests.spawn(async move {
+                    let told = match auth::by_agent(&connection, method.id).await {
+                        Ok(()) => News::LoggedIn,
+                        Err(error) => {
+                            News::LoginFailed(format!("the login did not work: {}", Failure::from(error).message))
+                        }
+                    };
+                    news.send(told).await;
+                });
+            }
+            // The screen has run the others, and starts the agent anew.
             Order::Login(_) | Order::Prompt(_) | Order::Close => {}
         }
     }

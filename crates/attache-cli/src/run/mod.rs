@@ -25,6 +25,7 @@ use attache::Connection;
 use attache::client::Session;
 use attache::model::capability::PromptCapabilities;
 use attache::model::content::ContentBlock;
+use attache::model::error::ErrorObject;
 use attache_host::sandbox::Sandbox;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
@@ -266,20 +267,22 @@ impl Conversation<'_> {
     /// Gives the agent a prompt, and reads what comes of it.
     async fn turn(
         &mut self,
-        connection: &Connection,
         session: &Session,
         services: &mut Services,
         blocks: Vec<ContentBlock>,
-    ) -> Result<End, Trouble> {
+    ) -> Result<Result<End, ErrorObject>, Trouble> {
         self.record.begin_turn();
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
         self.record.add(event::Event::User(event::Text { text, message_id: None }));
         // An agent that does not read can keep a long prompt waiting.
-        let turn = self.wait(Waiting::Prompt, session.prompt(blocks)).await??;
+        let turn = match self.wait(Waiting::Prompt, session.prompt(blocks)).await? {
+            Err(attache::Error::Refused(refusal)) if refusal.code == ErrorObject::AUTH_REQUIRED => {
+                return Ok(Err(refusal));
+            }
+            turn => turn?,
+        };
         let turn_loop = TurnLoop {
             args: self.args,
-            spec: self.spec,
-            connection,
             record: self.record,
             signals: self.signals,
             services,

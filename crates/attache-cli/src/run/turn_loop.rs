@@ -4,15 +4,14 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use attache::Event;
 use attache::client::Turn;
-use attache::{Connection, Event};
+use attache::model::error::ErrorObject;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::limits::Limits;
 use super::patience::Patience;
 use super::record::{End, Record};
-use crate::agents::AgentSpec;
-use crate::auth;
 use crate::cli::{Permissions, Run};
 use crate::client::services::Services;
 use crate::event::{self, Level, Status};
@@ -27,8 +26,6 @@ use super::{
 
 pub(super) struct TurnLoop<'a> {
     pub(super) args: &'a Run,
-    pub(super) spec: &'a AgentSpec,
-    pub(super) connection: &'a Connection,
     pub(super) record: &'a mut Record,
     pub(super) signals: &'a mut Signals,
     pub(super) services: &'a mut Services,
@@ -54,7 +51,8 @@ pub(super) enum Cancelled {
 }
 
 impl TurnLoop<'_> {
-    pub(super) async fn read(mut self, mut turn: Turn) -> Result<End, Trouble> {
+    /// Takes all of a turn. A refusal is one for want of a login.
+    pub(super) async fn read(mut self, mut turn: Turn) -> Result<Result<End, ErrorObject>, Trouble> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -102,10 +100,12 @@ impl TurnLoop<'_> {
                             }
                         }
                         Ok(None) => break,
-                        Err(error) => match self.ended_early(error) {
-                            Some(failure) => return Err(failure.into()),
-                            None => break,
-                        },
+                        // A turn that fails after it was cancelled is one that was cancelled.
+                        Err(_) if self.cancelled.is_some() => break,
+                        Err(attache::Error::Refused(refusal)) if refusal.code == ErrorObject::AUTH_REQUIRED => {
+                            return Ok(Err(refusal));
+                        }
+                        Err(error) => return Err(error.into()),
                     }
                 }
                 () = self.patience.tick(), if self.cancelled.is_none() => {
@@ -141,7 +141,7 @@ impl TurnLoop<'_> {
         if let Some(text) = self.limits.unchecked(end.usage.as_ref()) {
             self.record.add(event::Event::notice(Level::Warning, text));
         }
-        Ok(end)
+        Ok(Ok(end))
     }
 
     /// When everything is to have ended, once the turn is cancelled.
@@ -222,14 +222,6 @@ impl TurnLoop<'_> {
         }
         self.services.cancel();
         self.record.release();
-    }
-
-    /// A turn that fails after it was cancelled is one that was cancelled.
-    fn ended_early(&self, error: attache::Error) -> Option<Failure> {
-        match self.cancelled {
-            Some(_) => None,
-            None => Some(auth::explain(error, self.connection, self.spec)),
-        }
     }
 
     /// How a turn went that the agent ended, and what to say about it.

@@ -2,13 +2,16 @@
 
 use attache::Connection;
 use attache::client::Session;
+use attache::model::auth::AuthMethod;
 use attache::model::content::ContentBlock;
+use attache::model::error::ErrorObject;
 
 use super::answer::{self, AnswerSchema};
 use super::lines::Prompts;
 use super::prompt::Question;
 use super::record::{End, Record};
 use super::{Conversation, Trouble, timed_out, until};
+use crate::auth;
 use crate::cli::{InputFormat, Run};
 use crate::client::services::Services;
 use crate::event::{Event, Level, Status, Usage};
@@ -21,6 +24,8 @@ use crate::pen::Pen;
 pub(super) struct Turns {
     schema: Option<AnswerSchema>,
     prompts: Option<Prompts>,
+    /// A login was offered: what it does not help with is told.
+    is_login_offered: bool,
     /// A turn has ended and was told, and the next has not begun.
     is_between: bool,
     /// How the last turn ended that was told and did not do what it was to.
@@ -193,7 +198,7 @@ impl Conversation<'_> {
         services: &mut Services,
         blocks: Vec<ContentBlock>,
     ) -> Result<End, Trouble> {
-        let mut end = self.turn(connection, session, services, blocks).await?;
+        let mut end = self.turn_with_login(connection, session, services, blocks).await?;
         loop {
             let reasons = services.take_untold_reasons();
             if reasons.is_empty() || end.hurry.is_some() {
@@ -202,9 +207,37 @@ impl Conversation<'_> {
             services.begin_turn();
             let first = end.usage;
             let reasons = vec![ContentBlock::text(reasons.join("\n"))];
-            end = self.turn(connection, session, services, reasons).await?;
+            end = self.turn_with_login(connection, session, services, reasons).await?;
             end.usage = sum(first, end.usage);
         }
+    }
+
+    /// Holds a turn. Where the agent wants a login first and a person is there, they log in, once, and it is held again.
+    async fn turn_with_login(
+        &mut self,
+        connection: &Connection,
+        session: &Session,
+        services: &mut Services,
+        blocks: Vec<ContentBlock>,
+    ) -> Result<End, Trouble> {
+        let explained = |refusal: ErrorObject| Trouble::Failed(auth::explain(refusal.into(), connection, self.spec));
+        let refusal = match self.turn(session, services, blocks.clone()).await? {
+            Ok(end) => return Ok(end),
+            Err(refusal) => refusal,
+        };
+        let is_offered = !self.turns.is_login_offered && !self.spec.is_built_in && auth::is_somebody_there();
+        self.turns.is_login_offered = true;
+        let by_agent: Vec<AuthMethod> = auth::methods(connection, &refusal)
+            .into_iter()
+            // One in the terminal is for the next start of the agent, and the session is open here.
+            .filter(|method| matches!(method, AuthMethod::Agent(_)))
+            .collect();
+        if !is_offered || by_agent.is_empty() {
+            return Err(explained(refusal));
+        }
+        self.wait_for_person(auth::log_in_by_agent(connection, self.spec, &refusal, &by_agent)).await??;
+        services.begin_turn();
+        self.turn(session, services, blocks).await?.map_err(explained)
     }
 
     /// What is wrong with the answer of a turn that is done, and how to ask for it once more.

@@ -167,6 +167,32 @@ fn logging_in_by_the_agent() {
 }
 
 #[test]
+fn logging_in_in_the_middle_of_a_session() {
+    for version in ["1", "2"] {
+        let home = Arc::new(Home::new());
+        let state = home.path("logged-in");
+        std::fs::write(&state, "").unwrap();
+        let agent = ["--auth", "agent", "--state", state.to_str().unwrap()];
+        let mut chat = Setup::scripted(&["--protocol", version], &agent).home(&home).start();
+        chat.see_ready();
+        std::fs::remove_file(&state).unwrap();
+        chat.say("guarded");
+        // Whoever does not want to log in goes on without.
+        chat.answer("API key", ESC);
+        chat.see_gone("API key");
+        // The message is back.
+        chat.see("› guarded");
+        chat.keys(ENTER);
+        chat.answer("API key", ENTER);
+        eventually("the login is done", || state.exists());
+        chat.see("logged in; send your message again");
+        chat.keys(ENTER);
+        chat.see("\n  logged in");
+        chat.see_ready();
+    }
+}
+
+#[test]
 fn logging_in_in_a_terminal() {
     let home = Arc::new(Home::new());
     let state = home.path("logged-in");

@@ -185,6 +185,11 @@ impl App {
         let Some((dialog, _)) = &mut tab.login else { return };
         match dialog.handle_key(key, self.surface_since.elapsed()) {
             None => {}
+            // The session is there, and can be used for what needs no login.
+            Some(LoginReply::Closed) if tab.session.is_some() => {
+                tab.login = None;
+                tab.enter(Phase::Idle);
+            }
             Some(LoginReply::Closed) => {
                 tab.login = None;
                 tab.order(Order::Close);
