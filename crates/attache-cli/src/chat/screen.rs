@@ -226,8 +226,10 @@ impl Backend for Output {
 impl Drop for Screen {
     fn drop(&mut self) {
         if self.mode == Mode::Inline {
-            // The prompt of the shell comes below what was said.
+            // The prompt of the shell comes right below what was said.
+            let top = self.terminal.get_frame().area().as_position();
             let _ = self.terminal.clear();
+            let _ = self.terminal.set_cursor_position(top);
         }
         give_back();
     }

@@ -118,7 +118,10 @@ fn inline_prints_what_is_finished_into_the_scrollback() {
     chat.see_ready();
     assert_eq!(chat.quit(), 0);
     // What was said stays when we go.
-    assert!(chat.scrollback().contains("command allowed"));
+    let all = chat.scrollback();
+    assert!(all.contains("command allowed"), "{all}");
+    // And what comes next comes right below it.
+    assert!(!all.trim_end().contains("\n\n\n"), "{all}");
 }
 
 #[test]
