@@ -1,36 +1,34 @@
 //! One session as the screen has it.
 
+mod news;
+mod sending;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use attache::SessionView;
 use attache::model::capability::AgentCapabilities;
-use attache::model::content::{ContentBlock, ImageContent};
-use attache::model::elicitation::{CreateElicitationResponse, ElicitationMode};
-use attache::model::notice::{Notice, NoticeSeverity};
+use attache::model::elicitation::CreateElicitationResponse;
+use attache::model::notice::NoticeSeverity;
 use attache::model::session::{SessionId, SessionInfo};
-use attache::model::tool::{ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::model::tool::{ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
-use attache::proto::view::{Entry, MessageRole};
-use attache_tui::composer::{AttachmentSource, Composer, Draft, Message, Submission};
+use attache::proto::view::Entry;
+use attache_tui::composer::{Composer, Message, Submission};
 use attache_tui::dialog::{FormDialog, LoginDialog, PermissionDialog, UrlDialog};
 use attache_tui::status::{Activity, Status, TabState, WorkPlace};
 use attache_tui::transcript::Transcript;
 use tokio::sync::oneshot;
 
-use super::worker::{News, Order, Plan, Worker, WorkerId};
+use super::worker::{Order, Plan, Worker, WorkerId};
 use crate::client::ask::Reply;
-use crate::event::{self, Answer, Level};
-use crate::run::prompt::Question;
+use crate::event::{self, Level};
 
 /// How much a view holds: far more than a day of talk, and little enough for several of them.
 const VIEW_BYTES: usize = 16 << 20;
 
 /// What an empty composer says.
 pub(super) const PLACEHOLDER: &str = "Write to the agent; @ names a file, / a command, ? shows the keys";
-
-/// How long a cancelled turn may take to end before a person is told what else can be done.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Where a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,32 +188,6 @@ impl Tab {
         *self = fresh;
     }
 
-    /// Takes what another chat has left. Nothing of it is sent without a key.
-    pub(super) fn take_over(&mut self, drafts: Vec<Draft>) {
-        let mut drafts = drafts.into_iter();
-        let Some(mut first) = drafts.next() else { return };
-        // What was written in other sessions is not lost, but whose it was is.
-        for other in drafts {
-            first.queue.extend(Some(other.message).filter(|message| !message.text.is_empty()));
-            first.queue.extend(other.queue);
-        }
-        self.is_paused = !first.queue.is_empty();
-        self.composer.set_draft(first);
-    }
-
-    /// What to ask as soon as there is a session: before what was left, which waits for a key.
-    pub(super) fn ask_first(&mut self, prompt: String) {
-        self.composer.queue.push_front(Message { text: prompt.clone(), ..Default::default() });
-        self.first_prompt = Some(prompt);
-    }
-
-    fn take_first_prompt(&mut self) -> Option<Submission> {
-        let prompt = self.first_prompt.take()?;
-        // The person may have changed what waits.
-        let is_next = self.composer.queue.messages().next().is_some_and(|message| message.text == prompt);
-        if is_next { self.composer.queue.pop_next() } else { None }
-    }
-
     /// Shows the conversation that this one was forked from.
     pub(super) fn show_copy(&mut self, view: SessionView, title: &str) {
         self.view = view;
@@ -289,321 +261,11 @@ impl Tab {
         }
     }
 
-    /// Sends what is in the composer: at once, or when the agent is ready for it.
-    pub(super) fn send(&mut self, at_once: bool) -> Option<String> {
-        if self.composer.is_empty() && !self.is_working() && self.phase == Phase::Idle {
-            // Enter on nothing sends what is in the queue.
-            self.is_paused = false;
-            return self.send_next();
-        }
-        let can_send_now = self.phase == Phase::Idle && !self.is_working();
-        if can_send_now || (at_once && self.can_steer && self.session.is_some() && self.phase != Phase::Dead) {
-            let submission = self.composer.take()?;
-            return self.submit(submission);
-        }
-        self.composer.enqueue();
-        None
-    }
-
-    /// Sends the next of what waits, if the agent is ready.
-    fn send_next(&mut self) -> Option<String> {
-        if self.phase != Phase::Idle || self.is_working() {
-            return None;
-        }
-        if let Some(reason) = self.reasons.pop_front() {
-            return self.submit(reason.submission());
-        }
-        if self.is_paused {
-            return None;
-        }
-        let submission = self.composer.queue.pop_next()?;
-        self.submit(submission)
-    }
-
-    /// Holds what waits until a key sends it. What is said about it, if something waits.
-    fn pause(&mut self) -> Option<&'static str> {
-        for reason in self.reasons.drain(..).rev() {
-            self.composer.queue.push_front(reason);
-        }
-        self.is_paused = !self.composer.queue.is_empty();
-        self.is_paused.then_some("enter on an empty line sends what waits")
-    }
-
-    /// Sends a message. What cannot be read goes back to the composer, and why is returned.
-    fn submit(&mut self, submission: Submission) -> Option<String> {
-        match self.blocks(&submission) {
-            Ok((blocks, left_out)) => {
-                for text in left_out {
-                    self.notice(NoticeSeverity::Warning, &text);
-                }
-                let place = self.view.user_prompt(&blocks);
-                self.transcript.changed(place);
-                self.transcript.scroll(attache_tui::transcript::Scroll::Bottom);
-                self.view.begin_turn();
-                self.order(Order::Prompt(blocks));
-                self.sending.push_back(submission);
-                self.turn_began.get_or_insert_with(Instant::now);
-                self.enter(Phase::Working);
-                None
-            }
-            Err(mistake) => {
-                self.composer.restore(submission);
-                Some(mistake)
-            }
-        }
-    }
-
-    /// What is sent, and what of it is left as text although it looks like a file.
-    fn blocks(&self, submission: &Submission) -> Result<(Vec<ContentBlock>, Vec<String>), String> {
-        let offered = self.capabilities.as_ref().and_then(|offered| offered.session.clone()).unwrap_or_default().prompt;
-        let (mut images, mut data) = (Vec::new(), Vec::new());
-        for attachment in &submission.attachments {
-            match &attachment.source {
-                AttachmentSource::File(path) if attachment.mime_type.starts_with("image/") => images.push(path.clone()),
-                AttachmentSource::File(_) => {}
-                AttachmentSource::Base64(bytes) => {
-                    data.push(ContentBlock::Image(
-                        ImageContent::new(bytes.clone(), attachment.mime_type.clone()).into(),
-                    ));
-                }
-            }
-        }
-        let files = submission.attachments.iter().filter_map(|attachment| match &attachment.source {
-            AttachmentSource::File(path) if !attachment.mime_type.starts_with("image/") => Some(path.clone()),
-            _ => None,
-        });
-        let files: Vec<_> = files.collect();
-        let (text, plan) = (submission.text.clone(), &self.plan);
-        // What was pasted is somebody else's word, and names no files.
-        let question = Question::new(text, &submission.typed, &files, &images, &plan.directories, &plan.cwd);
-        let question = question.map_err(|failure| failure.message)?;
-        let mut blocks = question.blocks(&offered).map_err(|failure| failure.message)?;
-        // A word that names no file is mostly a name or an address, and no news.
-        let mut left_out: Vec<String> = question
-            .unmatched
-            .iter()
-            .filter(|text| text.contains("is not attached"))
-            .map(|text| without_hint(text))
-            .collect();
-        left_out.extend(submission.pasted_mentions.iter().filter(|word| plan.cwd.join(&word[1..]).is_file()).map(
-            |word| {
-                format!(
-                    "`{word}` was pasted and is left as text: type it, or choose it from the list, to attach the file"
-                )
-            },
-        ));
-        if !data.is_empty() && offered.image.is_none() {
-            return Err("the agent takes no images".into());
-        }
-        blocks.extend(data);
-        Ok((blocks, left_out))
-    }
-
-    /// Cancels what the agent does.
-    pub(super) fn cancel(&mut self) {
-        if self.is_working() {
-            self.view.cancel_requested();
-            self.transcript.all_changed();
-            self.order(Order::Cancel);
-            self.questions.clear();
-            self.enter(Phase::Cancelling);
-        }
-    }
-
-    /// Whether a cancelled turn should have ended by now; true once.
-    pub(super) fn notice_overdue_cancel(&mut self) -> bool {
-        let is_overdue = self.phase == Phase::Cancelling && self.since.elapsed() > CANCEL_PATIENCE;
-        let is_news = is_overdue && !self.is_cancel_overdue;
-        self.is_cancel_overdue |= is_overdue;
-        is_news
-    }
-
-    /// The focused tool call, if it runs and the agent offers to cancel it alone.
-    pub(super) fn cancellable_tool(&self) -> Option<ToolCallId> {
-        let Entry::ToolCall(call) = self.view.entry(self.transcript.focused()?)? else { return None };
-        let can_cancel = call.capabilities.as_ref().is_some_and(|offered| offered.cancel.is_some());
-        (can_cancel && !call.status.is_final()).then(|| call.id.clone())
-    }
-
-    /// Sends a command of the agent, and leaves alone what is being written.
-    pub(super) fn send_command(&mut self, command: &str) -> Option<String> {
-        let message = Message { text: command.to_owned(), ..Default::default() };
-        self.submit(message.submission())
-    }
-
     /// Takes questions away that nobody wants an answer to any more. Whether there were any.
     pub(super) fn withdraw(&mut self) -> bool {
         let before = self.questions.len();
         self.questions.retain(|asked| !asked.is_withdrawn());
         self.questions.len() != before
-    }
-
-    /// Takes news in.
-    pub(super) fn take(&mut self, news: News) -> Effect {
-        match news {
-            News::Connected { agent, capabilities, can_steer } => {
-                self.agent = agent;
-                self.capabilities = Some(capabilities);
-                self.can_steer = can_steer;
-                self.enter(Phase::Opening);
-            }
-            News::Opened { id, options, commands, unset } => {
-                self.session = Some(id);
-                self.view.apply_options(options);
-                if !commands.is_empty() {
-                    self.view.apply_commands(commands);
-                }
-                self.login = None;
-                self.enter(Phase::Idle);
-                let first = self.take_first_prompt();
-                let mistake = match (unset.is_empty(), first) {
-                    (true, Some(first)) => self.submit(first),
-                    (true, None) => self.send_next(),
-                    (false, first) => {
-                        for text in &unset {
-                            self.notice(NoticeSeverity::Error, text);
-                        }
-                        // What was written is meant for what is not set.
-                        self.pause();
-                        if let Some(first) = first {
-                            self.composer.restore(first);
-                        }
-                        Some("not everything is set as you wanted it: nothing was sent".into())
-                    }
-                };
-                if let Some(mistake) = mistake {
-                    return Effect::Toast(Level::Error, mistake);
-                }
-            }
-            News::LoginNeeded { words, methods } => {
-                let command = self.plan.spec.command_words();
-                let dialog = LoginDialog::new(self.agent_name(), command, methods, Some(words));
-                self.login = Some((dialog, Instant::now()));
-                self.enter(Phase::LoginNeeded);
-            }
-            News::LoggedIn => {
-                self.enter(Phase::Idle);
-                return Effect::Toast(Level::Info, "logged in; send your message again".into());
-            }
-            News::LoginFailed(why) => {
-                self.enter(Phase::Idle);
-                return Effect::Toast(Level::Error, why);
-            }
-            News::Update(update) => {
-                self.retry = match &*update {
-                    SessionUpdate::Notice(notice) => retry_after(notice).map(|time| Instant::now() + time),
-                    _ => None,
-                };
-                self.apply(&update);
-                return Effect::Updated;
-            }
-            News::Told(event) => self.tell(&event),
-            News::TurnBegan => {
-                self.begun = self.sending.pop_front();
-                self.turn_began.get_or_insert_with(Instant::now);
-                if self.phase != Phase::Cancelling {
-                    self.enter(Phase::Working);
-                }
-            }
-            News::TurnEnded { stop, usage } => {
-                if let Some(stop) = stop {
-                    self.view.end_turn(&stop);
-                }
-                if usage.is_some() {
-                    self.view.turn_usage = usage;
-                }
-                return self.end_turn();
-            }
-            News::TurnFailed(message) => {
-                let failed: Vec<Submission> = self.begun.take().into_iter().chain(self.sending.drain(..)).collect();
-                for submission in failed.into_iter().rev() {
-                    self.composer.restore(submission);
-                }
-                self.end_calls();
-                // The error itself says how it ended.
-                self.view.end_turn(&attache::Stop::EndTurn);
-                self.notice(NoticeSeverity::Error, &message);
-                // What waits may build on what has failed.
-                let words = self.pause();
-                self.end_turn();
-                if let Some(words) = words {
-                    return Effect::Toast(Level::Info, words.into());
-                }
-                return Effect::TurnEnded;
-            }
-            News::Options(options) => self.view.apply_options(options),
-            News::Sessions(sessions) => {
-                self.sessions = sessions;
-                return Effect::Sessions;
-            }
-            News::WaitingQuestions(count) => self.waiting_questions = count,
-            News::Refused(message) => return Effect::Toast(Level::Error, message),
-            News::Permission { question, reply } => {
-                let dialog = PermissionDialog::new(question.question, question.options);
-                self.ask(QuestionDialog::Permission(Box::new(dialog), reply));
-                return Effect::Asked;
-            }
-            News::Elicitation { request, reply } => {
-                // As the person calls it: an agent may give itself the name of another, or ours.
-                let agent = short(&self.plan.spec.name).to_owned();
-                match &request.mode {
-                    ElicitationMode::Form(form) if FormDialog::is_too_large(&form.requested_schema) => {
-                        let _ = reply.send(CreateElicitationResponse::decline());
-                        return Effect::Toast(
-                            Level::Warning,
-                            "the agent sent a form that is too long; declined".into(),
-                        );
-                    }
-                    ElicitationMode::Form(form) => {
-                        let dialog = FormDialog::new(agent, request.message.clone(), &form.requested_schema);
-                        self.ask(QuestionDialog::Form(Box::new(dialog), reply));
-                    }
-                    ElicitationMode::Url(url) => match UrlDialog::new(agent, request.message.clone(), &url.url) {
-                        Ok(dialog) => self.ask(QuestionDialog::Url(Box::new(dialog), reply)),
-                        Err(error) => {
-                            let _ = reply.send(CreateElicitationResponse::decline());
-                            return Effect::Toast(Level::Warning, format!("the agent asked for a page: {error}"));
-                        }
-                    },
-                    _ => drop(reply),
-                }
-                return Effect::Asked;
-            }
-            News::Reason(reason) => {
-                let message = Message { text: reason, ..Default::default() };
-                match self.can_steer && self.is_working() {
-                    true => drop(self.submit(message.submission())),
-                    // It belongs to what was refused just now, not to what waits.
-                    false => self.reasons.push_back(message),
-                }
-                // The turn may have ended with the answer.
-                if let Some(mistake) = self.send_next() {
-                    return Effect::Toast(Level::Error, mistake);
-                }
-            }
-            News::Dead(words) => {
-                if self.is_working() {
-                    self.end_calls();
-                    self.view.end_turn(&attache::Stop::Error);
-                }
-                self.pause();
-                let first = words.lines().next().unwrap_or_default().trim_end_matches(" (last stderr lines below)");
-                self.notice(NoticeSeverity::Error, first);
-                self.transcript.all_changed();
-                self.questions.clear();
-                self.waiting_questions = 0;
-                self.login = None;
-                for submission in self.sending.drain(..) {
-                    self.composer.restore(submission);
-                }
-                self.turn_began = None;
-                self.last_words = Some(words);
-                self.enter(Phase::Dead);
-                return Effect::Died;
-            }
-            News::Closed => self.enter(Phase::Dead),
-        }
-        Effect::None
     }
 
     /// An answer was given.
@@ -615,104 +277,6 @@ impl Tab {
     pub(super) fn refuse_all(&mut self) {
         self.is_refusing = true;
         self.questions.drain(..).for_each(|asked| refuse(asked.dialog));
-    }
-
-    fn ask(&mut self, dialog: QuestionDialog) {
-        if self.is_refusing {
-            return refuse(dialog);
-        }
-        self.questions.push_back(Asked { dialog, shown: None });
-    }
-
-    fn end_turn(&mut self) -> Effect {
-        if self.phase == Phase::Cancelling {
-            // After a cancel the person says what comes next.
-            self.pause();
-        }
-        self.transcript.all_changed();
-        self.turn_began = None;
-        self.begun = None;
-        self.activity = None;
-        (self.refusals, self.is_refusing) = (0, false);
-        self.withdraw();
-        self.enter(Phase::Idle);
-        if let Some(mistake) = self.send_next() {
-            return Effect::Toast(Level::Error, mistake);
-        }
-        Effect::TurnEnded
-    }
-
-    fn apply(&mut self, update: &SessionUpdate) {
-        match self.view.apply(update) {
-            Some(place) => self.transcript.changed(place),
-            // Plans, terminals and the like are shown in several places.
-            None => self.transcript.all_changed(),
-        }
-        let activity = self.current_activity();
-        if self.activity.as_ref().map(|(activity, _)| activity) != activity.as_ref() {
-            self.activity = activity.map(|activity| (activity, Instant::now()));
-        }
-    }
-
-    /// What the last entry says that the agent does.
-    fn current_activity(&self) -> Option<Activity> {
-        let last = self.view.timeline().iter().rev().find(|entry| !matches!(entry, Entry::Notice(_)))?;
-        Some(match last {
-            Entry::Message(message) if message.role == MessageRole::Agent => Activity::Answering,
-            Entry::ToolCall(call) if call.status.is_final() => Activity::Thinking,
-            Entry::ToolCall(call) => {
-                let is_command = call.kind == attache::model::tool::ToolKind::Execute;
-                match is_command {
-                    true => Activity::Running(call.title.clone()),
-                    false => Activity::Tool(call.title.clone()),
-                }
-            }
-            Entry::Compaction(_) => Activity::Compacting,
-            _ => Activity::Thinking,
-        })
-    }
-
-    /// Adds something of our own to the conversation.
-    fn tell(&mut self, event: &event::Event) {
-        match event {
-            event::Event::Notice(notice) => {
-                let severity = match notice.level {
-                    Level::Info => NoticeSeverity::Info,
-                    Level::Warning => NoticeSeverity::Warning,
-                    Level::Error => NoticeSeverity::Error,
-                };
-                self.notice(severity, &notice.text);
-            }
-            event::Event::Permission(permission) => {
-                let (severity, word) = match permission.answer {
-                    Answer::Allowed => (NoticeSeverity::Info, "allowed"),
-                    Answer::Denied => (NoticeSeverity::Warning, "denied"),
-                    Answer::Cancelled => (NoticeSeverity::Info, "cancelled"),
-                };
-                if let (Answer::Denied, Some(tool)) = (permission.answer, &permission.tool) {
-                    self.view.permission_denied(&tool.as_str().into());
-                    self.transcript.all_changed();
-                }
-                self.notice(severity, &format!("{word}: {} ({})", permission.what, permission.reason));
-            }
-            event::Event::File(file) => {
-                // Agents look whether files are there by reading them.
-                if let Some(error) = file.error.as_ref().filter(|_| file.operation == event::FileOperation::Write) {
-                    self.notice(NoticeSeverity::Warning, &format!("{}: {error}", file.path));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn notice(&mut self, severity: NoticeSeverity, text: &str) {
-        let (title, description) = match text.split_once('\n') {
-            Some((title, rest)) => (title.to_owned(), Some(rest.to_owned())),
-            None => (text.to_owned(), None),
-        };
-        let mut notice = Notice::new(severity, title);
-        notice.description = description;
-        self.apply(&SessionUpdate::Notice(notice));
     }
 
     /// The lines below the transcript.
@@ -778,47 +342,4 @@ fn short(name: &str) -> &str {
 /// What is left out, without the options of the command line that it could be given by.
 fn without_hint(text: &str) -> String {
     text.split("\nhint: ").next().unwrap_or_default().to_owned()
-}
-
-/// When an agent says that it tries again: a notice such as "Overloaded, retrying in 4 s".
-fn retry_after(notice: &Notice) -> Option<Duration> {
-    let text = [Some(notice.title.as_str()), notice.description.as_deref()].into_iter().flatten().collect::<Vec<_>>();
-    let text = text.join(" ").to_lowercase();
-    ["retry", "try again", "trying again"].iter().find_map(|word| told_time(text.rsplit_once(word)?.1))
-}
-
-/// The time in a text such as " in 4 s".
-fn told_time(text: &str) -> Option<Duration> {
-    let rest = text.split_once(" in ")?.1.trim_start();
-    let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
-    let number: f64 = rest[..end].parse().ok()?;
-    let unit = rest[end..].trim_start();
-    let seconds = if unit.starts_with("ms") {
-        number / 1000.0
-    } else if unit.starts_with('m') {
-        number * 60.0
-    } else {
-        number
-    };
-    // Nobody waits longer before the eyes of a person, and no clock counts further than it can.
-    (seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_agent_tells_when_it_tries_again() {
-        let told = |text: &str| retry_after(&Notice::new(NoticeSeverity::Warning, text));
-        assert_eq!(told("Overloaded, retrying in 4 s"), Some(Duration::from_secs(4)));
-        assert_eq!(told("Rate limit; retry 2 of 5 in 1.5s"), Some(Duration::from_millis(1500)));
-        assert_eq!(told("will try again in 2 minutes"), Some(Duration::from_secs(120)));
-        assert_eq!(told("retry in 300 ms"), Some(Duration::from_millis(300)));
-        for text in
-            ["", "retry", "retry in", "retry in a while", "4 s", "retry in 99999999999999999999 s", "retry in ..s"]
-        {
-            assert_eq!(told(text), None, "{text}");
-        }
-    }
 }
