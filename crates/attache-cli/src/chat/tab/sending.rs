@@ -1,8 +1,6 @@
 //! What a person sends: messages, those that wait, and a cancel.
 
-use std::time::Instant;
-
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use attache::model::content::{ContentBlock, ImageContent};
 use attache::model::notice::NoticeSeverity;
