@@ -224,7 +224,7 @@ impl Run {
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     /// Which agent, by name; `attache agents list` has them. Without one, the default of agents.toml, else the
-    /// built-in one [env: ATTACHE_AGENT=]
+    /// built-in one; `chat` without a prompt lets you choose [env: ATTACHE_AGENT=]
     #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
     pub(crate) agent: Option<String>,
 

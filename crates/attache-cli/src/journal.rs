@@ -261,6 +261,18 @@ pub(crate) fn last_session(identity: &str, cwd: &Path) -> Result<Option<String>,
     Ok(None)
 }
 
+/// How the last run began that had this session; without one, the last that had any in this directory. And its session.
+pub(crate) fn last_start(session: Option<&str>, cwd: &Path) -> Result<Option<(Start, String)>, Failure> {
+    for run in runs()? {
+        if let Some((start, id)) = beginning(&run)?
+            && session.map_or_else(|| Path::new(&start.cwd) == cwd, |session| session == id)
+        {
+            return Ok(Some((start, id)));
+        }
+    }
+    Ok(None)
+}
+
 /// The last session in a directory of any agent that the first version called like this: it knew agents by their program
 /// alone.
 pub(crate) fn last_session_by_name(name: &str, cwd: &Path) -> Result<Option<String>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Format;
 use crate::event::{Agent, Error, Event, Line, Permissions, Result as RunResult, Status};
@@ -12,9 +12,24 @@ use crate::visible;
 /// The mistakes that deserve better words than those of the parser.
 pub(crate) fn explained(words: &[OsString], mut error: clap::Error) -> clap::Error {
     match error.kind() {
-        ErrorKind::UnknownArgument => match sandbox_value(words) {
-            Some(word) => clap::Error::raw(ErrorKind::UnknownArgument, sandbox_without_equals(word) + "\n"),
-            None => error,
+        ErrorKind::UnknownArgument => match (sandbox_value(words), better_words(words, &error)) {
+            (Some(word), _) => clap::Error::raw(ErrorKind::UnknownArgument, sandbox_without_equals(word) + "\n"),
+            (None, Some(text)) => clap::Error::raw(ErrorKind::UnknownArgument, text + "\n"),
+            (None, None) => {
+                // What stands behind `--` is the agent's command here, and no value of ours.
+                error.remove(ContextKind::Suggested);
+                error
+            }
+        },
+        ErrorKind::InvalidSubcommand => match words.first().and_then(|word| word.to_str()) {
+            // Nobody means a command by several words.
+            Some(word) if word.contains(char::is_whitespace) => {
+                let prompt = attache::process::Command::from(vec![word.to_owned()]).to_string();
+                let hint = format!("hint: `attache run {prompt}` answers, `attache chat {prompt}` stays");
+                let text = format!("there is no command `{}`\n{hint}\n", visible::one_line(word));
+                clap::Error::raw(ErrorKind::InvalidSubcommand, text)
+            }
+            _ => error,
         },
         // It names all that was given, and so shows as usage what it has just forbidden.
         ErrorKind::ArgumentConflict => {
@@ -23,6 +38,22 @@ pub(crate) fn explained(words: &[OsString], mut error: clap::Error) -> clap::Err
         }
         _ => error,
     }
+}
+
+/// Better words for an argument that is not known: a prompt without quotes, and options of `chat` without it.
+fn better_words(words: &[OsString], error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let first = words.first()?.to_str()?;
+    if matches!(argument.as_str(), "--plain" | "--inline" | "--mouse") && first.starts_with('-') {
+        return Some(format!("unexpected argument `{argument}`\nhint: `attache chat {argument}`"));
+    }
+    if argument.starts_with('-') || !matches!(first, "run" | "chat") {
+        return None;
+    }
+    let argument = visible::one_line(argument);
+    Some(format!(
+        "unexpected argument `{argument}`\nhint: put the prompt in quotes: `attache {first} 'say {argument}'`"
+    ))
 }
 
 /// What was meant for `--sandbox`, and stands behind it as a word of its own.

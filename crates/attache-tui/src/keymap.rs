@@ -232,6 +232,11 @@ pub enum KeyMapError {
         /// The key as it is written.
         key: String,
     },
+    /// An action that nobody can do without has no key, or only one that types something.
+    NoKey {
+        /// The action.
+        action: &'static str,
+    },
     /// One key, two actions.
     Conflict {
         /// The key.
@@ -245,6 +250,9 @@ impl fmt::Display for KeyMapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |text: &str| attache_host::visible::visible(text);
         match self {
+            KeyMapError::NoKey { action } => {
+                write!(f, "`{action}` needs a key that types nothing\nhint: `{action} = [\"alt-enter\"]`, for one")
+            }
             KeyMapError::UnknownAction(name) => {
                 write!(f, "unknown action `{}` in the keys\nhint: F1 shows all actions by name", shown(name))
             }
@@ -311,6 +319,12 @@ impl KeyMap {
                 read[if parsed.is_typed() { 2 } else { 0 }].push(parsed);
             }
             map.keys.insert(*action, read);
+        }
+        // Without these nobody gets anywhere.
+        for action in [Action::Send, Action::Quit] {
+            if map.keys.get(&action).is_none_or(|keys| keys[0].is_empty()) {
+                return Err(KeyMapError::NoKey { action: action.name() });
+            }
         }
         match map.conflict() {
             Some(conflict) => Err(conflict),

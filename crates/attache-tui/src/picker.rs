@@ -120,6 +120,19 @@ impl Matches {
         Matches { rows, selected: 0 }
     }
 
+    /// The texts that have what was typed in them, those first that begin with it.
+    pub(crate) fn named<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Self {
+        let query = query.trim().to_lowercase();
+        let found = texts.enumerate().filter_map(|(index, text)| {
+            let at = text.to_lowercase().find(&query)?;
+            Some((at > 0, index, at))
+        });
+        let mut found: Vec<(bool, usize, usize)> = found.collect();
+        found.sort_unstable();
+        let marks = |at: usize| (at..at + query.len()).filter_map(|place| u32::try_from(place).ok()).collect();
+        Matches { rows: found.into_iter().map(|(_, index, at)| (index, marks(at))).collect(), selected: 0 }
+    }
+
     pub(crate) fn step(&mut self, by: isize, count: usize) {
         if count == 0 {
             self.selected = 0;

@@ -429,9 +429,12 @@ fn options_of_both_protocols_are_one_menu() {
     dialog.handle_key(key(KeyCode::Enter));
     dialog.handle_key(key(KeyCode::Down));
     assert_eq!(dialog.handle_key(key(KeyCode::Enter)), Some(OptionsReply::SetMode("code".into())));
-    assert_eq!(next_mode(&[], &modes, Some(&"code".into())), Some(OptionsReply::SetMode("ask".into())));
+    assert_eq!(
+        next_mode(&[], &modes, Some(&"code".into())).map(|(reply, _)| reply),
+        Some(OptionsReply::SetMode("ask".into()))
+    );
     let code = OptionsReply::Set { id: "mode".into(), value: "code".into() };
-    assert_eq!(next_mode(&config(), &modes, Some(&"ask".into())), Some(code));
+    assert_eq!(next_mode(&config(), &modes, Some(&"ask".into())).map(|(reply, _)| reply), Some(code));
     assert_eq!(next_mode(&[], &modes[..1], Some(&"ask".into())), None);
     assert_eq!(next_mode(&[], &[], None), None);
 }

@@ -18,7 +18,7 @@ use attache_tui::theme::Theme;
 use tokio::sync::mpsc;
 
 use super::catalog::{self, Choice};
-use super::keep::{Draft, History};
+use super::keep::{Draft, History, KeptDraft};
 use super::mentions::Files;
 use super::tab::{Effect, Phase, Tab};
 use super::worker::{News, Plan, WorkerId};
@@ -90,6 +90,7 @@ enum Surface {
 /// What a yes does.
 enum Confirmed {
     CloseTab(WorkerId),
+    Restart(WorkerId),
     Delete(Choice),
     Quit,
 }
@@ -107,6 +108,8 @@ pub(super) struct App {
     next_id: WorkerId,
     history: History,
     draft: Draft,
+    /// What earlier chats left for agents that are not open.
+    left_drafts: Vec<KeptDraft>,
     files: Option<(Files, Instant)>,
     toast: Option<(Level, String, Instant)>,
     is_in_transcript: bool,
@@ -145,6 +148,7 @@ impl App {
             theme,
             history: History::read(&plan.cwd),
             draft: Draft::none(),
+            left_drafts: Vec::new(),
             plan,
             news,
             next_id: 0,
@@ -221,8 +225,9 @@ impl App {
 
     /// Keeps what is being written.
     pub(super) fn save_draft(&mut self) {
-        let drafts: Vec<_> = self.tabs.iter().map(|tab| tab.composer.draft()).collect();
-        let drafts: Vec<_> = drafts.into_iter().filter(|draft| *draft != Default::default()).collect();
+        let draft = |tab: &Tab| KeptDraft { agent: Some(tab.identity()), draft: tab.composer.draft() };
+        let drafts = self.tabs.iter().map(draft).filter(|kept| kept.draft != Default::default());
+        let drafts: Vec<KeptDraft> = drafts.chain(self.left_drafts.iter().cloned()).collect();
         self.draft.write((!drafts.is_empty()).then_some(&drafts));
     }
 
@@ -270,6 +275,9 @@ impl App {
         let Some(tab) = self.tabs.get(self.current) else { return };
         let name = tab.agent_name();
         self.overlay = Some(match (&tab.phase, &tab.last_words) {
+            (Phase::Dead, Some(words)) if tab.is_refused => {
+                Overlay::LastWords(TextDialog::of_refused_session("The session could not be opened", words.clone()))
+            }
             (Phase::Dead, words) => {
                 let words = words.clone().unwrap_or_else(|| "It wrote nothing to stderr.".into());
                 Overlay::LastWords(TextDialog::of_dead_agent(format!("{name} has ended"), words))

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use attache::model::session::SessionInfo;
 
 use super::worker::{Begin, Plan, WorkerId};
+use crate::agents::AgentSpec;
 use crate::agents::catalog::{Installed, ROWS};
 use crate::exit::Failure;
 use crate::journal;
@@ -135,6 +136,10 @@ pub(super) fn choices(open: &[OpenTab], past: &[Past]) -> Vec<Row> {
             let id = session.session_id.to_string();
             let asked = || past.iter().find(|past| past.is(&id, &tab.identity)).and_then(|past| past.prompt.clone());
             let label = session.title.clone().or_else(asked);
+            // Our own agent names what was said first: in this one nothing was.
+            if label.is_none() && tab.identity == crate::agents::BUILT_IN {
+                continue;
+            }
             add(&tab.agent, &tab.identity, &id, label, session.updated_at.as_deref());
         }
     }
@@ -237,26 +242,35 @@ fn fetched_agents() -> Vec<Row> {
 /// A plan for an agent by name, otherwise as the given one. With an identity it has to be that agent, because a session is
 /// to be gone on with, and nobody else's sessions are its own.
 pub(super) fn plan(like: &Plan, agent: &str, identity: Option<&str>, begin: Begin) -> Result<Plan, Failure> {
-    let is_it = |spec: &crate::agents::AgentSpec| match identity {
-        Some(identity) => spec.identity(&like.cwd) == identity,
-        None => spec.name == agent,
+    let is_it = match identity {
+        Some(identity) => like.spec.identity(&like.cwd) == identity,
+        None => like.spec.name == agent,
     };
-    if is_it(&like.spec) {
+    if is_it {
         return Ok(Plan { begin, ..like.clone() });
     }
     let project = Project::find(&like.cwd)?;
-    let unknown = || {
-        let what = format!("no name leads to the agent of this session, `{agent}`");
-        Failure::usage(format!("{what}\nhint: `attache chat -- COMMAND` with its command, and then this list"))
-    };
-    let mut spec = match crate::agents::resolve(Some(agent), &[], &project) {
-        Ok(spec) if is_it(&spec) => spec,
-        Ok(_) => return Err(unknown()),
-        Err(_) if identity.is_some() => return Err(unknown()),
-        Err(failure) => return Err(failure),
+    let mut spec = match identity {
+        Some(identity) => spec_of(agent, identity, &like.cwd, &project)?,
+        None => crate::agents::resolve(Some(agent), &[], &project)?,
     };
     super::tell_permissions(&mut spec, like.permissions);
     Ok(Plan { spec, begin, settings: Vec::new(), ..like.clone() })
+}
+
+/// The agent of a record: by its name, or by the command that is its identity, if that says all of it.
+pub(super) fn spec_of(agent: &str, identity: &str, cwd: &Path, project: &Project) -> Result<AgentSpec, Failure> {
+    let is_it = |spec: &AgentSpec| spec.identity(cwd) == identity;
+    if let Some(spec) = crate::agents::resolve(Some(agent), &[], project).ok().filter(is_it) {
+        return Ok(spec);
+    }
+    // Programs that run code of their directory have it in their identity.
+    let command = identity.strip_suffix(&format!(" in {}", cwd.display())).unwrap_or(identity);
+    let words: Vec<String> = command.split(' ').map(String::from).collect();
+    crate::agents::resolve(None, &words, project).ok().filter(is_it).ok_or_else(|| {
+        let what = format!("the record of this session does not have the whole command of its agent, `{agent}`");
+        Failure::usage(format!("{what}\nhint: `attache chat --resume ID -- COMMAND`"))
+    })
 }
 
 /// Deletes a session that the built-in agent keeps.

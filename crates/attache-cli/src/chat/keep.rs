@@ -121,6 +121,16 @@ impl History {
     }
 }
 
+/// What was written to an agent and not sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptDraft {
+    /// Who the agent is. Drafts of the first version do not say.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
+    #[serde(flatten)]
+    pub(crate) draft: attache_tui::composer::Draft,
+}
+
 /// How many chats of a directory can keep what is being typed at the same time.
 const MOST_DRAFTS: usize = 16;
 
@@ -159,6 +169,11 @@ impl Draft {
     /// No draft yet.
     pub(crate) fn none() -> Self {
         Draft { place: None, written: String::new() }
+    }
+
+    /// Whether there is a place already.
+    pub(crate) fn has_place(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Takes a place for the drafts of a directory, and all that chats which have ended left there.

@@ -63,7 +63,9 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// Sits down with an agent, and returns the exit code.
 pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
     // A person who sits down sees at once that something happens: the screen comes before all that takes time.
-    let screen = match args.plain {
+    // A terminal that can do nothing but print is talked to line by line.
+    let is_plain = args.plain || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let screen = match is_plain {
         true => None,
         false => Some(first_screen(&args)?),
     };
@@ -74,7 +76,20 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
     let directories = args.add_dir.iter().map(|path| connect::directory(Some(&cwd.join(path))));
     let directories = directories.collect::<Result<Vec<_>, _>>()?;
     let project = Project::find(&cwd)?;
-    let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
+    let is_agent_named = args.start.agent.is_some() || !args.command.is_empty();
+    let resumed = args.resume.as_deref().map(crate::ids::session).transpose()?;
+    // A session that is known here knows its agent.
+    let recorded = match !is_agent_named && (resumed.is_some() || args.continue_last) {
+        true => crate::journal::last_start(resumed.as_deref(), &cwd)?,
+        false => None,
+    };
+    let mut spec = match &recorded {
+        Some((start, _)) => {
+            let identity = start.identity.as_deref().unwrap_or(&start.agent);
+            catalog::spec_of(&start.agent, identity, &cwd, &project)?
+        }
+        None => crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?,
+    };
     spec.pass_env.extend_from_slice(&args.start.env);
     let mut chosen = Vec::new();
     if let Some(model) = &args.model {
@@ -92,10 +107,10 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
     if crate::run::options::is_turned_off(args.start.sandbox, &spec, &args.set) {
         chosen.push((Setting::Option("sandbox".into()), "off".into()));
     }
-    let begin = match (&args.resume, args.continue_last) {
-        (Some(id), _) => Begin::Load(crate::ids::session(id)?.as_str().into()),
-        (None, true) => Begin::Load(crate::run::last_session(&spec, &cwd)?.as_str().into()),
-        (None, false) => Begin::New,
+    let begin = match (resumed, recorded, args.continue_last) {
+        (Some(id), ..) | (None, Some((_, id)), _) => Begin::Load(id.as_str().into()),
+        (None, None, true) => Begin::Load(crate::run::last_session(&spec, &cwd)?.as_str().into()),
+        (None, None, false) => Begin::New,
     };
     let open = |path: &std::path::PathBuf| {
         Tap::file(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))
@@ -156,15 +171,15 @@ fn no_screen(error: io::Error) -> Failure {
 
 /// How to go on with a session that is left.
 fn way_back(spec: &AgentSpec, session: &SessionId) -> String {
-    let mut words = vec!["attache", "chat", "--resume", session.as_str()];
-    if spec.named {
-        words.splice(2..2, ["-a", &spec.name]);
+    let mut words: Vec<String> = ["attache", "chat", "--resume", session.as_str()].map(String::from).to_vec();
+    match spec.named {
+        true => drop(words.splice(2..2, ["-a".to_owned(), spec.name.clone()])),
+        false => words.extend(["--".to_owned()].into_iter().chain(spec.command_words())),
     }
     // The agent chose the id, and the person may paste the command into a shell.
-    let command = attache::process::Command::from(words.into_iter().map(String::from).collect::<Vec<_>>()).to_string();
-    let rest = if spec.named { "" } else { " -- COMMAND" };
+    let command = attache::process::Command::from(words).to_string();
     let id = crate::visible::one_line(session.as_str());
-    format!("session {id}; to go on with it: {}{rest}", crate::visible::one_line(&command))
+    format!("session {id}; to go on with it: {}", crate::visible::one_line(&command))
 }
 
 /// Our own agent judges what it does, and is told how strictly.
@@ -201,13 +216,21 @@ impl Loop {
         drop(screen);
         // Workers see that nobody is there any more, and let their agents go politely.
         let mut waiting = app.tabs.len();
-        let left = app.tabs.iter().filter_map(|tab| Some(way_back(&tab.plan.spec, tab.session.as_ref()?)));
+        let left = app.tabs.iter().filter(|tab| tab.has_talked());
+        let left = left.filter_map(|tab| Some(way_back(&tab.plan.spec, tab.session.as_ref()?)));
         let left: Vec<String> = left.collect();
+        // Whoever could not talk to the only agent there is told so by the exit code.
+        let failed = match app.tabs.as_slice() {
+            [tab] if tab.session.is_none() => tab.failed,
+            _ => None,
+        };
         drop(app);
         let goodbye = async {
             while waiting > 0 {
                 match incoming.recv().await {
-                    Some((_, worker::News::Closed | worker::News::Dead(_))) => waiting -= 1,
+                    Some((_, worker::News::Closed | worker::News::Dead(_) | worker::News::NotOpened(_))) => {
+                        waiting -= 1
+                    }
                     Some(_) => {}
                     None => break,
                 }
@@ -218,7 +241,10 @@ impl Loop {
             // A terminal that is gone has nobody who wants to come back.
             let _ = writeln!(io::stderr(), "{line}");
         }
-        ended
+        match (ended, failed) {
+            (Ok(Code::Done), Some(code)) => Ok(code),
+            (ended, _) => ended,
+        }
     }
 
     async fn serve(&mut self, signals: &mut Signals, stops: &mut unix::Signal) -> io::Result<Code> {

@@ -28,7 +28,7 @@ pub(crate) struct Chat {
           add = ArgValueCandidates::new(complete::sessions))]
     pub(crate) resume: Option<String>,
 
-    /// Go on with the last session of this agent in this directory
+    /// Go on with the last session in this directory: of the agent that is named, else of any
     #[arg(short, long = "continue", help_heading = "Session")]
     pub(crate) continue_last: bool,
 

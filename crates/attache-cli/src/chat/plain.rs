@@ -74,7 +74,7 @@ enum Next {
     More,
     /// The person may write.
     Ready,
-    Dead(String),
+    Dead(Failure),
     /// A signal came while a question stood, which is answered by no.
     Signal(Signal),
 }
@@ -113,7 +113,7 @@ impl Plain {
         let _ = self.worker.orders.send(Order::Close);
         let goodbye = async {
             while let Some((_, news)) = self.incoming.recv().await {
-                if matches!(news, News::Closed | News::Dead(_)) {
+                if matches!(news, News::Closed | News::Dead(_) | News::NotOpened(_)) {
                     break;
                 }
             }
@@ -135,7 +135,7 @@ impl Plain {
                 news = self.incoming.recv() => {
                     let Some((_, news)) = news else { return Ok(Err(Code::Done)) };
                     match self.take(news, signals).await {
-                        Next::Dead(words) => return Err(Failure::new(Code::Died, words)),
+                        Next::Dead(failure) => return Err(failure),
                         Next::Signal(signal) => return Ok(Err(code_of(signal))),
                         Next::More | Next::Ready => {}
                     }
@@ -167,7 +167,7 @@ impl Plain {
                             }
                             return Ok(None);
                         }
-                        Next::Dead(words) => return Err(Failure::new(Code::Died, words)),
+                        Next::Dead(failure) => return Err(failure),
                         Next::Signal(signal) => signal,
                     }
                 }
@@ -238,10 +238,11 @@ impl Plain {
             // The session goes on; what failed has been said.
             News::LoginNeeded { .. } if self.session.is_some() => {}
             News::LoginNeeded { words, .. } => {
-                return Next::Dead(format!("the agent wants a login first: {words}\nhint: `attache login`"));
+                let words = format!("the agent wants a login first: {words}\nhint: `attache login`");
+                return Next::Dead(Failure::new(Code::Login, words));
             }
-            News::Dead(words) => return Next::Dead(words),
-            News::Closed => return Next::Dead("the session is closed".into()),
+            News::Dead(failure) | News::NotOpened(failure) => return Next::Dead(failure),
+            News::Closed => return Next::Dead(Failure::new(Code::Died, "the session is closed")),
             _ => {}
         }
         Next::More

@@ -15,7 +15,7 @@ use crossterm::{cursor, execute, queue};
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Rect, Size};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget};
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
@@ -113,9 +113,12 @@ impl Screen {
     /// Draws everything anew at the next turn, in the size that the terminal has now.
     pub(crate) fn redraw(&mut self) -> io::Result<()> {
         IS_RESIZED.store(false, Ordering::SeqCst);
+        let top = self.terminal.get_frame().area().as_position();
         self.terminal.clear()?;
         if self.mode == Mode::Inline {
-            self.terminal = Screen::terminal(self.mode, None)?;
+            // Where it was, as far as that is on the screen still.
+            let last = self.terminal.size()?.height.saturating_sub(1);
+            self.terminal = Screen::terminal(self.mode, Some(Position::new(0, top.y.min(last))))?;
         }
         Ok(())
     }
@@ -176,7 +179,16 @@ impl Backend for Output {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
-        self.inner.draw(content)
+        // A wide character is over the cell after it, too. What is printed above an inline screen has both.
+        let mut covered = (0, 0);
+        self.inner.draw(content.filter(move |(x, y, cell)| {
+            let is_covered = covered.1 == *y && *x < covered.0;
+            if !is_covered {
+                let wide = u16::try_from(Span::raw(cell.symbol()).width()).unwrap_or(1);
+                covered = (x.saturating_add(wide.max(1)), *y);
+            }
+            !is_covered
+        }))
     }
 
     fn append_lines(&mut self, count: u16) -> io::Result<()> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use attache::SessionView;
 use attache::model::capability::AgentCapabilities;
+use attache::model::command::AvailableCommand;
 use attache::model::elicitation::CreateElicitationResponse;
 use attache::model::notice::NoticeSeverity;
 use attache::model::session::{SessionId, SessionInfo};
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use super::worker::{Order, Plan, Worker, WorkerId};
 use crate::client::ask::Reply;
 use crate::event::{self, Level};
+use crate::exit::Code;
 
 /// How much a view holds: far more than a day of talk, and little enough for several of them.
 const VIEW_BYTES: usize = 16 << 20;
@@ -95,6 +97,10 @@ pub(super) struct Tab {
     pub(super) is_unread: bool,
     /// What the agent said when it died.
     pub(super) last_words: Option<String>,
+    /// How the agent failed, as an exit code.
+    pub(super) failed: Option<Code>,
+    /// The agent does not open the session that was asked for: a new one can be begun.
+    pub(super) is_refused: bool,
     /// When the agent tries again, as it has told.
     retry: Option<Instant>,
     /// Whether it was said that a cancelled turn does not end.
@@ -161,6 +167,8 @@ impl Tab {
             sessions: Vec::new(),
             is_unread: false,
             last_words: None,
+            failed: None,
+            is_refused: false,
             retry: None,
             is_cancel_overdue: false,
             sending: VecDeque::new(),
@@ -192,6 +200,7 @@ impl Tab {
     pub(super) fn show_copy(&mut self, view: SessionView, title: &str) {
         self.view = view;
         self.cut_off();
+        self.transcript.all_changed();
         self.notice(NoticeSeverity::Info, &format!("a copy of {title}: what follows is said in this session only"));
     }
 
@@ -203,7 +212,9 @@ impl Tab {
     /// Ends what the agent can no longer end by itself.
     fn cut_off(&mut self) {
         self.end_calls();
-        self.view.end_turn(&attache::Stop::Cancelled);
+        if self.view.state.is_busy() || self.is_working() {
+            self.view.end_turn(&attache::Stop::Cancelled);
+        }
         self.transcript.all_changed();
     }
 
@@ -248,6 +259,22 @@ impl Tab {
 
     pub(super) fn is_working(&self) -> bool {
         matches!(self.phase, Phase::Working | Phase::Cancelling) || self.view.state.is_busy()
+    }
+
+    /// Whether the agent has a command of this name.
+    pub(super) fn has_command(&self, name: &str) -> bool {
+        let is_it = |command: &AvailableCommand| matches!(command, AvailableCommand::Command(own) if own.name == name);
+        self.view.commands.iter().any(is_it)
+    }
+
+    /// Whether anything was said in the session.
+    pub(super) fn has_talked(&self) -> bool {
+        self.view.timeline().iter().any(|entry| matches!(entry, Entry::Message(_)))
+    }
+
+    /// Whether what waits is sent by a key only.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_paused && !self.is_working()
     }
 
     pub(super) fn state(&self) -> TabState {

@@ -159,7 +159,9 @@ pub(crate) enum News {
     /// A reason that a person gave for a no, and that the agent is to read with the next prompt.
     Reason(String),
     /// The agent is gone, or never came.
-    Dead(String),
+    Dead(Failure),
+    /// The agent is there, and does not open the session that was asked for.
+    NotOpened(Failure),
     /// The worker has ended as it was told to.
     Closed,
 }
@@ -201,10 +203,12 @@ impl Worker {
                 run: String::new(),
                 began: Instant::now(),
                 turn: TurnEnd::Done,
+                is_refused: false,
             };
             let last = match work.hold(asker).await {
                 Ok(()) => News::Closed,
-                Err(failure) => News::Dead(failure.message),
+                Err(failure) if work.is_refused => News::NotOpened(failure),
+                Err(failure) => News::Dead(failure),
             };
             let _ = outgoing.send(last).await;
         });
@@ -248,6 +252,8 @@ struct Work {
     run: String,
     began: Instant,
     turn: TurnEnd,
+    /// The agent has refused to open the session.
+    is_refused: bool,
 }
 
 impl Work {
@@ -292,7 +298,6 @@ impl Work {
             };
         };
         services.set_session(session.id());
-        self.begin_record(&connection, &session);
         let mut open = OpenSession {
             work: self,
             services,
@@ -357,6 +362,7 @@ impl Work {
                     continue;
                 }
                 Err(error) => {
+                    self.is_refused = matches!(error, Error::Refused(_) | Error::NotOffered(_));
                     let is_unknown = matches!((&error, &self.plan.begin), (Error::Refused(_), Begin::Load(_)));
                     let mut failure = Failure::from(error);
                     if is_unknown && !failure.message.contains("hint:") {
@@ -403,7 +409,11 @@ impl Work {
     }
 
     /// Begins a record, so that `--continue` and the lists of sessions know this one.
+    /// A session in which nothing is asked has none.
     fn begin_record(&mut self, connection: &Connection, session: &Session) {
+        if !self.run.is_empty() {
+            return;
+        }
         let now = SystemTime::now();
         let run = journal::new_run(now);
         self.journal = Journal::begin(&run).0;
@@ -424,6 +434,9 @@ impl Work {
 
     /// Ends the record, so that it does not look cut off.
     fn end_record(&mut self, connection: &Connection, session: &Session, done: &Result<(), Failure>) {
+        if self.run.is_empty() {
+            return;
+        }
         let status = match (done, self.turn) {
             (Err(failure), _) if failure.code == Code::Died => event::Status::AgentDied,
             (Err(_), _) | (Ok(()), TurnEnd::Failed) => event::Status::Error,

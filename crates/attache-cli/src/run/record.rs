@@ -413,6 +413,11 @@ impl Record {
         }
         // Last, because whether it could be printed is a part of how it ended.
         let _ = self.journal.add(&line);
+        // A mistake on the command line is nothing to come back to.
+        if code == Code::Usage && matches!(&line.event, Event::Result(result) if result.session_id.is_none()) {
+            self.journal = Journal::none();
+            let _ = journal::delete(&self.run);
+        }
         code
     }
 

@@ -142,8 +142,11 @@ fn the_pager_is_left_for_the_question() {
     let script = (0..150).map(|line| format!("echo line-{line}")).collect::<Vec<_>>().join(" && ");
     chat.paste(&format!("ask {script}"));
     chat.keys(ENTER);
-    // Nobody has seen the end: a yes goes there first.
+    // Nobody has seen the end: each yes goes on by a page first, and none of it is left out.
     chat.answer("more lines below", "y");
+    let screen = chat.see("more lines before a yes counts");
+    assert!(screen.contains("line-60 "), "{screen}");
+    chat.keys("y");
     chat.see("this is the end; now a yes counts");
     chat.keys("e");
     let paged = chat.home.path("paged.txt");

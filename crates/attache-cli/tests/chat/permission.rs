@@ -42,6 +42,28 @@ fn yes_and_no_are_told_to_the_agent() {
 }
 
 #[test]
+fn the_conversation_ends_above_the_question_and_a_note_takes_one_row() {
+    let mut chat = chat("1");
+    chat.say("say why I want it; ask touch x");
+    let screen = chat.see("[y] yes");
+    let (above, _) = screen.split_once("╭ ").unwrap();
+    assert!(above.contains("❯ say why I want it") && above.contains("\n  why I want it"), "{screen}");
+    chat.answer("[y] yes", "n");
+    chat.see_ready();
+    chat.keys(CTRL_C);
+    let screen = chat.see("once more leaves");
+    assert!(screen.contains("command denied"), "{screen}");
+}
+
+#[test]
+fn the_keys_of_a_question_are_seen_in_the_smallest_window() {
+    let mut chat = Setup::scripted(&[], &[]).size(20, 6).start();
+    chat.see_ready();
+    chat.say("ask touch x");
+    chat.see("[y] yes");
+}
+
+#[test]
 fn a_reason_reaches_the_agent() {
     for version in ["1", "2"] {
         let mut chat = chat(version);

@@ -34,7 +34,7 @@ fn an_agent_that_never_starts_says_why() {
     chat.answer("cannot go on", ESC);
     chat.see_gone("cannot go on");
     chat.see("the agent has ended");
-    assert_eq!(chat.quit(), 0);
+    assert_eq!(chat.quit(), 9);
 
     let chat = Setup::new(&["chat", "--", "/no/such/agent"]).start();
     chat.see("/no/such/agent");
@@ -51,6 +51,47 @@ fn with_sessions(home: &Arc<Home>, version: &str) -> Chat {
 }
 
 #[test]
+fn the_list_comes_back_where_there_is_nothing_else() {
+    let home = Arc::new(Home::new());
+    home.run(&["run", "say of the past"]);
+    let mut chat = Setup::new(&[]).home(&home).start();
+    chat.see("say of the past");
+    chat.keys("\x1bOP");
+    chat.see("Show all keys");
+    chat.keys(ESC);
+    chat.see("say of the past");
+    chat.keys("of the past");
+    chat.see_gone("built in");
+    chat.keys(CTRL_D);
+    // It is named as the list does.
+    let screen = chat.answer("Delete session", "n");
+    assert!(screen.contains("say of the past"), "{screen}");
+    chat.see("built in");
+    chat.keys("of the past");
+    chat.see_gone("built in");
+    chat.keys(CTRL_D);
+    chat.answer("Delete session", "y");
+    chat.see("built in");
+    chat.see_gone("say of the past");
+    chat.keys(ESC);
+    assert_eq!(chat.end(), 0);
+}
+
+#[test]
+fn a_session_in_which_nothing_was_said_is_not_listed() {
+    let home = Arc::new(Home::new());
+    for args in [&["chat", "-a", "attache"][..], &["chat", "--", &crate::support::scripted()]] {
+        let mut chat = Setup::new(args).home(&home).start();
+        chat.see_ready();
+        assert_eq!(chat.quit(), 0);
+        assert!(!chat.screen().contains("to go on with it"), "{}", chat.screen());
+    }
+    let chat = Setup::new(&[]).home(&home).start();
+    let screen = chat.see("built in");
+    assert!(!screen.contains("sessions here"), "{screen}");
+}
+
+#[test]
 fn sessions_are_listed_resumed_and_deleted() {
     for version in ["1", "2"] {
         let home = Arc::new(Home::new());
@@ -63,7 +104,7 @@ fn sessions_are_listed_resumed_and_deleted() {
         chat.keys(CTRL_D);
         chat.answer("Delete session old-one?", "y");
         eventually("it is deleted", || fs::read_to_string(home.path("sessions.txt")).unwrap() == "old-two\n");
-        chat.keys(CTRL_T);
+        // Whoever tidies up goes on in the list.
         chat.see("about old-two");
         chat.keys("old-two");
         chat.see("old-two");

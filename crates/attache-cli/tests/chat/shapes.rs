@@ -125,6 +125,27 @@ fn inline_prints_what_is_finished_into_the_scrollback() {
 }
 
 #[test]
+fn a_terminal_that_can_only_print_is_talked_to_line_by_line() {
+    let mut chat = Setup::scripted(&[], &[]).env("TERM", "dumb").start();
+    chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>"));
+    assert!(!chat.has_alternate_screen() && !chat.raw().contains(&0x1b));
+    chat.keys("say plain answer\r");
+    chat.until("it answers", |screen| screen.matches("plain answer").count() > 1);
+}
+
+#[test]
+fn wide_letters_are_printed_whole_above_an_inline_screen() {
+    let mut chat = Setup::scripted(&["--inline"], &[]).start();
+    chat.see_ready();
+    chat.say("say hello 世界 😀 end");
+    chat.see_ready();
+    // Finished parts are printed when the next one begins.
+    chat.say("say next");
+    chat.see_ready();
+    assert!(chat.scrollback().contains("\nhello 世界 😀 end"), "{}", chat.scrollback());
+}
+
+#[test]
 fn plain_is_read_out_line_by_line() {
     let mut chat = Setup::scripted(&["--plain", "--protocol", "1"], &[]).start();
     let ready = |chat: &Chat| drop(chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>")));

@@ -32,14 +32,19 @@ fn nothing_that_another_chat_left_is_sent_without_a_key() {
     eventually("it is kept", || is_draft_kept(&home, "for the first agent"));
     chat.signal(libc::SIGKILL);
     chat.end();
-    // Another agent, with something else to do first: that is all that it gets, also when its turn has ended.
-    let mut chat = Setup::scripted(&["say something else"], &["--generous"]).home(&home).start();
+    // Another agent gets nothing of it.
+    let mut chat = Setup::scripted(&[], &["--generous"]).home(&home).start();
+    let screen = chat.see_ready();
+    assert!(!screen.contains("waiting"), "{screen}");
+    assert_eq!(chat.quit(), 0);
+    // The same one, with something else to do first: that is all that it gets, also when its turn has ended.
+    let mut chat = Setup::scripted(&["say something else"], &[]).home(&home).start();
     chat.until("it is answered", |screen| screen.matches("something else").count() > 1);
     chat.see_ready();
     chat.say("say one more");
     chat.until("it is answered", |screen| screen.matches("one more").count() > 1);
     chat.see_ready();
-    let screen = chat.see("1 waiting");
+    let screen = chat.see("1 waiting: enter on an empty line sends them");
     assert!(!screen.contains("❯ say for the first agent"), "{screen}");
     chat.keys(ENTER);
     chat.see("❯ say for the first agent");
@@ -279,29 +284,78 @@ fn messages_are_traced_and_the_record_has_an_end() {
 
 #[test]
 fn sessions_of_a_command_are_opened_by_it_and_by_no_other() {
-    let home = Arc::new(Home::new());
-    let mut chat = Setup::scripted(&["say of the command"], &[]).home(&home).start();
-    chat.until("it is answered", |screen| screen.matches("of the command").count() > 1);
-    chat.see_ready();
-    chat.say("say later");
+    // The record has the whole command, or not: values of options may be secrets.
+    for (agent, is_whole) in [(&[][..], true), (&["--show", "HOME"], false)] {
+        let home = Arc::new(Home::new());
+        let mut chat = Setup::scripted(&["say of the command"], agent).home(&home).start();
+        chat.until("it is answered", |screen| screen.matches("of the command").count() > 1);
+        chat.see_ready();
+        chat.say("say later");
+        chat.see_ready();
+        assert_eq!(chat.quit(), 0);
+        // How to go on with it can be typed as it stands there.
+        let said = chat.until("it is said", |screen| screen.contains("to go on with it: "));
+        assert!(said.replace('\n', "").contains(&format!(" -- {}", crate::support::scripted())), "{said}");
+        // It is listed by what was asked first.
+        let open = |mut chat: Chat| {
+            chat.see_ready();
+            chat.keys(CTRL_T);
+            chat.see("say of the command");
+            chat.keys("of the command");
+            chat.see_gone("built in");
+            chat.keys(ENTER);
+            chat
+        };
+        let mut chat = open(Setup::new(&["chat", "-a", "attache"]).home(&home).start());
+        match is_whole {
+            true => drop(chat.see("what was said long ago")),
+            false => drop(chat.see("does not have the whole command of its agent")),
+        }
+        assert_eq!(chat.quit(), 0);
+        open(Setup::scripted(&[], agent).home(&home).start()).see("what was said long ago");
+        // The last session here is the command's, whoever else is the default.
+        let mut chat = Setup::new(&["chat", "-c"]).home(&home).start();
+        match is_whole {
+            true => drop(chat.see("what was said long ago")),
+            false => assert_eq!(chat.end(), 2),
+        }
+    }
+}
+
+#[test]
+fn a_session_that_cannot_be_opened_is_no_dead_agent() {
+    let mut chat = Setup::new(&["chat", "--resume", "nope", "-a", "attache"]).start();
+    let screen = chat.answer("The session could not be opened", ESC);
+    assert!(screen.contains("r begin a new session") && !screen.contains("Attaché has ended"), "{screen}");
+    chat.see_gone("The session could not be opened");
+    assert_eq!(chat.quit(), 8);
+    let mut chat = Setup::new(&["chat", "--resume", "nope", "-a", "attache"]).start();
+    chat.answer("The session could not be opened", "r");
     chat.see_ready();
     assert_eq!(chat.quit(), 0);
-    // It is listed by what was asked first.
-    let mut chat = Setup::new(&["chat", "-a", "attache"]).home(&home).start();
+}
+
+#[test]
+fn ctrl_c_cancels_and_leaves() {
+    let mut chat = Setup::scripted(&[], &[]).start();
     chat.see_ready();
-    chat.keys(CTRL_T);
-    chat.see("say of the command");
-    chat.keys("of the command");
-    chat.see_gone("built in");
-    chat.keys(ENTER);
-    chat.see("no name leads to the agent of this session");
-    assert_eq!(chat.quit(), 0);
-    let mut chat = Setup::scripted(&[], &[]).home(&home).start();
+    chat.say("slow");
+    chat.see("working");
+    chat.keys(CTRL_C);
+    chat.see("cancelling; once more leaves");
     chat.see_ready();
-    chat.keys(CTRL_T);
-    chat.see("say of the command");
-    chat.keys("of the command");
-    chat.see_gone("built in");
-    chat.keys(ENTER);
-    chat.see("what was said long ago");
+    chat.keys("not sent");
+    chat.see("› not sent");
+    chat.keys(CTRL_C);
+    chat.see("once more leaves");
+    chat.keys(UP);
+    chat.see("› not sent");
+    // What is written and not sent is asked about.
+    chat.keys(&alt('w'));
+    chat.answer("What you wrote and did not send would be lost.", ESC);
+    chat.see("› not sent");
+    chat.keys(CTRL_C);
+    chat.see_gone("› not sent");
+    chat.say("/quit");
+    assert_eq!(chat.end(), 0);
 }

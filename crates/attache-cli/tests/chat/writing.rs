@@ -20,6 +20,17 @@ fn with_editor(setup: Setup) -> Setup {
 }
 
 #[test]
+fn a_command_that_there_is_not_becomes_no_other() {
+    let mut chat = Setup::scripted(&[], &[]).start();
+    chat.see_ready();
+    // The agent has `help`, which helps.
+    chat.keys("/elps");
+    chat.see("› /elps");
+    chat.keys(ENTER);
+    chat.see("❯ /elps");
+}
+
+#[test]
 fn a_message_is_edited_in_the_editor() {
     let mut chat = with_editor(Setup::scripted(&[], &[])).start();
     chat.see_ready();

@@ -174,9 +174,15 @@ impl Popup {
         if let Some(request) = &request
             && self.kind == Some(request.kind)
         {
-            let is_path = request.kind == CompletionKind::Mention;
-            let texts = self.items.iter().map(|item| (item.text.as_str(), item.detail.as_str()));
-            self.matches = Matches::find(&request.query, is_path, texts);
+            self.matches = match request.kind {
+                CompletionKind::Mention => {
+                    Matches::find(&request.query, true, self.items.iter().map(|item| (item.text.as_str(), "")))
+                }
+                // A command does something: nothing is offered that was not named.
+                CompletionKind::Command => {
+                    Matches::named(&request.query, self.items.iter().map(|item| item.text.as_str()))
+                }
+            };
         }
         self.current = request;
     }

@@ -36,6 +36,8 @@ pub enum QueueReply {
 pub struct Queue {
     messages: VecDeque<Message>,
     selected: Option<usize>,
+    /// Whether nothing of it is sent without a key.
+    is_held: bool,
 }
 
 impl Queue {
@@ -44,7 +46,12 @@ impl Queue {
     }
 
     pub(super) fn from_messages(messages: Vec<Message>) -> Self {
-        Queue { messages: messages.into_iter().take(LIMIT).collect(), selected: None }
+        Queue { messages: messages.into_iter().take(LIMIT).collect(), ..Queue::default() }
+    }
+
+    /// Whether nothing of it is sent without a key: that is told then.
+    pub fn set_held(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// How many wait.
@@ -180,6 +187,7 @@ impl Queue {
         let count = self.messages.len();
         let keys = match self.selected {
             Some(_) => "enter edit, d delete, alt-up and alt-down move, esc back",
+            None if self.is_held => "enter on an empty line sends them, up takes the last one back",
             None => "up takes the last one back",
         };
         let title = format!("{count} waiting: {keys}");

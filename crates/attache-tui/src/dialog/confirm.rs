@@ -81,7 +81,8 @@ pub enum TextReply {
 pub struct TextDialog {
     title: String,
     text: String,
-    can_restart: bool,
+    /// What the key that starts the agent again does, in words.
+    restart: Option<&'static str>,
     scroll: Scroll,
     is_at_end: bool,
     laid_out: Option<(u16, Vec<Line<'static>>)>,
@@ -93,7 +94,7 @@ impl TextDialog {
         TextDialog {
             title: title.into(),
             text: text.into(),
-            can_restart: false,
+            restart: None,
             scroll: Scroll::default(),
             is_at_end: false,
             laid_out: None,
@@ -102,7 +103,12 @@ impl TextDialog {
 
     /// What an agent wrote before it ended; its last lines tell the most. One key starts it again.
     pub fn of_dead_agent(title: impl Into<String>, stderr: impl Into<String>) -> Self {
-        TextDialog { can_restart: true, is_at_end: true, ..TextDialog::new(title, stderr) }
+        TextDialog { restart: Some("restart and resume"), is_at_end: true, ..TextDialog::new(title, stderr) }
+    }
+
+    /// Why an agent does not open a session. One key begins a new one.
+    pub fn of_refused_session(title: impl Into<String>, why: impl Into<String>) -> Self {
+        TextDialog { restart: Some("begin a new session"), ..TextDialog::new(title, why) }
     }
 
     /// The text.
@@ -121,7 +127,7 @@ impl TextDialog {
         }
         match (key.code, letter(key)) {
             (KeyCode::Esc | KeyCode::Enter, _) | (_, Some('q')) => Some(TextReply::Closed),
-            (_, Some('r')) if self.can_restart => Some(TextReply::Restart),
+            (_, Some('r')) if self.restart.is_some() => Some(TextReply::Restart),
             (_, Some('c' | 'y')) => Some(TextReply::Copy),
             _ => None,
         }
@@ -145,7 +151,7 @@ impl TextDialog {
 
     /// Draws the dialog.
     pub fn render(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
-        let restart = if self.can_restart { "r restart and resume  " } else { "" };
+        let restart = self.restart.map(|words| format!("r {words}  ")).unwrap_or_default();
         let inner = frame(&shown(&self.title), &format!("{restart}c copy  esc close"), area, buffer, theme);
         let count = self.lines(inner.width, theme).len();
         self.scroll.fit(count, inner.height);

@@ -203,18 +203,28 @@ fn value_name(kind: &ConfigKind) -> String {
     }
 }
 
-/// What the key that goes on to the next mode sets. `None` if there are not two modes.
-pub fn next_mode(options: &[ConfigOption], modes: &[Mode], current_mode: Option<&ModeId>) -> Option<OptionsReply> {
+/// What the key that goes on to the next mode sets, and that mode in words. `None` if there are not two modes.
+pub fn next_mode(
+    options: &[ConfigOption],
+    modes: &[Mode],
+    current_mode: Option<&ModeId>,
+) -> Option<(OptionsReply, String)> {
+    let words = |name: &str, description: Option<&str>| match description.filter(|words| !words.trim().is_empty()) {
+        Some(description) => format!("{name}: {description}"),
+        None => name.to_owned(),
+    };
     for option in options.iter().filter(|option| option.category == Some(ConfigCategory::Mode)) {
         if let ConfigKind::Select(select) = &option.kind {
             let values: Vec<_> = select.options.iter().collect();
             let at = values.iter().position(|value| value.value == select.current);
             let next = values.get(at.map_or(0, |at| (at + 1) % values.len()))?;
-            let value = ConfigSetting::Id(next.value.clone());
-            return (next.value != select.current).then(|| OptionsReply::Set { id: option.id.clone(), value });
+            let reply = OptionsReply::Set { id: option.id.clone(), value: ConfigSetting::Id(next.value.clone()) };
+            let words = words(&next.name, next.description.as_deref());
+            return (next.value != select.current).then_some((reply, words));
         }
     }
     let at = modes.iter().position(|mode| Some(&mode.id) == current_mode);
     let next = modes.get(at.map_or(0, |at| (at + 1) % modes.len()))?;
-    (Some(&next.id) != current_mode).then(|| OptionsReply::SetMode(next.id.clone()))
+    let words = words(&next.name, next.description.as_deref());
+    (Some(&next.id) != current_mode).then_some((OptionsReply::SetMode(next.id.clone()), words))
 }

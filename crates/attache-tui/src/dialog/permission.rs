@@ -134,9 +134,9 @@ impl PermissionDialog {
                 if !allows || self.is_read {
                     return Some(reply);
                 }
-                // Nobody says yes to what they cannot have seen.
+                // Nobody says yes to what they cannot have seen: a page of it is shown with each.
                 self.is_hurried = true;
-                self.scroll.by(isize::MAX);
+                self.scroll.page_down();
             }
             Meaning::AskReason => self.reason = Some(LineInput::default()),
             Meaning::Explain => {
@@ -209,13 +209,21 @@ impl PermissionDialog {
             (0, true) => "any key goes back".to_owned(),
             (0, _) if self.scroll.top == 0 => String::new(),
             (0, _) => "end".to_owned(),
-            (below, _) => format!("{} more lines below: pagedown", below),
+            (below, false) if self.is_hurried && !self.is_too_long => format!("{below} more lines before a yes counts"),
+            (below, _) => format!("{below} more lines below: pagedown"),
         };
         let inner = frame(&title, &hint, area, buffer, theme);
         draw(content, self.scroll.top, Rect { height: page, ..inner }, buffer);
         let ask = Rect { y: inner.y + page, height: ask_rows, ..inner };
         let Some(reason) = &mut self.reason else {
-            draw(&text.ask, 0, ask, buffer);
+            // The keys are seen, however little room there is.
+            let rows = usize::from(ask_rows);
+            let asked = text.choices_at.min(rows.saturating_sub(1));
+            let lines: Vec<Line<'static>> = match text.ask.len() > rows {
+                true => text.ask[..asked].iter().chain(&text.ask[text.choices_at..]).cloned().collect(),
+                false => text.ask.clone(),
+            };
+            draw(&lines, 0, ask, buffer);
             return;
         };
         let first = if ask.height > 1 { 1 } else { 0 };

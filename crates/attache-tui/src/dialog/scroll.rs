@@ -32,9 +32,18 @@ impl Scroll {
         self.top = self.top.saturating_add_signed(rows).min(self.total.saturating_sub(self.page));
     }
 
+    /// Goes on by a page; one row stays in sight.
+    pub(super) fn page_down(&mut self) {
+        self.by(self.step());
+    }
+
+    fn step(&self) -> isize {
+        isize::try_from(self.page.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+
     /// Takes a key in. Whether it scrolls.
     pub(super) fn handle_key(&mut self, key: KeyEvent) -> bool {
-        let page = isize::try_from(self.page.saturating_sub(1).max(1)).unwrap_or(1);
+        let page = self.step();
         let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Up => self.by(-1),

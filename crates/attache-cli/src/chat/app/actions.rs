@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use attache::model::command::AvailableCommand;
 use attache::model::config::{ConfigCategory, ConfigId, ConfigSetting};
 use attache_tui::dialog::{ConfirmDialog, HelpDialog, OptionsDialog, OptionsReply, next_mode};
 use attache_tui::keymap::Action;
@@ -17,12 +16,25 @@ impl App {
     pub(super) fn close_or_ask(&mut self, place: usize) {
         let Some(tab) = self.tabs.get(place) else { return };
         let id = tab.id;
-        if !tab.is_working() {
-            return self.close(id);
-        }
-        let text = "The agent is still working. Its turn would be cancelled.";
+        let has_written = !tab.composer.is_empty() || !tab.composer.queue.is_empty();
+        let text = match (tab.is_working(), has_written) {
+            (false, false) => return self.close(id),
+            (true, _) => "The agent is still working. Its turn would be cancelled.",
+            (false, true) => "What you wrote and did not send would be lost.",
+        };
         let dialog = ConfirmDialog::new("Close the session?", text, "close it");
         self.overlay = Some(Overlay::Confirm(dialog, Confirmed::CloseTab(id), Instant::now()));
+    }
+
+    /// Restarts an agent. One that works, and was not told to stop, is asked about.
+    fn restart_or_ask(&mut self, place: usize) {
+        let Some(tab) = self.tabs.get(place) else { return };
+        if !tab.is_working() || tab.phase == Phase::Cancelling {
+            return self.restart(place);
+        }
+        let text = "The agent is still working. Its turn would be cancelled.";
+        let dialog = ConfirmDialog::new("Restart the agent?", text, "restart it");
+        self.overlay = Some(Overlay::Confirm(dialog, Confirmed::Restart(tab.id), Instant::now()));
     }
 
     pub(super) fn set(&mut self, reply: OptionsReply) {
@@ -66,7 +78,7 @@ impl App {
             }
             Action::FocusComposer => self.is_in_transcript = false,
             Action::Quit => self.quit(),
-            Action::RestartAgent => self.restart(self.current),
+            Action::RestartAgent => self.restart_or_ask(self.current),
             Action::ShowLog => self.show_last_words(),
             Action::TogglePlan => {
                 self.is_plan_shown = !self.is_plan_shown;
@@ -86,22 +98,34 @@ impl App {
     pub(super) fn quit(&mut self) {
         let Some(tab) = self.tabs.get_mut(self.current) else { return self.deeds.push(Deed::Quit) };
         if !self.is_in_transcript && !tab.composer.is_empty() {
-            tab.composer.clear();
-            return;
-        }
-        let is_busy = self.tabs.iter().any(|tab| tab.is_working() && tab.phase != Phase::Cancelling);
-        if self.quit_pressed.is_some_and(|pressed| pressed.elapsed() < TWICE) {
-            if !is_busy {
-                return self.deeds.push(Deed::Quit);
+            tab.composer.discard();
+            if tab.is_working() {
+                return self.toast(Level::Info, "cleared; up brings it back");
             }
-            let text = "An agent is still working. Its turn would be cancelled.";
-            let dialog = ConfirmDialog::new("Leave?", text, "leave");
-            self.is_overlay_first = true;
-            self.overlay = Some(Overlay::Confirm(dialog, Confirmed::Quit, Instant::now()));
-            return;
+            self.quit_pressed = Some(Instant::now());
+            return self.toast(Level::Info, "cleared, up brings it back; once more leaves");
+        }
+        if tab.is_working() && !matches!(tab.phase, Phase::Cancelling) {
+            tab.cancel();
+            self.quit_pressed = Some(Instant::now());
+            return self.toast(Level::Info, "cancelling; once more leaves");
+        }
+        if self.quit_pressed.is_some_and(|pressed| pressed.elapsed() < TWICE) {
+            return self.leave();
         }
         self.quit_pressed = Some(Instant::now());
         self.toast(Level::Info, "once more leaves");
+    }
+
+    /// Leaves. If an agent works that was not told to stop, it is asked about.
+    fn leave(&mut self) {
+        if !self.tabs.iter().any(|tab| tab.is_working() && tab.phase != Phase::Cancelling) {
+            return self.deeds.push(Deed::Quit);
+        }
+        let text = "An agent is still working. Its turn would be cancelled.";
+        let dialog = ConfirmDialog::new("Leave?", text, "leave");
+        self.is_overlay_first = true;
+        self.overlay = Some(Overlay::Confirm(dialog, Confirmed::Quit, Instant::now()));
     }
 
     pub(super) fn act_on_tab(&mut self, action: Action) {
@@ -109,8 +133,21 @@ impl App {
         match action {
             Action::Send | Action::Steer => {
                 let text = tab.composer.text();
-                if let Some(mistake) = tab.send(action == Action::Steer) {
-                    self.toast(Level::Error, mistake);
+                if matches!(text.trim(), "/quit" | "/exit") && !tab.has_command(text.trim().trim_start_matches('/')) {
+                    tab.composer.discard();
+                    return self.leave();
+                }
+                let mistake = tab.send(action == Action::Steer);
+                let is_queued = action == Action::Steer && tab.is_working() && !tab.can_steer;
+                match mistake {
+                    Some(mistake) => self.toast(Level::Error, mistake),
+                    None if is_queued && !text.trim().is_empty() => {
+                        self.toast(
+                            Level::Info,
+                            "this agent takes no message while it works; it waits for the end of the turn",
+                        );
+                    }
+                    None => {}
                 }
                 if !text.trim().is_empty() {
                     let cwd = self.plan.cwd.clone();
@@ -175,7 +212,10 @@ impl App {
             Action::CycleMode => {
                 let next = next_mode(&tab.view.options, &tab.view.modes, tab.view.current_mode.as_ref());
                 match next {
-                    Some(reply) => self.set(reply),
+                    Some((reply, words)) => {
+                        self.set(reply);
+                        self.toast(Level::Info, format!("mode: {words}"));
+                    }
                     None => self.toast(Level::Info, "this agent has no modes"),
                 }
             }
@@ -207,13 +247,10 @@ impl App {
                     _ => self.toast(Level::Info, "this agent cannot fork sessions"),
                 }
             }
-            Action::Undo => {
-                let is_undo = |command: &AvailableCommand| matches!(command, AvailableCommand::Command(command) if command.name == "undo");
-                match tab.view.commands.iter().any(is_undo) && tab.phase == Phase::Idle {
-                    true => drop(tab.send_command("/undo")),
-                    false => self.toast(Level::Info, "this agent has no command to undo a turn"),
-                }
-            }
+            Action::Undo => match tab.has_command("undo") && tab.phase == Phase::Idle {
+                true => drop(tab.send_command("/undo")),
+                false => self.toast(Level::Info, "this agent has no command to undo a turn"),
+            },
             _ => {}
         }
     }

@@ -41,8 +41,11 @@ impl App {
         let hints = self.hints();
         let is_in_transcript = self.is_in_transcript;
         let is_question_held = self.is_question_held();
+        // A question stands in the place of the composer, and the conversation goes on above it.
+        let question_height = self.question_to_draw().map(|place| self.question_height(place, area));
         if let Some(tab) = self.tabs.get_mut(current) {
             let (above, status_area) = split_bottom(rest, 2.min(rest.height / 3));
+            tab.composer.queue.set_held(tab.is_held());
             let mut status = tab.status();
             status.hints = hints;
             if is_question_held {
@@ -50,24 +53,38 @@ impl App {
             }
             status.render(status_area, buffer, tick, &theme);
             let height = tab.composer.height(above.width, area.height).min(above.height);
-            let (transcript_area, composer_area) = split_bottom(above, height);
+            let (transcript_area, composer_area) = match question_height {
+                Some(height) => split_bottom(rest, height),
+                None => split_bottom(above, height),
+            };
             tab.transcript.render(&tab.view, transcript_area, buffer, &theme, tick);
-            tab.composer.set_focused(!is_in_transcript);
-            tab.composer.render(composer_area, buffer, &theme);
-            tab.composer.render_popup(transcript_area, buffer, &theme);
-            if let Some((level, text, _)) = &self.toast {
-                draw_toast(
-                    *level,
-                    text,
-                    if transcript_area.is_empty() { area } else { transcript_area },
-                    buffer,
-                    &theme,
-                );
+            if question_height.is_none() {
+                tab.composer.set_focused(!is_in_transcript);
+                tab.composer.render(composer_area, buffer, &theme);
+                tab.composer.render_popup(transcript_area, buffer, &theme);
             }
-        } else if let Some((level, text, _)) = &self.toast {
-            draw_toast(*level, text, area, buffer, &theme);
+            if let Some((level, text, _)) = self.toast.as_ref().filter(|_| !tab.composer.has_popup()) {
+                let place = if transcript_area.is_empty() { area } else { transcript_area };
+                draw_toast(*level, text, place, buffer, &theme);
+            }
         }
         self.render_dialog(area, frame);
+        // What was chosen in a list can fail, and the list is over all else then.
+        if let Some((level, text, _)) = self.toast.as_ref().filter(|_| self.next_surface == Surface::Overlay) {
+            draw_toast(*level, text, area, frame.buffer_mut(), &theme);
+        }
+    }
+
+    /// How many rows the question of a tab takes.
+    fn question_height(&mut self, place: usize, area: Rect) -> u16 {
+        let theme = &self.theme;
+        let height = match self.tabs[place].questions.front_mut().map(|asked| &mut asked.dialog) {
+            Some(QuestionDialog::Permission(dialog, _)) => dialog.height(area.width, theme),
+            Some(QuestionDialog::Form(dialog, _)) => dialog.height(area.width, theme),
+            Some(QuestionDialog::Url(dialog, _)) => dialog.height(area.width, theme),
+            None => 0,
+        };
+        at_bottom(area, height).height
     }
 
     /// Draws what stands over the conversation: a question first, because it waits for an answer.
@@ -243,28 +260,42 @@ impl App {
         let hints = self.hints();
         let buffer = frame.buffer_mut();
         if let Some(tab) = self.tabs.get_mut(self.current) {
-            let (above, status_area) = split_bottom(area, 2.min(area.height / 3));
-            let mut status = tab.status();
-            status.hints = hints;
-            status.below = 0;
-            status.render(status_area, buffer, tick, &theme);
-            let height = tab.composer.height(above.width, area.height.saturating_mul(2)).min(above.height);
-            let (open_area, composer_area) = split_bottom(above, height);
+            let status_rows = 2.min(area.height / 3);
+            let composer_rows = tab.composer.height(area.width, area.height.saturating_mul(2));
+            let open_rows = area.height.saturating_sub(status_rows + composer_rows);
             let root = tab.plan.cwd.display().to_string();
             let end = tab.view.first_place() + tab.view.timeline().len();
             let places = tab.printed.max(tab.view.first_place())..end;
             let mut lines = Vec::new();
-            for place in places.rev().take(usize::from(open_area.height)) {
-                let mut block =
-                    attache_tui::transcript::block_in(&tab.view, place, open_area.width.into(), &theme, &root);
+            for place in places.rev().take(usize::from(open_rows)) {
+                let mut block = attache_tui::transcript::block_in(&tab.view, place, area.width.into(), &theme, &root);
                 block.extend(lines);
                 lines = block;
             }
-            let skipped = lines.len().saturating_sub(open_area.height.into());
-            Paragraph::new(lines.split_off(skipped)).render(open_area, buffer);
+            let skipped = lines.len().saturating_sub(open_rows.into());
+            let lines = lines.split_off(skipped);
+            // Right below what was said; what is not needed is left free at the end.
+            let toast_row = u16::from(self.toast.is_some());
+            let used = u16::try_from(lines.len()).unwrap_or(open_rows).saturating_add(toast_row).min(open_rows);
+            let (open_area, rest) = split_top(area, used);
+            let (composer_area, rest) = split_top(rest, composer_rows);
+            let (status_area, _) = split_top(rest, status_rows);
+            Paragraph::new(lines).render(open_area, buffer);
+            tab.composer.queue.set_held(tab.is_held());
+            let mut status = tab.status();
+            status.hints = hints;
+            status.below = 0;
+            status.render(status_area, buffer, tick, &theme);
             tab.composer.render(composer_area, buffer, &theme);
-            tab.composer.render_popup(open_area, buffer, &theme);
-            if let Some((level, text, _)) = &self.toast {
+            // A list takes the room that there is above the composer, or else below it.
+            let list_area = if open_area.height >= tab.composer.popup_height() {
+                open_area
+            } else {
+                let below = split_top(area, composer_area.bottom() - area.y).1;
+                split_top(below, tab.composer.popup_height()).0
+            };
+            tab.composer.render_popup(list_area, buffer, &theme);
+            if let Some((level, text, _)) = self.toast.as_ref().filter(|_| !tab.composer.has_popup()) {
                 draw_toast(*level, text, open_area, buffer, &theme);
             }
         }
@@ -324,7 +355,7 @@ fn draw_toast(level: Level, text: &str, area: Rect, buffer: &mut ratatui::buffer
         Level::Error => (theme.error, theme.sign("✗", "x")),
     };
     let text = crate::visible::one_line(&text.replace('\n', "; "));
-    let area = at_bottom(area, 1);
+    let area = split_bottom(area, 1).1;
     Clear.render(area, buffer);
     Paragraph::new(Line::styled(format!("{sign} {text}"), style)).render(area, buffer);
 }

@@ -148,6 +148,10 @@ impl App {
             {
                 return;
             }
+            if wants_out && matches!(self.overlay, Some(Overlay::LastWords(_))) {
+                self.overlay = None;
+                return self.act(Action::Quit);
+            }
             let key = if wants_out { KeyEvent::from(KeyCode::Esc) } else { key };
             return self.overlay_key(key);
         }
@@ -274,7 +278,10 @@ impl App {
                 }
                 Some(PickerReply::Delete(choice @ Choice::Session { .. })) => {
                     let Choice::Session { id, agent, .. } = &choice else { return };
-                    let text = format!("Delete session {id}? {agent} forgets it, and so do we.");
+                    let label = self.choices().into_iter().find(|row| row.choice == choice).map(|row| row.label);
+                    let title = label.filter(|label| label != id).map(|label| format!("\n{label}\n"));
+                    let text =
+                        format!("Delete session {id}? {agent} forgets it, and so do we.{}", title.unwrap_or_default());
                     let dialog = ConfirmDialog::new("Delete a session", text, "delete it");
                     Some(Overlay::Confirm(dialog, Confirmed::Delete(choice), Instant::now()))
                 }
@@ -303,14 +310,22 @@ impl App {
             },
             Overlay::Confirm(mut dialog, what, since) => match dialog.handle_key(key, self.seen_for(since)) {
                 None => Some(Overlay::Confirm(dialog, what, since)),
+                // Whoever tidies up goes on in the list.
+                Some(false) if matches!(what, Confirmed::Delete(_)) => return self.choose(),
                 Some(false) => None,
                 Some(true) => {
                     match what {
                         // It may open a list, which is to stay.
                         Confirmed::CloseTab(id) => return self.close(id),
+                        Confirmed::Restart(id) => {
+                            if let Some(place) = self.tabs.iter().position(|tab| tab.id == id) {
+                                self.restart(place);
+                            }
+                        }
                         Confirmed::Quit => self.deeds.push(Deed::Quit),
                         Confirmed::Delete(Choice::Session { id, agent, identity }) => {
                             self.delete(&id, &agent, &identity);
+                            return self.choose();
                         }
                         Confirmed::Delete(_) => {}
                     }
@@ -318,6 +333,11 @@ impl App {
                 }
             },
         };
+        // Where there is no conversation, there is the list.
+        let is_leaving = self.deeds.iter().any(|deed| matches!(deed, Deed::Quit));
+        if self.overlay.is_none() && self.tabs.is_empty() && !is_leaving {
+            self.choose();
+        }
     }
 
     /// How long something that the person opened has been seen: a question may have stood over it.

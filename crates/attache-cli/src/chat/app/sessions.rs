@@ -5,6 +5,7 @@ use attache_tui::picker::{Item, Picker};
 
 use super::{App, Overlay};
 use crate::chat::catalog::{self, Choice};
+use crate::chat::keep::KeptDraft;
 use crate::chat::tab::Tab;
 use crate::chat::worker::{Begin, Order, Outlet, Plan, Worker, WorkerId};
 use crate::event::Level;
@@ -16,12 +17,17 @@ impl App {
         let mut tab = Tab::new(id, plan, worker);
         tab.composer.set_history(self.history.prompts.clone());
         tab.transcript.set_plan_shown(self.is_plan_shown);
-        if self.tabs.is_empty() {
-            let drafts = self.draft.take_over(&self.plan.cwd);
-            if !drafts.is_empty() {
-                tab.take_over(drafts);
-                self.toast(Level::Info, "what an earlier chat did not send is here again, and waits for you");
-            }
+        if !self.draft.has_place() {
+            self.left_drafts = self.draft.take_over(&self.plan.cwd);
+        }
+        // What was written to one agent is not for another.
+        let identity = tab.identity();
+        let is_its = |kept: &KeptDraft| kept.agent.as_ref().is_none_or(|agent| *agent == identity);
+        let (its, others) = std::mem::take(&mut self.left_drafts).into_iter().partition::<Vec<_>, _>(is_its);
+        self.left_drafts = others;
+        if !its.is_empty() {
+            tab.take_over(its.into_iter().map(|kept| kept.draft).collect());
+            self.toast(Level::Info, "what an earlier chat did not send is here again, and waits for you");
         }
         if let Some(prompt) = self.first_prompt.take() {
             tab.ask_first(prompt);
@@ -109,6 +115,8 @@ impl App {
     pub(super) fn show(&mut self, place: usize) {
         self.current = place.min(self.tabs.len().saturating_sub(1));
         self.is_in_transcript = false;
+        // What was said in passing was about where the person was.
+        self.toast = None;
         if let Some(tab) = self.tab() {
             tab.is_unread = false;
         }
@@ -129,8 +137,10 @@ impl App {
         let Some(tab) = self.tabs.get(place) else { return };
         tab.order(Order::Close);
         let mut plan = tab.plan.clone();
-        if let Some(session) = &tab.session {
-            plan.begin = Begin::Again(session.clone());
+        match &tab.session {
+            Some(session) => plan.begin = Begin::Again(session.clone()),
+            None if tab.is_refused => plan.begin = Begin::New,
+            None => {}
         }
         let (id, worker) = self.start(plan.clone());
         let is_plan_shown = self.is_plan_shown;

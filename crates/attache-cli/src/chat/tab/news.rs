@@ -158,7 +158,13 @@ impl Tab {
                     return Effect::Toast(Level::Error, mistake);
                 }
             }
-            News::Dead(words) => {
+            News::NotOpened(failure) => {
+                self.is_refused = true;
+                return self.take(News::Dead(failure));
+            }
+            News::Dead(failure) => {
+                let words = failure.message;
+                self.failed = Some(failure.code);
                 if self.is_working() {
                     self.end_calls();
                     self.view.end_turn(&attache::Stop::Error);

@@ -107,6 +107,7 @@ impl OpenSession<'_> {
             self.services.begin_turn();
         }
         let text = blocks.iter().map(event::text_of).collect::<Vec<_>>().join("\n");
+        self.work.begin_record(self.connection, self.session);
         self.work.record(event::Event::User(event::Text { text, message_id: None }));
         match self.session.prompt(blocks).await {
             Ok(turn) => {
@@ -227,11 +228,17 @@ impl OpenSession<'_> {
                 Ok(Some(News::Options(options)))
             }),
             Order::Kill(id) => {
-                self.services.kill(id.clone());
+                if self.commands.contains(id.as_str()) {
+                    return self.services.kill(id);
+                }
                 self.request(async move {
-                    // One of the agent's that cannot be cancelled says so; one of ours is not the agent's to cancel.
                     match session.cancel_terminal(id).await {
-                        Ok(()) | Err(Error::NotOffered(_) | Error::Invalid(_)) => Ok(None),
+                        Ok(()) => Ok(None),
+                        Err(Error::NotOffered(_) | Error::Invalid(_)) => {
+                            let words =
+                                "the agent runs this command itself, and cannot end it alone; esc ends the turn";
+                            Ok(Some(News::Refused(words.into())))
+                        }
                         Err(error) => Err(error),
                     }
                 });
