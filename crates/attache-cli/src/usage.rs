@@ -52,7 +52,7 @@ fn better_words(words: &[OsString], error: &clap::Error) -> Option<String> {
     }
     let argument = visible::one_line(argument);
     Some(format!(
-        "unexpected argument `{argument}`\nhint: put the prompt in quotes: `attache {first} 'say {argument}'`"
+        "unexpected argument `{argument}`\nhint: a prompt of several words needs quotes: `attache {first} '… {argument}'`"
     ))
 }
 

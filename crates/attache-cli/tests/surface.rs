@@ -755,3 +755,25 @@ fn a_chat_goes_on_with_a_session_by_the_beginning_of_the_id_of_a_run() {
     let (screen, _, _) = support::at_terminal(command, true, &[]);
     assert!(screen.contains("Session not found") && screen.contains("hint: `attache sessions list`"), "{screen}");
 }
+
+#[test]
+fn words_that_go_astray_are_told_where_they_belong() {
+    let home = Home::new();
+    let rows: [(&[&str], &str); 4] = [
+        (&["fix this"], "hint: `attache run 'fix this'` answers, `attache chat 'fix this'` stays"),
+        (&["run", "say", "hi"], "hint: a prompt of several words needs quotes: `attache run '… hi'`"),
+        (&["--plain"], "hint: `attache chat --plain`"),
+        (&["run", "-q", "hi"], "unexpected argument '-q'"),
+    ];
+    for (words, told) in rows {
+        let ran = home.run(words);
+        ran.check(2, &[], &[told]);
+        // Behind `--` stands the command of an agent, and no value of ours.
+        assert!(!ran.err.contains("as a value"), "{}", ran.err);
+    }
+    // They are nothing to come back to.
+    home.run(&["run", "--mode", "nonsense", "say hi", "--", "/no/such/agent"]);
+    home.run(&["run", "-f", "/no-such-file"]).check(2, &[], &["`/no-such-file`"]);
+    let listed = home.run(&["sessions", "list", "--json"]);
+    assert!(!listed.out.contains("\"usage\""), "{}", listed.out);
+}
