@@ -13,6 +13,7 @@ use attache_host::environment;
 use attache_host::visible::visible as shown;
 
 use crate::agents::AgentSpec;
+use crate::client::foreground;
 use crate::connect::{self, Opening};
 use crate::exit::{Code, Failure};
 use crate::tty::Tty;
@@ -108,14 +109,14 @@ pub(crate) async fn in_terminal(
     if !spec.is_built_in && !is_agreed {
         confirm_login(spec, method, &words).await?;
     }
-    let mut command = tokio::process::Command::new(program);
+    let mut command = std::process::Command::new(program);
     command.env_clear().envs(environment::inherited(&[&spec.pass_env[..], &browser_env()].concat()));
-    command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd).kill_on_drop(true);
+    command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd);
     command.envs(method.env.iter().map(|variable| (&variable.name, variable.value.expose())));
     command.stdin(stream(io::stdin().is_terminal()).map_err(cannot)?);
     command.stdout(stream(io::stdout().is_terminal()).map_err(cannot)?);
     command.stderr(stream(io::stderr().is_terminal()).map_err(cannot)?);
-    let status = command.status().await.map_err(cannot)?;
+    let status = foreground::run(command, None).await.map_err(cannot)?;
     if !status.success() {
         return Err(Failure::new(Code::Login, format!("the login to `{}` did not work: {status}", spec.name)));
     }

@@ -43,6 +43,10 @@ use visible::visible;
 fn main() -> ExitCode {
     // A shell that asks for words gets them, and nothing else happens.
     complete::answer();
+    // A panic may carry text of others.
+    std::panic::set_hook(Box::new(|info| {
+        let _ = writeln!(std::io::stderr(), "{}", visible(&info.to_string()));
+    }));
     // Before there is a second thread.
     private::close_off();
     // Whatever we start ends with us, to the last daemon.

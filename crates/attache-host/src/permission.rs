@@ -95,7 +95,7 @@ mod subject;
 mod table;
 mod visible;
 
-pub use answer::{NoSuchChoice, allow, reject};
+pub use answer::{NoSuchChoice, allow, answerable, reject};
 pub use engine::{Decision, Engine, Places, Policy, Scope, UnknownPolicy};
 pub use file::{RulesError, parse_rules};
 pub use grant::{Grants, ShownChange};

@@ -32,6 +32,9 @@ const MAX_HIGHLIGHTED: usize = 300;
 /// The width from which old and new stand side by side.
 pub(crate) const SIDE_BY_SIDE: usize = 120;
 
+/// The longest line that is shown whole.
+const LONGEST_LINE: usize = 16 << 10;
+
 /// The change of one file.
 #[derive(Debug, Default)]
 pub(crate) struct FileDiff {
@@ -141,7 +144,7 @@ impl FileDiff {
                 continue;
             }
             let new = index.checked_add_signed(shift).unwrap_or(index);
-            self.push(Row::Kept { old: index + 1, new: new + 1, text: old[index].to_owned() });
+            self.push(Row::Kept { old: index + 1, new: new + 1, text: shortened(old[index]) });
         }
     }
 
@@ -168,9 +171,18 @@ impl FileDiff {
     }
 }
 
+/// A line as it is shown: of one that is far longer than a screen, the beginning.
+fn shortened(line: &str) -> String {
+    if line.len() <= LONGEST_LINE {
+        return line.to_owned();
+    }
+    let end = line.floor_char_boundary(LONGEST_LINE);
+    format!("{} [{} more bytes]\n", &line[..end], line.len() - end)
+}
+
 /// Both sides of a replacement, with the words that differ.
 fn words(old: &[&str], new: &[&str]) -> (Vec<Words>, Vec<Words>) {
-    let whole = |lines: &[&str]| lines.iter().map(|line| vec![(false, (*line).to_owned())]).collect::<Vec<Words>>();
+    let whole = |lines: &[&str]| lines.iter().map(|line| vec![(false, shortened(line))]).collect::<Vec<Words>>();
     let length: usize = old.iter().chain(new).map(|line| line.len()).sum();
     if old.is_empty() || new.is_empty() || length > MAX_WORDS {
         return (whole(old), whole(new));

@@ -179,7 +179,7 @@ pub struct Picker<T> {
     page: usize,
 }
 
-impl<T: Clone> Picker<T> {
+impl<T: Clone + PartialEq> Picker<T> {
     /// A list of these.
     pub fn new(title: impl Into<String>, items: Vec<Item<T>>) -> Self {
         let mut picker = Picker {
@@ -247,11 +247,18 @@ impl<T: Clone> Picker<T> {
             }
         }
         let place = |item: &Item<T>| groups.iter().position(|group| *group == item.group);
+        let chosen =
+            self.matches.rows.get(self.matches.selected).and_then(|(index, _)| self.items.get(*index)).cloned();
         self.items = items;
         self.items.sort_by_key(place);
         let selected = self.matches.selected;
         self.find();
-        self.matches.selected = selected;
+        // Whoever is about to choose something gets that, wherever it stands now.
+        let is_chosen = |(index, _): &(usize, Vec<u32>)| {
+            let item = self.items.get(*index);
+            item.zip(chosen.as_ref()).is_some_and(|(item, chosen)| item.value == chosen.value)
+        };
+        self.matches.selected = self.matches.rows.iter().position(is_chosen).unwrap_or(selected);
         self.matches.step(0, self.count());
     }
 

@@ -396,6 +396,8 @@ fn a_login_in_a_terminal_is_shown_and_asked_about() {
     check("login-terminal", 8, |area, buffer| dialog.render(area, buffer, &theme()));
     assert_eq!(dialog.handle_key(key(KeyCode::Enter), LATE), None, "Enter alone is no");
     dialog.handle_key(key(KeyCode::Enter), LATE);
+    assert_eq!(dialog.handle_key(letter('y'), LATE), None, "nobody has seen it yet");
+    check("login-terminal", 8, |area, buffer| dialog.render(area, buffer, &theme()));
     assert!(
         matches!(dialog.handle_key(letter('y'), LATE), Some(LoginReply::Terminal(method)) if method.args.len() == 3)
     );

@@ -42,8 +42,8 @@ pub(super) enum Outside {
     EditMessage(String),
     /// A file at a line, in the person's editor.
     EditFile(PathBuf, Option<u32>),
-    /// A text in the person's pager.
-    Page(String),
+    /// A question in the person's pager.
+    Page { text: String, digest: String },
     /// A login of the agent.
     Login(WorkerId, Box<Plan>, TerminalAuthMethod),
     /// The shell, until `fg`.
@@ -84,7 +84,8 @@ enum Surface {
     Overlay,
     /// What an agent wrote before it ended.
     LastWords,
-    Login(WorkerId),
+    /// The login of a tab, and whether it asks for a yes to a command.
+    Login(WorkerId, bool),
 }
 
 /// What a yes does.
@@ -116,6 +117,8 @@ pub(super) struct App {
     is_plan_shown: bool,
     is_focused: bool,
     has_bell: bool,
+    /// When the chat began.
+    began: Instant,
     quit_pressed: Option<Instant>,
     /// When something was last typed that is not an answer.
     typed: Option<Instant>,
@@ -158,6 +161,7 @@ impl App {
             is_plan_shown: true,
             is_focused: true,
             has_bell: true,
+            began: Instant::now(),
             quit_pressed: None,
             typed: None,
             swallowed: None,

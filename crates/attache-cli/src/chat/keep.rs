@@ -195,30 +195,30 @@ impl Draft {
         let left: Vec<T> = left.flatten().collect();
         let mut places = places.into_iter();
         self.place = places.next();
-        if !left.is_empty() {
-            // Ours is written before the others go: nothing is lost on the way.
-            self.write(Some(&left));
-        }
-        for other in places.filter(|_| self.place.is_some()) {
+        // Ours is written before the others go: nothing is lost on the way. Where it cannot be written, they stay.
+        let is_written = left.is_empty() || self.write(Some(&left));
+        for other in places.filter(|_| self.place.is_some() && is_written) {
             let _ = fs::remove_file(other.path);
         }
         left
     }
 
-    /// Keeps what is there now, if it is not what is kept already.
-    pub(crate) fn write<T: Serialize>(&mut self, draft: Option<&T>) {
-        let Some(place) = &self.place else { return };
+    /// Keeps what is there now, if it is not what is kept already. Whether it is kept.
+    pub(crate) fn write<T: Serialize>(&mut self, draft: Option<&T>) -> bool {
+        let Some(place) = &self.place else { return false };
         let text = draft.and_then(|draft| serde_json::to_string(draft).ok()).unwrap_or_default();
         if text == self.written {
-            return;
+            return true;
         }
         let done = match text.is_empty() {
             true => fs::remove_file(&place.path),
             false => paths::write_private(&place.path, text.as_bytes()),
         };
-        if done.is_ok() || text.is_empty() {
+        let is_kept = done.is_ok() || text.is_empty();
+        if is_kept {
             self.written = text;
         }
+        is_kept
     }
 }
 

@@ -9,6 +9,9 @@ use ignore::WalkBuilder;
 /// How many files are offered at most. Who has more types the path.
 const MOST_FILES: usize = 50_000;
 
+/// The longest file of rules about what is left out that is read.
+const LONGEST_RULES: u64 = 128 << 10;
+
 /// The files beneath a directory, found in the background.
 pub(crate) struct Files {
     coming: mpsc::Receiver<Vec<String>>,
@@ -23,7 +26,16 @@ impl Files {
         // It ends when nobody wants the files any more, or when they have all been seen.
         let _ = thread::Builder::new().name("files".into()).spawn(move || {
             let mut batch = Vec::new();
-            let walk = WalkBuilder::new(&root).follow_links(false).require_git(false).max_depth(Some(32)).build();
+            // Rules take hundreds of times their length in memory; nobody writes so many by hand.
+            let has_rules = |name: &str| root.join(name).metadata().is_ok_and(|file| file.len() > LONGEST_RULES);
+            let is_plain = [".gitignore", ".ignore"].iter().any(|name| has_rules(name));
+            let walk = WalkBuilder::new(&root)
+                .follow_links(false)
+                .require_git(false)
+                .git_ignore(!is_plain)
+                .ignore(!is_plain)
+                .max_depth(Some(32))
+                .build();
             let files =
                 walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
             for entry in files.take(MOST_FILES) {

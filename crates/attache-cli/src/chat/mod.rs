@@ -328,7 +328,14 @@ impl Loop {
                         drop(input);
                         // Whoever read keys was woken, and that is forgotten here: else it is taken for the first key.
                         let _ = crossterm::event::poll(Duration::ZERO);
-                        self.go_outside(outside).await?;
+                        let is_over = tokio::select! {
+                            done = self.go_outside(outside) => done.map(|()| false)?,
+                            () = terminated(signals) => true,
+                        };
+                        if is_over {
+                            self.screen.resume()?;
+                            return Ok(Code::Terminated);
+                        }
                         input = EventStream::new();
                     }
                 }
@@ -385,11 +392,12 @@ impl Loop {
                     self.app.toast(crate::event::Level::Error, format!("cannot open it: {error}"));
                 }
             }
-            Outside::Page(text) => {
-                if let Err(error) = crate::client::pager::show(&text).await {
+            Outside::Page { text, digest } => match crate::client::pager::show(text).await {
+                Ok(()) => self.app.paged(&digest),
+                Err(error) => {
                     self.app.toast(crate::event::Level::Error, format!("cannot start the pager: {error}"));
                 }
-            }
+            },
             Outside::Login(id, plan, method) => {
                 let opening = connect::Opening::new(&plan.spec, &plan.cwd, plan.protocol);
                 let is_confined = plan.sandbox.is_some_and(|kind| kind != SandboxKind::Off);
@@ -401,9 +409,16 @@ impl Loop {
             }
             Outside::Suspend => outside::stop(),
         }
+        // Nobody saw a question meanwhile: it is to be read anew.
+        self.app.hide_questions();
         self.screen.resume()?;
         self.draw()
     }
+}
+
+/// Waits until somebody wants us to end. Ctrl-C is for whoever has the terminal.
+async fn terminated(signals: &mut Signals) {
+    while signals.next().await != Signal::Terminate {}
 }
 
 async fn arrived(image: &mut Option<oneshot::Receiver<Image>>) -> Image {

@@ -6,8 +6,11 @@ use std::path::Path;
 use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::oneshot;
+
+use crate::client::foreground;
 
 /// The largest image that is taken from the clipboard.
 const LARGEST_IMAGE: u64 = 10 << 20;
@@ -28,7 +31,9 @@ fn editor() -> Vec<String> {
 async fn run_editor(arguments: &[String]) -> io::Result<()> {
     let words = editor();
     let [program, own @ ..] = words.as_slice() else { return Err(io::ErrorKind::NotFound.into()) };
-    let status = Command::new(program).args(own).args(arguments).kill_on_drop(true).status().await;
+    let mut command = StdCommand::new(program);
+    command.args(own).args(arguments);
+    let status = foreground::run(command, None).await;
     let status = status.map_err(|error| io::Error::other(format!("`{program}`: {error}")))?;
     match status.success() {
         true => Ok(()),
@@ -77,16 +82,21 @@ pub(super) fn clipboard(text: &str) -> String {
 pub(super) fn clipboard_image() -> oneshot::Receiver<super::Image> {
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
-        let read = tokio::task::spawn_blocking(|| {
-            let programs: [(&str, &[&str]); 3] = [
-                ("wl-paste", &["--no-newline", "--type", "image/png"]),
-                ("xclip", &["-selection", "clipboard", "-t", "image/png", "-o"]),
-                ("pngpaste", &["-"]),
-            ];
-            programs.iter().find_map(|(program, arguments)| read_image(program, arguments))
-        });
+        let programs: [(&str, &[&str]); 3] = [
+            ("wl-paste", &["--no-newline", "--type", "image/png"]),
+            ("xclip", &["-selection", "clipboard", "-t", "image/png", "-o"]),
+            ("pngpaste", &["-"]),
+        ];
+        let read = async {
+            for (program, arguments) in programs {
+                if let Some(bytes) = read_image(program, arguments).await {
+                    return Some(bytes);
+                }
+            }
+            None
+        };
         let image = match tokio::time::timeout(CLIPBOARD_PATIENCE, read).await {
-            Ok(Ok(Some(bytes))) => Ok(("image/png".to_owned(), bytes)),
+            Ok(Some(bytes)) => Ok(("image/png".to_owned(), bytes)),
             _ => Err("there is no image in the clipboard, or no wl-paste, xclip or pngpaste to ask".to_owned()),
         };
         let _ = sender.send(image);
@@ -94,14 +104,20 @@ pub(super) fn clipboard_image() -> oneshot::Receiver<super::Image> {
     receiver
 }
 
-fn read_image(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
-    let mut command = StdCommand::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+/// What a program prints, if it is an image. It ends when nobody waits for it any more.
+async fn read_image(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    #[cfg(target_os = "linux")]
+    // SAFETY: a plain system call, which may be made between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
     let mut child = command.spawn().ok()?;
     let mut bytes = Vec::new();
-    let read = child.stdout.take()?.take(LARGEST_IMAGE).read_to_end(&mut bytes);
-    let _ = child.kill();
-    let _ = child.wait();
-    read.ok().filter(|length| *length > 0 && bytes.starts_with(b"\x89PNG"))?;
-    Some(bytes)
+    child.stdout.take()?.take(LARGEST_IMAGE).read_to_end(&mut bytes).await.ok()?;
+    bytes.starts_with(b"\x89PNG").then_some(bytes)
 }

@@ -38,6 +38,7 @@ pub(super) async fn run(plan: Plan, first: Option<String>) -> Result<Code, Failu
         incoming,
         view: SessionView::with_limit(16 << 20),
         printed: 0,
+        said: None,
         root,
         theme: screen::theme(None),
         reasons: VecDeque::new(),
@@ -58,6 +59,8 @@ struct Plain {
     view: SessionView,
     /// The first entry that was not read out yet.
     printed: usize,
+    /// The last message that was, and how long it was then.
+    said: Option<(usize, usize)>,
     root: String,
     theme: Theme,
     /// Why the person said no, for the agent to read next.
@@ -271,6 +274,16 @@ impl Plain {
     /// Reads out the entries that are finished, in order, each once.
     fn read_out(&mut self, is_over: bool) {
         let mut place = self.printed.max(self.view.first_place());
+        // An agent may go on with what was read out, after its turn.
+        if let Some((last, length)) = self.said.take_if(|(last, _)| *last + 1 == place)
+            && let Some(Entry::Message(message)) = self.view.entry(last)
+        {
+            let text = message.text();
+            if let Some(more) = text.get(length..).filter(|more| !more.is_empty()) {
+                self.say(more);
+            }
+            self.said = Some((last, text.len()));
+        }
         while place < self.end() {
             let is_last = place + 1 == self.end();
             let is_open = match self.view.entry(place) {
@@ -284,6 +297,10 @@ impl Plain {
             let lines = transcript::block_in(&self.view, place, self.tty.columns(), &self.theme, &self.root);
             let text: Vec<String> = lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect();
             self.say(&text.join("\n"));
+            self.said = match self.view.entry(place) {
+                Some(Entry::Message(message)) => Some((place, message.text().len())),
+                _ => None,
+            };
             place += 1;
         }
         self.printed = place;

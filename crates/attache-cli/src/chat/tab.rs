@@ -14,7 +14,7 @@ use attache::model::notice::NoticeSeverity;
 use attache::model::session::{SessionId, SessionInfo};
 use attache::model::tool::{ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
-use attache::proto::view::Entry;
+use attache::proto::view::{Entry, MessageRole};
 use attache_tui::composer::{Composer, Message, Submission};
 use attache_tui::dialog::{FormDialog, LoginDialog, PermissionDialog, UrlDialog};
 use attache_tui::status::{Activity, Status, TabState, WorkPlace};
@@ -118,6 +118,9 @@ pub(super) struct Tab {
     first_prompt: Option<String>,
     /// The first entry that is not in the terminal's own text yet, for inline screens.
     pub(super) printed: usize,
+    /// The last entry that is, on how many rows, and how long its text was.
+    pub(super) printed_rows: Option<(usize, usize)>,
+    pub(super) printed_text: usize,
 }
 
 /// What the screen has to do after news.
@@ -177,6 +180,8 @@ impl Tab {
             is_paused: false,
             first_prompt: None,
             printed: 0,
+            printed_rows: None,
+            printed_text: 0,
         }
     }
 
@@ -340,7 +345,10 @@ impl Tab {
 
     /// The file and line that the agent works on.
     fn location(&self) -> Option<WorkPlace> {
-        let calls = self.view.timeline().iter().rev().take(50).filter_map(|entry| match entry {
+        // In this turn: what came before is over.
+        let is_prompt = |entry: &&Entry| matches!(entry, Entry::Message(message) if message.role == MessageRole::User);
+        let entries = self.view.timeline().iter().rev().take(50).take_while(|entry| !is_prompt(entry));
+        let calls = entries.filter_map(|entry| match entry {
             Entry::ToolCall(call) => Some(call),
             _ => None,
         });

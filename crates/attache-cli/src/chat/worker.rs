@@ -306,6 +306,7 @@ impl Work {
             turn: None,
             can_steer: !connection.dialect().answers_at_end(),
             commands: BTreeSet::new(),
+            ours: BTreeSet::new(),
             requests: JoinSet::new(),
         };
         // What the session tells of itself comes first, and then what a person has written meanwhile.

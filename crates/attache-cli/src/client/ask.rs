@@ -6,7 +6,7 @@ use std::pin::Pin;
 use attache::model::elicitation::{CreateElicitationRequest, CreateElicitationResponse};
 use attache::model::permission::{PermissionOption, PermissionOptionId};
 
-use attache_host::permission::{Question, Scope};
+use attache_host::permission::{self, Question, Scope};
 use attache_tui::dialog::question::{self, Meaning, PermissionReply, QuestionText};
 use attache_tui::theme::{ColorDepth, Theme};
 use ratatui::text::Line;
@@ -67,7 +67,10 @@ async fn ask(tty: &Tty, asked: &PermissionQuestion) -> io::Result<Reply> {
     let (question, options) = (&asked.question, &[]);
     let theme = crate::chat::theme(None);
     let width = u16::try_from(tty.columns()).unwrap_or(u16::MAX).max(20);
-    let QuestionText { content, ask, choices_at } = question::question_text(question, options, width, &theme);
+    let (QuestionText { content, ask, choices_at }, is_too_long) =
+        question::question_text(question, options, width, &theme);
+    // What is not shown here is read in the pager first.
+    let mut is_read = !is_too_long;
     let (line, choices) = ask.split_at(choices_at);
     let line: Vec<String> = line.iter().map(ToString::to_string).collect();
     let line = format!("{} ", line.join("\n"));
@@ -80,13 +83,21 @@ async fn ask(tty: &Tty, asked: &PermissionQuestion) -> io::Result<Reply> {
     loop {
         let Some(typed) = tty.ask(&line).await? else { return Ok(Reply::NO) };
         match question::meaning(&typed, question, options) {
-            Some(Meaning::Reply(PermissionReply::Allow(scope))) => return Ok(Reply::Allow(scope)),
+            Some(Meaning::Reply(PermissionReply::Allow(_))) if !is_read => {
+                tty.show("read it in the pager first: type e, and Enter\n").await?;
+            }
+            Some(Meaning::Reply(PermissionReply::Allow(scope))) => {
+                if asked.options.is_empty() || permission::allow(&asked.options, scope).is_ok() {
+                    return Ok(Reply::Allow(scope));
+                }
+                tty.show("the agent offers no such answer; n is no\n").await?;
+            }
             Some(Meaning::Reply(PermissionReply::Option(option))) => return Ok(Reply::Option(option)),
             Some(Meaning::Reply(PermissionReply::Deny { reason })) => return Ok(Reply::Deny { reason }),
             Some(Meaning::Reply(PermissionReply::OpenPager)) => {
-                let text: Vec<String> = content.iter().map(ToString::to_string).collect();
-                if let Err(error) = pager::show(&text.join("\n")).await {
-                    tty.show(&format!("cannot start the pager: {error}\n")).await?;
+                match pager::show(question::pager_text(question)).await {
+                    Ok(()) => is_read = true,
+                    Err(error) => tty.show(&format!("cannot start the pager: {error}\n")).await?,
                 }
             }
             Some(Meaning::AskReason) => match tty.ask("why not, for the agent to read: ").await? {

@@ -9,6 +9,8 @@ use attache::model::elicitation::{
 };
 use attache::model::form::{ElicitationProperty, MultiSelectItems, StringFormat, StringProperty};
 
+use attache_tui::dialog::FormDialog;
+
 use super::browser::{self, WebAddress};
 use crate::tty::Tty;
 use crate::visible::{one_line, visible_lines};
@@ -42,7 +44,9 @@ async fn ask_url(tty: &Tty, says: &str, url: &ElicitationUrl) -> io::Result<Crea
     if let Err(error) = browser::open(&address) {
         tty.show(&format!("  cannot open a browser: {error}\n  open it yourself, then go on here with Enter\n"))
             .await?;
-        tty.ask("").await?;
+        if tty.ask("").await?.is_none() {
+            return Ok(CreateElicitationResponse::cancel());
+        }
     }
     Ok(CreateElicitationResponse::accept(Vec::new()))
 }
@@ -51,7 +55,20 @@ async fn ask_form(tty: &Tty, says: &str, form: &ElicitationForm) -> io::Result<C
     let schema = &form.requested_schema;
     let heading = "Enter alone takes what is in [brackets] or leaves it out; `!` declines; Ctrl-D cancels";
     tty.show(&format!("\nThe agent asks you something\n  it says: {says}\n  {heading}\n")).await?;
+    if FormDialog::is_too_large(schema) {
+        tty.show("  it is too long to be filled in, and is declined\n").await?;
+        return Ok(CreateElicitationResponse::decline());
+    }
     let mut content = Vec::new();
+    if schema.properties.is_empty() {
+        // There is nothing to fill in, so a yes has to be said.
+        let answer = tty.ask("accept? [y] yes   [N] no: ").await?;
+        return Ok(match answer.as_deref() {
+            Some("y" | "yes") => CreateElicitationResponse::accept(content),
+            Some(_) => CreateElicitationResponse::decline(),
+            None => CreateElicitationResponse::cancel(),
+        });
+    }
     for (name, property) in &schema.properties {
         let is_required = schema.required.as_ref().is_some_and(|required| required.contains(name));
         tty.show(&describe(name, property, is_required)).await?;

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod browser;
 pub(crate) mod confine;
+pub(crate) mod foreground;
 mod form;
 pub(crate) mod pager;
 pub(crate) mod services;

@@ -131,24 +131,39 @@ impl Question {
                 }
                 continue;
             };
-            let path = cwd.join(name);
             let opened = files.get_or_insert_with(|| Files::open(cwd, directories).map_err(|error| error.to_string()));
-            let attachment = match opened {
-                Ok(files) => mentioned(files, &path),
-                Err(error) => Err(error.clone()),
-            };
-            match attachment {
-                Ok(attachment) => self.attach(attachment),
-                Err(why) => {
-                    let why = why.lines().next().unwrap_or_default();
-                    // A link that leads out of the repository is not attached by its name.
-                    let name = match resolve_named(&path, Some(cwd)) {
-                        Err(FileError::LeadsOut { path, .. }) => path.display().to_string(),
-                        _ => name.to_owned(),
-                    };
-                    let hint = format!("hint: `--attach {name}` attaches it if you mean it");
-                    self.unmatched.push(format!("`{word}` is not attached and is left as text: {why}\n{hint}"));
-                }
+            self.mention(word, name, opened, cwd);
+        }
+    }
+
+    /// Attaches files that were chosen from a list, whatever they are called: the same as a word that names one.
+    pub(crate) fn mention_chosen(&mut self, names: &[&String], directories: &[PathBuf], cwd: &Path) {
+        if names.is_empty() {
+            return;
+        }
+        let opened = Files::open(cwd, directories).map_err(|error| error.to_string());
+        for name in names {
+            self.mention(&format!("@{name}"), name, &opened, cwd);
+        }
+    }
+
+    fn mention(&mut self, word: &str, name: &str, files: &Result<Files, String>, cwd: &Path) {
+        let path = cwd.join(name);
+        let attachment = match files {
+            Ok(files) => mentioned(files, &path),
+            Err(error) => Err(error.clone()),
+        };
+        match attachment {
+            Ok(attachment) => self.attach(attachment),
+            Err(why) => {
+                let why = why.lines().next().unwrap_or_default();
+                // A link that leads out of the repository is not attached by its name.
+                let name = match resolve_named(&path, Some(cwd)) {
+                    Err(FileError::LeadsOut { path, .. }) => path.display().to_string(),
+                    _ => name.to_owned(),
+                };
+                let hint = format!("hint: `--attach {name}` attaches it if you mean it");
+                self.unmatched.push(format!("`{word}` is not attached and is left as text: {why}\n{hint}"));
             }
         }
     }

@@ -242,9 +242,10 @@ fn logging_in_in_a_terminal() {
     chat.answer("In a terminal", ENTER);
     // The command is shown, and only a yes runs it.
     chat.answer("--login", "n");
-    chat.see("In a terminal");
+    chat.see("▸ In a terminal");
     assert!(!state.exists());
-    chat.keys(ENTER);
+    // A key that was meant for the list does not answer what comes after it.
+    chat.answer("▸ In a terminal", "\ry");
     chat.answer("--login", "y");
     eventually("the login is done", || state.exists());
     chat.see_gone("╭ ");

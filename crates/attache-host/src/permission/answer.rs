@@ -1,5 +1,7 @@
 //! Which of the agent's own choices an answer is.
 
+use std::collections::BTreeMap;
+
 use attache::model::permission::{PermissionOption, PermissionOptionKind, PermissionOutcome};
 
 use super::engine::Scope;
@@ -39,12 +41,18 @@ pub fn reject(options: &[PermissionOption]) -> PermissionOutcome {
         .unwrap_or_else(PermissionOutcome::cancelled)
 }
 
-/// The first choice of the first of these kinds. One whose id stands for two choices could be taken for the other.
+/// The choices that can be given as an answer, in their order: an id that stands for two could be taken for the other.
+pub fn answerable(options: &[PermissionOption]) -> impl Iterator<Item = &PermissionOption> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for option in options {
+        *counts.entry(option.option_id.as_str()).or_default() += 1;
+    }
+    options.iter().filter(move |option| counts.get(option.option_id.as_str()) == Some(&1))
+}
+
+/// The first choice of the first of these kinds.
 fn select(options: &[PermissionOption], kinds: &[PermissionOptionKind]) -> Option<PermissionOutcome> {
-    let is_unique =
-        |option: &&PermissionOption| options.iter().filter(|other| other.option_id == option.option_id).count() == 1;
-    kinds.iter().find_map(|kind| {
-        let option = options.iter().filter(|option| option.kind == *kind).find(is_unique)?;
-        Some(PermissionOutcome::selected(option.option_id.clone()))
-    })
+    let options: Vec<&PermissionOption> = answerable(options).collect();
+    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind))?;
+    Some(PermissionOutcome::selected(option.option_id.clone()))
 }

@@ -19,12 +19,20 @@ pub struct ConfirmDialog {
     text: String,
     yes: String,
     scroll: Scroll,
+    /// Whether the last row has been on the screen.
+    is_read: bool,
 }
 
 impl ConfirmDialog {
     /// Asks this; `yes` says what a yes does, such as `delete it`.
     pub fn new(title: impl Into<String>, text: impl Into<String>, yes: impl Into<String>) -> Self {
-        ConfirmDialog { title: title.into(), text: text.into(), yes: yes.into(), scroll: Scroll::default() }
+        ConfirmDialog {
+            title: title.into(),
+            text: text.into(),
+            yes: yes.into(),
+            scroll: Scroll::default(),
+            is_read: false,
+        }
     }
 
     /// Takes a key in that was pressed this long after the dialog appeared. `Some(true)` is yes.
@@ -35,7 +43,12 @@ impl ConfirmDialog {
         match key.code {
             KeyCode::Enter | KeyCode::Esc => Some(false),
             _ => match letter(key)? {
-                'y' => Some(true),
+                'y' if self.is_read => Some(true),
+                // Nobody says yes to what they cannot have seen.
+                'y' => {
+                    self.scroll.page_down();
+                    None
+                }
                 'n' => Some(false),
                 _ => None,
             },
@@ -50,7 +63,7 @@ impl ConfirmDialog {
 
     /// Draws the dialog.
     pub fn render(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
-        let inner = frame(&shown(&self.title), "", area, buffer, theme);
+        let inner = frame("", "", area, buffer, theme);
         let keys = [('y', self.yes.as_str()), ('N', "no")];
         let piece = |(key, label): &(char, &str)| {
             vec![Span::styled(format!("[{key}]"), theme.accent), Span::raw(format!(" {}", shown(label)))]
@@ -60,6 +73,10 @@ impl ConfirmDialog {
         let lines = paragraph(&self.text, usize::from(inner.width), theme.text);
         let page = inner.height - rows;
         self.scroll.fit(lines.len(), page);
+        let below = self.scroll.below();
+        self.is_read |= below == 0 && page > 0;
+        let hint = if below > 0 { format!("{below} more lines below: pagedown") } else { String::new() };
+        let inner = frame(&shown(&self.title), &hint, area, buffer, theme);
         draw(&lines, self.scroll.top, Rect { height: page, ..inner }, buffer);
         draw(&keys, 0, Rect { y: inner.y + page, height: rows, ..inner }, buffer);
     }
@@ -160,5 +177,31 @@ impl TextDialog {
         }
         let top = self.scroll.top;
         draw(self.lines(inner.width, theme), top, inner, buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yes_counts_when_the_end_was_seen() {
+        let theme = Theme::new(crate::theme::ColorDepth::None, crate::theme::Background::Dark, true);
+        let text: String = (1..=30).map(|number| format!("line {number}\n")).collect();
+        let mut dialog = ConfirmDialog::new("Log in", text, "run it");
+        let area = Rect::new(0, 0, 60, 12);
+        let mut presses = 0;
+        loop {
+            let mut buffer = Buffer::empty(area);
+            dialog.render(area, &mut buffer, &theme);
+            presses += 1;
+            let yes = KeyEvent::from(KeyCode::Char('y'));
+            if dialog.handle_key(yes, Duration::from_secs(1)) == Some(true) {
+                let last: String = (0..area.width).map(|x| buffer[(x, 9)].symbol().to_owned()).collect();
+                assert!(last.contains("line 30"), "{last}");
+                break;
+            }
+        }
+        assert!(presses > 3, "{presses}");
     }
 }

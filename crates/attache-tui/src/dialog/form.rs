@@ -96,6 +96,8 @@ pub struct FormDialog {
     /// The field that has the keys; the two after the last are the buttons.
     focus: usize,
     scroll: Scroll,
+    /// Whether all of it has been on the screen at once.
+    is_read: bool,
 }
 
 impl FormDialog {
@@ -123,6 +125,7 @@ impl FormDialog {
             // A form without fields only asks for a yes, and Enter alone is none.
             focus: usize::from(schema.properties.is_empty()),
             scroll: Scroll::default(),
+            is_read: false,
         }
     }
 
@@ -137,6 +140,9 @@ impl FormDialog {
                 _ => &[],
             };
             bytes += name.len() + title.map_or(0, |title| title.len()) + description.map_or(0, |text| text.len());
+            if let ElicitationProperty::String(text) = property {
+                bytes += text.pattern.as_ref().map_or(0, String::len) + text.default.as_ref().map_or(0, String::len);
+            }
             bytes += choices.iter().map(|choice| choice.value.len() + choice.title.len()).sum::<usize>();
             all_choices += choices.len();
         }
@@ -158,7 +164,9 @@ impl FormDialog {
         match key.code {
             KeyCode::Esc => return Some(FormReply::Cancel),
             KeyCode::Char('c') if is_ctrl => return Some(FormReply::Cancel),
-            KeyCode::Char('s') if is_ctrl => return self.accept(),
+            KeyCode::Char('s') if is_ctrl && (self.is_read || self.focus + 1 >= last) => return self.accept(),
+            // Nothing is sent that was not on the screen.
+            KeyCode::Char('s') if is_ctrl => self.focus = (self.focus + 2).min(last - 1),
             KeyCode::Up | KeyCode::BackTab => self.focus = self.focus.checked_sub(1).unwrap_or(last),
             KeyCode::Down | KeyCode::Tab => self.focus = if self.focus == last { 0 } else { self.focus + 1 },
             KeyCode::PageUp => self.scroll.by(-5),
@@ -307,6 +315,7 @@ impl FormDialog {
         let page = inner.height - rows;
         let (lines, focused, input_row) = self.lines(inner.width, theme);
         self.scroll.fit(lines.len(), page);
+        self.is_read = lines.len() <= usize::from(page);
         if self.focus < count {
             self.scroll.show(focused.0, focused.1);
         }

@@ -65,7 +65,13 @@ impl LoginDialog {
         LoginDialog { agent, command, message, picker, terminal: None }
     }
 
-    /// Takes a key in that was pressed this long after the dialog appeared.
+    /// Whether it asks for a yes to a command: that is another question than the list, and takes no key that was meant for
+    /// it.
+    pub fn is_confirming(&self) -> bool {
+        self.terminal.is_some()
+    }
+
+    /// Takes a key in that was pressed this long after the dialog, or the command in it, appeared.
     pub fn handle_key(&mut self, key: KeyEvent, elapsed: Duration) -> Option<LoginReply> {
         if !is_meant(key, elapsed) {
             return None;
@@ -106,6 +112,7 @@ impl LoginDialog {
             }
         };
         let command = words.map(quoted).collect::<Vec<_>>().join(" ");
+        let command = super::question::without_gaps(&command, super::question::BLANKS);
         let names: Vec<String> = method.env.iter().map(|variable| shown(&variable.name)).collect();
         let variables = match names.as_slice() {
             [] => String::new(),

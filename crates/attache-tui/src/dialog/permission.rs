@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::question::{
-    LONG, Meaning, PermissionReply, QuestionText, bounded_text, choices, explanation_lines, question_text,
+    LEAST_WIDTH, LONG, Meaning, PermissionReply, QuestionText, choices, explanation_lines, pager_text, question_text,
 };
 use super::scroll::Scroll;
 use super::{is_meant, last_part, letter};
@@ -34,6 +34,8 @@ pub struct PermissionDialog {
     is_hurried: bool,
     /// Whether it is so long that only the pager has it.
     is_too_long: bool,
+    /// Whether the window is so narrow that the end of each row is not seen.
+    is_too_narrow: bool,
     /// The question for the width and theme that it was last drawn with: a diff is not made for every key.
     laid_out: Option<(u16, Theme, QuestionText)>,
 }
@@ -52,6 +54,7 @@ impl PermissionDialog {
             is_read: false,
             is_hurried: false,
             is_too_long: false,
+            is_too_narrow: false,
             laid_out: None,
         }
     }
@@ -83,10 +86,13 @@ impl PermissionDialog {
     }
 
     /// The whole question, for the pager.
-    pub fn pager_lines(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-        let QuestionText { mut content, ask, .. } = question_text(&self.question, &self.options, width, theme);
-        content.extend(ask);
-        content
+    pub fn pager_text(&self) -> String {
+        pager_text(&self.question)
+    }
+
+    /// All of it was shown in the pager.
+    pub fn set_read(&mut self) {
+        self.is_read = true;
     }
 
     /// Scrolls, as by a mouse wheel.
@@ -130,8 +136,7 @@ impl PermissionDialog {
         match choice.meaning {
             Meaning::Reply(reply) => {
                 let allows = matches!(reply, PermissionReply::Allow(_)) || choice.allows == Some(true);
-                self.is_read |= reply == PermissionReply::OpenPager;
-                if !allows || self.is_read {
+                if !allows || self.is_read && !self.is_too_narrow {
                     return Some(reply);
                 }
                 // Nobody says yes to what they cannot have seen: a page of it is shown with each.
@@ -156,7 +161,7 @@ impl PermissionDialog {
 
     fn lay_out(&mut self, width: u16, theme: &Theme) {
         if self.laid_out.as_ref().is_none_or(|(known, with, _)| *known != width || with != theme) {
-            let (text, is_too_long) = bounded_text(&self.question, &self.options, width, theme);
+            let (text, is_too_long) = question_text(&self.question, &self.options, width, theme);
             self.is_too_long = is_too_long;
             self.laid_out = Some((width, theme.clone(), text));
         }
@@ -202,8 +207,10 @@ impl PermissionDialog {
         let page = inside.height - ask_rows;
         self.scroll.fit(content.len(), page);
         let below = self.scroll.below();
+        self.is_too_narrow = usize::from(inside.width) < LEAST_WIDTH;
         self.is_read |= below == 0 && page > 0 && !self.is_explaining && !self.is_too_long;
         let hint = match (below, self.is_explaining) {
+            (_, false) if self.is_hurried && self.is_too_narrow => "too narrow for a yes".to_owned(),
             (0, false) if self.is_hurried && self.is_too_long => "read it in the pager (e) before a yes".to_owned(),
             (0, false) if self.is_hurried => "this is the end; now a yes counts".to_owned(),
             (0, true) => "any key goes back".to_owned(),

@@ -1,8 +1,9 @@
 //! A question for permission as lines of text, for a dialog and for a plain terminal: the agent's own words first, one
 //! line of them and marked; why it is asked; then what would be done, whole, directly above the choices.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use attache_host::permission::{self, Change, Question, Scope};
@@ -27,7 +28,7 @@ const SHOWN: usize = 4;
 const NAMED: usize = 3;
 
 /// As many blanks in a row are told by their number: nobody writes so many, unless to push something out of sight.
-const BLANKS: usize = 16;
+pub(super) const BLANKS: usize = 16;
 
 /// The same within a change, where code is indented.
 const INDENTATION: usize = 64;
@@ -37,14 +38,16 @@ const WORDS_LIMIT: usize = 2_000;
 const WORDS_BYTES: usize = 256 * 1024;
 
 /// Nobody decides anything on fewer columns than this, and a long text would have a row for each letter.
-const LEAST_WIDTH: usize = 16;
+pub(super) const LEAST_WIDTH: usize = 16;
 
 /// Whoever waits for a question would rather have a longer diff than wait longer for a shorter one. This is for all
 /// changes of a question together.
 const DIFF_TIME: Duration = Duration::from_millis(200);
 
-/// A dialog lays out no more bytes and rows than this; what is longer is read in the pager.
-const MOST_BYTES: usize = 1 << 20;
+/// No more bytes, lines and rows than this are laid out: each row takes some hundred bytes of memory. What is longer is
+/// read in the pager, as plain text.
+const MOST_BYTES: usize = 256 << 10;
+const MOST_LINES: usize = 10_000;
 const MOST_ROWS: usize = 20_000;
 
 /// The keys of the agent's own answers: none that is ours.
@@ -111,44 +114,86 @@ pub struct QuestionText {
 
 /// The whole question with its choices, as lines that fit the width: at most eight for a change of one line.
 pub fn question_lines(question: &Question, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let QuestionText { mut content, ask, .. } = question_text(question, &[], width, theme);
+    let (QuestionText { mut content, ask, .. }, _) = question_text(question, &[], width, theme);
     content.extend(ask);
     content
 }
 
-/// The question with the choices of our own and those of the agent.
-pub fn question_text(question: &Question, options: &[PermissionOption], width: u16, theme: &Theme) -> QuestionText {
-    lay_out(question, options, width, theme, false).0
-}
-
-/// The same for a dialog, which is laid out while somebody waits: what is very long is told by its size. Whether it is.
-pub(super) fn bounded_text(
+/// The question with the choices of our own and those of the agent. What is very long is told by its size, and is read in
+/// the pager ([`pager_text`]) before a yes counts. Whether it is.
+pub fn question_text(
     question: &Question,
     options: &[PermissionOption],
     width: u16,
     theme: &Theme,
 ) -> (QuestionText, bool) {
-    lay_out(question, options, width, theme, true)
+    lay_out(question, options, width, theme)
 }
 
-fn lay_out(
-    question: &Question,
-    options: &[PermissionOption],
-    width: u16,
-    theme: &Theme,
-    is_bounded: bool,
-) -> (QuestionText, bool) {
+/// The whole question as plain text, however long it is. Nothing in it acts upon a terminal.
+pub fn pager_text(question: &Question) -> String {
+    let mut text = format!("{} asks: {}\n\n", question.agent, question.gist);
+    let mut add = |what: &str, content: &str| {
+        text.push_str(what);
+        text.push_str(content);
+        text.push('\n');
+    };
+    for path in &question.paths {
+        add("file: ", path);
+    }
+    if let Some(input) = &question.input {
+        add("input: ", input);
+    }
+    for change in &question.changes {
+        match change {
+            Change::Texts { path, old: Some(old), new } if old.len() + new.len() <= MOST_BYTES => {
+                let diff = diff(old, new, Instant::now() + DIFF_TIME);
+                add(&format!("change of {path}:\n"), &diff.unified_diff().context_radius(3).to_string());
+            }
+            Change::Texts { path, old, new } => {
+                if let Some(old) = old {
+                    add(&format!("{path}, before:\n"), old);
+                }
+                add(&format!("{path}, after:\n"), new);
+            }
+            Change::Patch { files, patch } => {
+                for file in files {
+                    add("", file);
+                }
+                patch.iter().for_each(|patch| add("", patch));
+            }
+        }
+    }
+    for (name, value) in &question.env {
+        add("with ", &format!("{name}={}", value.expose()));
+    }
+    if !question.commands.is_empty() {
+        add("in ", &question.cwd);
+    }
+    for command in &question.commands {
+        add("$ ", command);
+    }
+    attache_host::visible::harmless(&text).into_owned()
+}
+
+fn lay_out(question: &Question, options: &[PermissionOption], width: u16, theme: &Theme) -> (QuestionText, bool) {
     let width = usize::from(width).max(LEAST_WIDTH);
     let until = Instant::now() + DIFF_TIME;
-    let mut is_too_long = is_bounded && size(question).0 > MOST_BYTES;
+    let (bytes, all_lines) = size(question);
+    let mut is_too_long = bytes > MOST_BYTES || all_lines > MOST_LINES;
     let mut files = Files::of(question);
     let counts = if is_too_long { None } else { counts(question, until) };
     let ask_line = files.ask_line(question, counts, width, theme);
     let mut head: Vec<Line<'static>> =
         said(question, width, theme).iter().map(|line| cut_line(line, width, theme)).collect();
     head.extend(wrap_words(&format!("asked because {}", shown(&question.reason)), width).into_iter().map(Line::from));
+    let mut agent = None;
     for rule in &question.suggestion {
-        // Where each of them is shown, each may be long: nobody says yes to a rule that was cut.
+        // Where each of them is shown, each may be long: nobody says yes to a rule that was cut. Whom they are for is said
+        // once.
+        let (what, whom) = rule.split_at(rule.rfind(" for the agent `").unwrap_or(rule.len()));
+        let whom = if agent.replace(whom) == Some(whom) && !whom.is_empty() { " for the same agent" } else { whom };
+        let rule = format!("{what}{whom}");
         let rule = format!("rule for s, p, a: {}", tamed(rule.replace('\n', " ")));
         head.extend(wrap_words(&rule, width).into_iter().map(|row| Line::styled(row, theme.dim)));
     }
@@ -161,11 +206,11 @@ fn lay_out(
     let body = |context| done(question, &files, context, width, theme, until);
     let bare = if is_too_long { Vec::new() } else { body(0) };
     let is_short = |body: &Vec<Line<'static>>| fixed + body.len() <= SHORT;
-    is_too_long |= is_bounded && bare.len() > MOST_ROWS;
+    is_too_long |= bare.len() > MOST_ROWS;
     let body = if is_too_long {
-        let (bytes, lines) = size(question);
-        let told =
-            format!("{bytes} bytes in {lines} lines, too long to be shown here: read it in the pager (e), then decide");
+        let told = format!(
+            "{bytes} bytes in {all_lines} lines, too long to be shown here: read it in the pager (e), then decide"
+        );
         wrap_words(&told, width).into_iter().map(|row| Line::styled(row, theme.warning)).collect()
     } else if is_short(&bare) {
         let mut contexts = [body(2), body(1)];
@@ -233,10 +278,7 @@ pub fn choices(question: &Question, options: &[PermissionOption], is_long: bool)
         choices.push(choice('e', "pager", "read all of this in the pager, then decide", pager));
     }
     choices.push(choice('?', "help", "explain these keys", Meaning::Explain));
-    // An id that stands for two answers could be taken for the other.
-    let is_unique =
-        |option: &&PermissionOption| options.iter().filter(|other| other.option_id == option.option_id).count() == 1;
-    for (option, key) in options.iter().filter(is_unique).zip(AGENTS_KEYS.chars()) {
+    for (option, key) in permission::answerable(options).zip(AGENTS_KEYS.chars()) {
         let name = shown(&option.name);
         let means = if option.kind.is_allow() { "allows" } else { "does not allow" };
         let help = format!("answer the agent \"{name}\", which {means} this; what else it means the agent decides");
@@ -366,22 +408,17 @@ struct Files {
 impl Files {
     fn of(question: &Question) -> Self {
         let cwd = Path::new(&question.cwd);
-        let mut files: Vec<&str> = Vec::new();
         let changed = question.changes.iter().filter_map(changed_file);
-        for path in question.paths.iter().map(String::as_str).chain(changed) {
-            if !files.iter().any(|known| cwd.join(known) == cwd.join(path)) {
-                files.push(path);
-            }
-        }
+        let mut files = question.paths.iter().map(String::as_str).chain(changed);
+        let first = files.next();
+        let only = first.filter(|first| {
+            let first = cwd.join(first);
+            files.all(|other| cwd.join(other) == first)
+        });
         let is_patch = question.changes.iter().any(|change| changed_file(change).is_none());
-        let only = match files.as_slice() {
-            // The line with the choices would say less than the agent's input does.
-            [file] if question.commands.is_empty() && question.input.is_none() && !is_patch => {
-                Some(relative(file, &question.cwd))
-            }
-            _ => None,
-        };
-        Files { only, is_in_ask: false }
+        // The line with the choices would say less than the agent's input does.
+        let only = only.filter(|_| question.commands.is_empty() && question.input.is_none() && !is_patch);
+        Files { only: only.map(|file| relative(file, &question.cwd)), is_in_ask: false }
     }
 
     /// What is asked, on one line if it fits, with the digest of what would be done.
@@ -503,11 +540,10 @@ fn done(
             lines.extend(wrap_spans(vec![Span::styled(mark, theme.dim), text], width, indent));
         }
     };
-    let is_shown_below = |path: &String| {
-        let path = Path::new(&question.cwd).join(path);
-        let changed = question.changes.iter().filter_map(changed_file);
-        changed.into_iter().any(|other| Path::new(&question.cwd).join(other) == path)
-    };
+    let cwd = Path::new(&question.cwd);
+    let changed: BTreeSet<PathBuf> =
+        question.changes.iter().filter_map(changed_file).map(|path| cwd.join(path)).collect();
+    let is_shown_below = |path: &String| changed.contains(&cwd.join(path));
     for path in question.paths.iter().filter(|path| !files.is_in_ask && !is_shown_below(path)) {
         plain(&mut lines, "", &relative(path, base), theme.user);
     }
@@ -623,7 +659,7 @@ fn show_diff(
 }
 
 /// A text in which long runs of blanks and empty lines are told by their number.
-fn without_gaps(text: &str, most: usize) -> String {
+pub(super) fn without_gaps(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(4096));
     let mut rest = text;
     while let Some(begin) = rest.find(is_blank) {

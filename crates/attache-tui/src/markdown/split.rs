@@ -205,7 +205,8 @@ impl Splitter {
         // What the last line is cannot be told before it is whole: `|` may begin the next row of a table.
         let whole = || tail.rfind('\n').map_or(0, |at| at + 1);
         let window = &tail[..cut.unwrap_or_else(whole)];
-        let blocks = blocks_of(window);
+        // The parser ends lines at a carriage return too, and nothing else here does.
+        let blocks = blocks_of(&window.replace('\r', " "));
         let Some(last) = blocks.len().checked_sub(1) else {
             // Nothing but blanks and definitions of links.
             let Some(end) = cut else { return true };
@@ -241,7 +242,8 @@ impl Splitter {
                     let mut first = number;
                     for pair in items.windows(2) {
                         number = number.map(|number| number.saturating_add(1));
-                        if !self.is_by_line() && start + pair[1] - self.at < ITEM_BYTES {
+                        let length = (start + pair[1]).saturating_sub(self.at);
+                        if length == 0 || !self.is_by_line() && length < ITEM_BYTES {
                             continue;
                         }
                         self.number = first;
@@ -396,6 +398,27 @@ mod tests {
         check("a\n\nb", &[("a\n\nb", false)]);
         check("~~~~\n```\n~~~~\nx", &[("```\n", false), ("x", true)]);
         check("", &[]);
+    }
+
+    #[test]
+    fn carriage_returns_end_no_lines_and_nobody_panics() {
+        for text in [
+            "p\r1. a\r1. b\nx",
+            "a\r\n1. a\r\n2. b\r\n",
+            "```\rx\n```\r\ny",
+            "- a\r- b\r\n\r- c\n",
+            "\r\r\n> 1. x\r2. y\n",
+        ] {
+            let all: String = parts(text).into_iter().map(|(text, _)| text).collect();
+            assert!(all.len() <= text.len(), "{text:?}");
+            for splitter in [Splitter::by_line(), Splitter::plain()] {
+                let mut splitter = splitter;
+                for end in 0..=text.len() {
+                    splitter.advance(&text[..end]);
+                    splitter.open(&text[..end]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -23,7 +23,9 @@ impl Random {
     }
 }
 
-const PIECES: [&str; 16] = [
+const PIECES: [&str; 18] = [
+    "\r",
+    "p\r1. a\r",
     "word ",
     "\n",
     "\n\n",

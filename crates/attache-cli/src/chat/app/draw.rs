@@ -104,8 +104,9 @@ impl App {
                 .for_each(|(_, asked)| asked.shown = None);
         }
         let tab = self.tabs.get(self.current);
-        let login = tab.filter(|tab| tab.login.is_some()).map(|tab| Surface::Login(tab.id));
-        let login = login.filter(|login| *login == self.surface || !self.is_typing());
+        let login = tab.and_then(|tab| Some(Surface::Login(tab.id, tab.login.as_ref()?.0.is_confirming())));
+        let is_there = matches!(self.surface, Surface::Login(..));
+        let login = login.filter(|_| is_there || !self.is_typing());
         self.next_surface = match (place, &self.overlay, login) {
             (Some(place), ..) => Surface::Question(place),
             (None, Some(Overlay::LastWords(_)), _) => Surface::LastWords,
@@ -180,7 +181,7 @@ impl App {
                 dialog.render(area, buffer, &theme);
             }
             None => {
-                if matches!(self.next_surface, Surface::Login(_))
+                if matches!(self.next_surface, Surface::Login(..))
                     && let Some((dialog, _)) = self.tabs.get_mut(self.current).and_then(|tab| tab.login.as_mut())
                 {
                     let area = centered(area, dialog.height(area.width, &theme));
@@ -233,6 +234,15 @@ impl App {
         let mut place = tab.printed.max(view.first_place());
         let end = view.first_place() + view.timeline().len();
         let mut lines = Vec::new();
+        let block = |place| attache_tui::transcript::block_in(view, place, width.into(), &theme, &root);
+        // What was printed last may have grown since: an agent may go on after its turn.
+        if let Some((last, rows)) = tab.printed_rows.filter(|(last, _)| *last + 1 == place) {
+            let all = block(last);
+            if all.len() > rows || (all.len() == rows && tab.printed_text != text_length(view, last)) {
+                lines.extend(all.into_iter().skip(rows.saturating_sub(1)));
+                lines.push(Line::default());
+            }
+        }
         while place < end {
             let is_last = place + 1 == end;
             let is_open = match view.entry(place) {
@@ -245,10 +255,12 @@ impl App {
             if is_open && tab.is_working() {
                 break;
             }
-            lines.extend(attache_tui::transcript::block_in(view, place, width.into(), &theme, &root));
+            lines.extend(block(place));
             lines.push(Line::default());
             place += 1;
         }
+        tab.printed_rows = place.checked_sub(1).map(|last| (last, block(last).len()));
+        tab.printed_text = place.checked_sub(1).map_or(0, |last| text_length(view, last));
         tab.printed = place;
         lines
     }
@@ -300,6 +312,14 @@ impl App {
             }
         }
         self.render_dialog(area, frame);
+    }
+}
+
+/// How much an agent has said in an entry.
+fn text_length(view: &attache::SessionView, place: usize) -> usize {
+    match view.entry(place) {
+        Some(attache::proto::view::Entry::Message(message)) => message.text().len(),
+        _ => 0,
     }
 }
 

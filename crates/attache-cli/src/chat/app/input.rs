@@ -9,7 +9,7 @@ use attache_tui::dialog::{ConfirmDialog, GRACE, OptionsReply, TextReply};
 use attache_tui::keymap::{Action, Context};
 use attache_tui::picker::PickerReply;
 use attache_tui::transcript::Scroll;
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseEventKind};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 
 use super::{App, Confirmed, Deed, Overlay, Surface};
 use crate::chat::catalog::Choice;
@@ -21,11 +21,19 @@ use crate::event::Level;
 /// How long files that were offered for an `@` stay fresh.
 const FILES_FRESH: Duration = Duration::from_secs(10);
 
+/// How long after the start keys may come that were typed before it.
+const EARLY: Duration = Duration::from_millis(300);
+
 impl App {
     /// Takes a key, a paste, the mouse or another size in.
     pub(in crate::chat) fn input(&mut self, input: Input) {
         match input {
-            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Input::Key(key) if key.kind != KeyEventKind::Release => {
+                // What was typed before the screen was taken had its Enter turned into another key by the terminal.
+                let is_early = self.began.elapsed() < EARLY;
+                let is_line_feed = key.code == KeyCode::Char('j') && key.modifiers == KeyModifiers::CONTROL;
+                self.key(if is_early && is_line_feed { KeyEvent::from(KeyCode::Enter) } else { key });
+            }
             Input::Paste(text) => self.paste(&text),
             Input::FocusGained => {
                 self.is_focused = true;
@@ -155,7 +163,7 @@ impl App {
             let key = if wants_out { KeyEvent::from(KeyCode::Esc) } else { key };
             return self.overlay_key(key);
         }
-        if let Surface::Login(id) = self.surface
+        if let Surface::Login(id, _) = self.surface
             && self.tabs.get(self.current).is_some_and(|tab| tab.id == id && tab.login.is_some())
         {
             if !self.is_too_soon(self.surface) {

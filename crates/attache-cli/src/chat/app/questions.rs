@@ -107,9 +107,8 @@ impl App {
                     Some(PermissionReply::Option(option)) => Some(Reply::Option(option)),
                     Some(PermissionReply::Deny { reason }) => Some(Reply::Deny { reason }),
                     Some(PermissionReply::OpenPager) => {
-                        let lines = dialog.pager_lines(100, &self.theme);
-                        let text: Vec<String> = lines.iter().map(ToString::to_string).collect();
-                        self.deeds.push(Deed::Outside(Outside::Page(text.join("\n"))));
+                        let (text, digest) = (dialog.pager_text(), dialog.question().digest.clone());
+                        self.deeds.push(Deed::Outside(Outside::Page { text, digest }));
                         None
                     }
                     None => None,
@@ -212,6 +211,23 @@ impl App {
         }
     }
 
+    /// A question was read in the pager, all of it.
+    pub(in crate::chat) fn paged(&mut self, digest: &str) {
+        for asked in self.tabs.iter_mut().filter_map(|tab| tab.questions.front_mut()) {
+            if let QuestionDialog::Permission(dialog, _) = &mut asked.dialog
+                && dialog.question().digest == digest
+            {
+                dialog.set_read();
+            }
+        }
+    }
+
+    /// The screen was somebody else's for a while.
+    pub(in crate::chat) fn hide_questions(&mut self) {
+        self.tabs.iter_mut().flat_map(|tab| &mut tab.questions).for_each(|asked| asked.shown = None);
+        self.surface = Surface::Conversation;
+    }
+
     /// Whether a question waits because somebody is typing.
     pub(super) fn is_question_held(&self) -> bool {
         self.waiting_question().is_some() && self.question_to_draw().is_none() && self.overlay.is_none()
@@ -228,7 +244,7 @@ impl App {
             asked.shown.get_or_insert(now);
         }
         if self.surface != self.next_surface {
-            is_new |= matches!(self.next_surface, Surface::LastWords | Surface::Login(_));
+            is_new |= matches!(self.next_surface, Surface::LastWords | Surface::Login(..));
             self.surface = self.next_surface;
             self.surface_since = now;
         }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use attache::model::Patch;
 use attache::model::elicitation::{CreateElicitationResponse, ElicitationMode};
 use attache::model::notice::{Notice, NoticeSeverity};
 use attache::model::update::SessionUpdate;
@@ -66,7 +67,8 @@ impl Tab {
                 self.enter(Phase::Idle);
                 return Effect::Toast(Level::Error, why);
             }
-            News::Update(update) => {
+            News::Update(mut update) => {
+                shorten(&mut update);
                 self.retry = match &*update {
                     SessionUpdate::Notice(notice) => retry_after(notice).map(|time| Instant::now() + time),
                     _ => None,
@@ -228,7 +230,8 @@ impl Tab {
 
     /// What the last entry says that the agent does.
     pub(super) fn current_activity(&self) -> Option<Activity> {
-        let last = self.view.timeline().iter().rev().find(|entry| !matches!(entry, Entry::Notice(_)))?;
+        let mut last = self.view.timeline().iter().rev().take(50);
+        let last = last.find(|entry| !matches!(entry, Entry::Notice(_)))?;
         Some(match last {
             Entry::Message(message) if message.role == MessageRole::Agent => Activity::Answering,
             Entry::ToolCall(call) if call.status.is_final() => Activity::Thinking,
@@ -287,6 +290,28 @@ impl Tab {
         self.apply(&SessionUpdate::Notice(notice));
     }
 }
+
+/// The longest title or path of a tool call that is kept. They are laid out whole wherever they are shown.
+const LONGEST_LINE: usize = 4096;
+
+/// Cuts what is meant to be a line and is not one.
+fn shorten(update: &mut SessionUpdate) {
+    let (SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call)) = update else { return };
+    if let Patch::Set(title) = &mut call.title
+        && title.len() > LONGEST_LINE
+    {
+        title.truncate(title.floor_char_boundary(LONGEST_LINE));
+    }
+    if let Patch::Set(locations) = &mut call.locations {
+        locations.truncate(MOST_LOCATIONS);
+        for location in locations {
+            location.path.truncate(location.path.floor_char_boundary(LONGEST_LINE));
+        }
+    }
+}
+
+/// How many places of a tool call are kept.
+const MOST_LOCATIONS: usize = 1000;
 
 /// When an agent says that it tries again: a notice such as "Overloaded, retrying in 4 s".
 fn retry_after(notice: &Notice) -> Option<Duration> {

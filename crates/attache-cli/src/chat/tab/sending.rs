@@ -129,7 +129,11 @@ impl Tab {
         let (text, plan) = (submission.text.clone(), &self.plan);
         // What was pasted is somebody else's word, and names no files.
         let question = Question::new(text, &submission.typed, &files, &images, &plan.directories, &plan.cwd);
-        let question = question.map_err(|failure| failure.message)?;
+        let mut question = question.map_err(|failure| failure.message)?;
+        // Those that no word of the text can name.
+        let is_odd = |name: &&String| name.contains(char::is_whitespace) || crate::visible::visible(name) != **name;
+        let odd: Vec<&String> = submission.mentions.iter().filter(is_odd).collect();
+        question.mention_chosen(&odd, &plan.directories, &plan.cwd);
         let mut blocks = question.blocks(&offered).map_err(|failure| failure.message)?;
         // A word that names no file is mostly a name or an address, and no news.
         let mut left_out: Vec<String> = question

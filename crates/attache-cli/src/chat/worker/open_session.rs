@@ -32,6 +32,8 @@ pub(super) struct OpenSession<'a> {
     pub(super) can_steer: bool,
     /// The commands of ours that run.
     pub(super) commands: BTreeSet<String>,
+    /// All commands of ours, also those that have ended.
+    pub(super) ours: BTreeSet<String>,
     /// Requests that wait for the agent. It goes on talking meanwhile, and a person may want something else.
     pub(super) requests: JoinSet<()>,
 }
@@ -157,6 +159,11 @@ impl OpenSession<'_> {
 
     async fn take(&mut self, event: Event) {
         match event {
+            // An agent does not speak for what runs here.
+            Event::Update(SessionUpdate::TerminalUpdate(update)) if self.ours.contains(update.terminal_id.as_str()) => {
+            }
+            Event::Update(SessionUpdate::TerminalOutputChunk(chunk))
+                if self.ours.contains(chunk.terminal_id.as_str()) => {}
             Event::Update(update) => {
                 self.services.note(&update);
                 if let Some(refusal) = self.services.refusal(&update) {
@@ -178,6 +185,7 @@ impl OpenSession<'_> {
     /// Tells what was done here for the agent. Commands are shown where those of the agent are.
     async fn tell_event(&mut self, event: event::Event) {
         if let event::Event::Command(command) = &event {
+            self.ours.insert(command.id.clone());
             match command.exit_code.is_some() || command.signal.is_some() {
                 true => self.commands.remove(&command.id),
                 false => self.commands.insert(command.id.clone()),

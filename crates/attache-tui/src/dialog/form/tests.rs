@@ -47,6 +47,9 @@ fn schema() -> ElicitationSchema {
 #[test]
 fn a_form_is_filled_in_by_keys() {
     let mut form = FormDialog::new("claude", "Tell me more.", &schema());
+    assert_eq!(send(&mut form), None, "nobody has seen all of it");
+    assert_eq!(form.focus, 2);
+    (form.is_read, form.focus) = (true, 0);
     assert_eq!(send(&mut form), None, "what is required is missing");
     assert_eq!(form.focus, 0);
     form.handle_paste("me@example.com\n");
@@ -82,6 +85,7 @@ fn a_form_is_filled_in_by_keys() {
 #[test]
 fn what_is_wrong_is_said_at_its_field() {
     let mut form = FormDialog::new("claude", "Tell me more.", &schema());
+    form.is_read = true;
     form.handle_paste("nobody");
     form.handle_key(key(KeyCode::Enter));
     assert_eq!(form.focus, 0, "a field that is wrong is not left by Enter");

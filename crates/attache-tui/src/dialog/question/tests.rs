@@ -160,7 +160,7 @@ fn only_a_choice_that_was_offered_answers() {
     assert_eq!(meaning("y", &question, &options), None, "the agent offers no way to allow this once");
     assert_eq!(meaning("2", &question, &options), Some(Meaning::Reply(PermissionReply::Option("no".into()))));
     let text = question_text(&question, &options, 80, &theme());
-    let ask: Vec<String> = text.ask.iter().map(ToString::to_string).collect();
+    let ask: Vec<String> = text.0.ask.iter().map(ToString::to_string).collect();
     assert_eq!(ask[ask.len() - 1], "the agent's own:  [1] allows: Yes to all  [2] refuses: Keep planning");
 }
 
@@ -168,8 +168,8 @@ fn only_a_choice_that_was_offered_answers() {
 fn a_long_question_offers_the_pager() {
     assert!(!rows(&run("make"), 80).join("\n").contains("[e] pager"));
     assert!(rows(&run(&numbered(40)), 80).join("\n").contains("[e] pager"));
-    let shown = rows(&edit(Some(&numbered(9_000)), &numbered(3_000)), 80);
-    assert!(shown.join("\n").contains("+0 -6000"));
+    let shown = rows(&edit(Some(&numbered(6_000)), &numbered(2_000)), 80);
+    assert!(shown.join("\n").contains("+0 -4000"));
 }
 
 #[test]
@@ -199,10 +199,47 @@ fn any_width_will_do() {
 
 #[test]
 fn a_huge_change_is_laid_out_whole() {
-    let old = "word ".repeat(100_000);
-    let question = edit(Some(&old), &old.replace("word", "wort"));
-    let shown: String = rows(&question, 80).iter().map(|row| row.strip_prefix("    ").unwrap_or(row)).collect();
-    assert_eq!((shown.matches("word ").count(), shown.matches("wort ").count()), (100_000, 100_000));
+    let change = |count: usize| {
+        let old = "word ".repeat(count);
+        edit(Some(&old), &old.replace("word", "wort"))
+    };
+    let counts = |text: &str| (text.matches("word ").count(), text.matches("wort ").count());
+    let shown: String = rows(&change(20_000), 80).iter().map(|row| row.strip_prefix("    ").unwrap_or(row)).collect();
+    assert_eq!(counts(&shown), (20_000, 20_000));
+    // What is longer is in the pager, whole.
+    assert_eq!(counts(&pager_text(&change(200_000))), (200_000, 200_000));
+    assert!(question_text(&change(200_000), &[], 80, &theme()).1);
+}
+
+#[test]
+fn what_an_agent_lists_without_end_takes_no_time() {
+    let began = Instant::now();
+    let mut question = edit(None, "x\n");
+    question.paths = (0..100_000).map(|number| format!("/p/{}", number % 50_000)).collect();
+    let option =
+        |number: usize| PermissionOption::new((number / 2).to_string(), "Yes", PermissionOptionKind::AllowOnce);
+    let options: Vec<PermissionOption> = (0..100_000).map(option).collect();
+    question_text(&question, &options, 80, &theme());
+    assert!(choices(&question, &options, true).len() < 50);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_window_that_is_too_narrow_takes_no_yes() {
+    let mut dialog = crate::dialog::PermissionDialog::new(run("rm -rf precious"), Vec::new());
+    let yes = |dialog: &mut crate::dialog::PermissionDialog, width: u16| {
+        let area = ratatui::layout::Rect::new(0, 0, width, 30);
+        for _ in 0..10 {
+            dialog.render(area, &mut ratatui::buffer::Buffer::empty(area), &theme());
+            let key = crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Char('y'));
+            if let Some(reply) = dialog.handle_key(key, Duration::from_secs(1)) {
+                return Some(reply);
+            }
+        }
+        None
+    };
+    assert_eq!(yes(&mut dialog, 12), None);
+    assert_eq!(yes(&mut dialog, 60), Some(PermissionReply::Allow(Scope::Once)));
 }
 
 #[test]
@@ -255,22 +292,22 @@ fn blanks_of_any_kind_are_told_by_their_number() {
 fn what_an_agent_calls_a_choice_does_not_say_what_it_does() {
     let option = PermissionOption::new("x", "No, do not run it", PermissionOptionKind::AllowOnce);
     let text = question_text(&question(), &[option], 100, &Theme::new(ColorDepth::None, Background::Dark, true));
-    let ask: Vec<String> = text.ask.iter().map(ToString::to_string).collect();
+    let ask: Vec<String> = text.0.ask.iter().map(ToString::to_string).collect();
     assert!(ask.join("\n").contains("allows: No, do not run it"), "{ask:?}");
 }
 
 #[test]
 fn what_is_very_long_is_told_by_its_size_and_left_to_the_pager() {
     let long = edit(Some(""), &"a line of some text\n".repeat(60_000));
-    let (text, is_too_long) = bounded_text(&long, &[], 80, &theme());
+    let (text, is_too_long) = question_text(&long, &[], 80, &theme());
     let rows: Vec<String> = text.content.iter().chain(&text.ask).map(ToString::to_string).collect();
     assert!(is_too_long && rows.len() < 20, "{rows:?}");
     assert!(rows.join(" ").contains("bytes in 60"), "{rows:?}");
     assert!(rows.iter().any(|row| row.contains("[e] pager")), "{rows:?}");
     // Few bytes can be many rows.
-    let (text, is_too_long) = bounded_text(&edit(Some(""), &"x\n".repeat(30_000)), &[], 80, &theme());
+    let (text, is_too_long) = question_text(&edit(Some(""), &"x\n".repeat(30_000)), &[], 80, &theme());
     assert!(is_too_long && text.content.len() < 20);
-    assert!(!bounded_text(&edit(Some(""), &"x\n".repeat(300)), &[], 80, &theme()).1);
+    assert!(!question_text(&edit(Some(""), &"x\n".repeat(300)), &[], 80, &theme()).1);
 }
 
 #[test]
@@ -284,6 +321,6 @@ fn many_slow_changes_share_one_time() {
     });
     let question = Question { changes: changes.collect(), ..question() };
     let began = std::time::Instant::now();
-    let _ = bounded_text(&question, &[], 80, &theme());
+    let _ = question_text(&question, &[], 80, &theme());
     assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
 }
