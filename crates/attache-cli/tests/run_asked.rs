@@ -168,6 +168,13 @@ fn a_form_is_filled_in_line_by_line() {
     seen(&home, &declined, &[("Colour? ", "!\n")]);
     let cancelled = asking("elicitation/create", &params, &["cancel"], 1);
     seen(&home, &cancelled, &[("Colour? ", "\u{4}")]);
+    // Where nothing is to be filled in, only a yes accepts.
+    let schema = json!({ "type": "object", "properties": {} });
+    let empty = json!({ "sessionId": "s", "mode": "form", "message": "Your soul?", "requestedSchema": schema });
+    for (typed, answer) in [("\n", "decline"), ("y\n", "accept")] {
+        let script = asking("elicitation/create", &empty, &[answer], 1);
+        seen(&home, &script, &[("accept? [y] yes   [N] no: ", typed)]);
+    }
 }
 
 #[test]

@@ -352,3 +352,16 @@ fn the_mode_can_change() {
         assert_eq!(desk.decide(tool("other", "x")).verdict, expected);
     }
 }
+
+#[test]
+fn more_files_than_anybody_can_decide_about_are_refused() {
+    let files = |count: usize| Action::Files {
+        kind: ToolKind::Edit,
+        paths: (0..count).map(|number| format!("/project/f{number}")).collect(),
+    };
+    let desk = Desk::new(Policy::All, "");
+    assert_eq!(desk.decide(files(1000)).verdict, Verdict::Allow);
+    let decision = desk.decide(files(40_000));
+    assert_eq!(decision.verdict, Verdict::Deny);
+    assert!(decision.reason.contains("40000 files"), "{}", decision.reason);
+}

@@ -28,7 +28,11 @@ pub(crate) async fn run(mut command: Command, input: Option<String>) -> io::Resu
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
-    let mut child = command.spawn()?;
+    let mut child = command.spawn().inspect_err(|_| {
+        // It had the terminal already when it was found that there is no such program.
+        // SAFETY: as above.
+        unsafe { give_terminal_to(descriptor, libc::getpgrp()) };
+    })?;
     let group = i32::try_from(child.id()).map_err(io::Error::other)?;
     let _in_foreground = Foreground { terminal: terminal.clone(), group };
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {

@@ -157,6 +157,42 @@ fn the_pager_is_left_for_the_question() {
 }
 
 #[test]
+fn a_pager_that_does_not_start_has_shown_nothing() {
+    let mut chat = Setup::scripted(&["--protocol", "1"], &[]).env("PAGER", "/no/such/pager").start();
+    chat.see_ready();
+    let script = (0..15_000).map(|line| format!("echo line-{line}")).collect::<Vec<_>>().join(" && ");
+    chat.paste(&format!("ask {script}"));
+    chat.keys(ENTER);
+    chat.answer("too long to be shown here", "y");
+    chat.see("read it in the pager (e) before a yes");
+    chat.keys("e");
+    chat.see("cannot start the pager");
+    chat.answer("[y] yes", "y");
+    let screen = chat.see("read it in the pager (e) before a yes");
+    assert!(!screen.contains("command allowed"), "{screen}");
+    chat.keys("n");
+    chat.see("command denied");
+}
+
+#[test]
+fn an_editor_that_is_stopped_stops_the_chat_and_both_go_on() {
+    let setup = Setup::scripted(&[], &[]);
+    let editor = setup.home.path("editor.sh");
+    fs::write(&editor, "#!/bin/sh\nkill -STOP $$\nprintf ' and edited' >> \"$1\"\n").unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut chat = setup.env("EDITOR", editor.to_str().unwrap()).start();
+    chat.see_ready();
+    chat.keys("say written");
+    chat.see("› say written");
+    chat.keys("\x07");
+    chat.see_stopped();
+    chat.signal(libc::SIGCONT);
+    chat.see("› say written and edited");
+    chat.keys(ENTER);
+    chat.until("it answers", |screen| screen.matches("written and edited").count() > 1);
+}
+
+#[test]
 fn an_inline_screen_comes_back_from_the_editor() {
     let setup = Setup::scripted(&["--inline"], &[]);
     let editor = setup.home.path("editor.sh");

@@ -20,6 +20,20 @@ fn with_editor(setup: Setup) -> Setup {
 }
 
 #[test]
+fn a_file_with_a_blank_in_its_name_is_attached_when_it_was_chosen() {
+    let setup = Setup::scripted(&[], &["--generous"]);
+    fs::write(setup.home.path("my file.txt"), "the content").unwrap();
+    let mut chat = setup.start();
+    chat.see_ready();
+    chat.keys("blocks @my");
+    chat.see("my file.txt");
+    chat.keys(TAB);
+    chat.see("@\"my file.txt\"");
+    chat.keys(ENTER);
+    chat.see("text resource");
+}
+
+#[test]
 fn a_command_that_there_is_not_becomes_no_other() {
     let mut chat = Setup::scripted(&[], &[]).start();
     chat.see_ready();

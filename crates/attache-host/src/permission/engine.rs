@@ -216,6 +216,10 @@ impl Engine {
 
     /// What is to become of a request.
     pub fn decide(&self, subject: &Subject) -> Decision {
+        let named: usize = subject.actions.iter().map(|action| action.paths().len()).sum();
+        if named > MOST_PATHS {
+            return Decision::deny(format!("{named} files in one request are more than anybody can decide about"));
+        }
         let mut decision = self.decide_with(subject, &[]);
         if !decision.suggestion.is_empty() {
             // Nothing is offered that would not do.
@@ -338,6 +342,9 @@ impl Engine {
         self.sessions.remove(session);
     }
 }
+
+/// How many files one request can name. Each is judged by each rule, and a person reads all of them.
+const MOST_PATHS: usize = 1000;
 
 /// What the origin of a rule for a session is called, if it does not say.
 const SESSION: &str = "this session";

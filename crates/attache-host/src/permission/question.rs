@@ -1,6 +1,7 @@
 //! What a person has to see before saying yes.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use attache::model::Secret;
 use attache::model::diff::{Diff, DiffChange};
@@ -94,8 +95,9 @@ impl Question {
             reason: decision.reason.clone(),
             suggestion: decision.suggestion.iter().map(ToString::to_string).collect(),
         };
+        let mut known = BTreeSet::new();
         for action in &subject.actions {
-            question.add(action, &subject.session.cwd);
+            question.add(action, &subject.session.cwd, &mut known);
         }
         let says_nothing = question.commands.is_empty() && question.changes.is_empty();
         if says_nothing || subject.actions.iter().any(|action| matches!(action, Action::Unclear { .. })) {
@@ -113,13 +115,18 @@ impl Question {
             _ => None,
         });
         let mut files: Vec<&String> = self.paths.iter().collect();
+        let known: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
         for change in &self.changes {
             let changed = match change {
                 Change::Texts { path, .. } => std::slice::from_ref(path),
                 Change::Patch { files, .. } => files,
             };
             // A patch says what becomes of a file before its name.
-            files.extend(changed.iter().filter(|file| !self.paths.iter().any(|path| file.ends_with(path.as_str()))));
+            let is_known = |file: &&String| {
+                let bare = file.split_once(' ').map_or("", |(_, path)| path);
+                known.contains(file.as_str()) || known.contains(bare)
+            };
+            files.extend(changed.iter().filter(|file| !is_known(file)));
         }
         let kinds = self.kinds.join(", ");
         let tools: Vec<String> = tools.map(visible).collect();
@@ -140,7 +147,7 @@ impl Question {
         }
     }
 
-    fn add(&mut self, action: &Action, base: &Path) {
+    fn add(&mut self, action: &Action, base: &Path, known: &mut BTreeSet<PathBuf>) {
         let (kind, paths) = match action {
             Action::Execute { command, cwd, env, paths } => {
                 self.commands.push(match command {
@@ -162,7 +169,7 @@ impl Question {
         add_new(&mut self.kinds, visible(kind));
         for path in paths.iter().map(|path| visible(path)) {
             // An agent may name a file by its whole path and as it was asked for.
-            if !self.paths.iter().any(|known| base.join(known) == base.join(&path)) {
+            if known.insert(base.join(&path)) {
                 self.paths.push(path);
             }
         }

@@ -98,6 +98,18 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The files that it names.
+    pub(super) fn paths(&self) -> &[String] {
+        match self {
+            Action::Execute { paths, .. }
+            | Action::Files { paths, .. }
+            | Action::Other { paths, .. }
+            | Action::Unclear { paths, .. } => paths,
+        }
+    }
+}
+
 impl Subject {
     /// From what is known to be done.
     pub fn new(session: Session, actions: Vec<Action>) -> Self {
