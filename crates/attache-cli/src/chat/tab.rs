@@ -18,7 +18,10 @@ use attache::proto::view::{Entry, MessageRole};
 use attache_tui::composer::{Composer, Message, Submission};
 use attache_tui::dialog::{FormDialog, LoginDialog, PermissionDialog, UrlDialog};
 use attache_tui::status::{Activity, Status, TabState, WorkPlace};
+use attache_tui::theme::Theme;
 use attache_tui::transcript::Transcript;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use tokio::sync::oneshot;
 
 use super::worker::{Order, Plan, Worker, WorkerId};
@@ -55,6 +58,34 @@ pub(super) enum QuestionDialog {
     Permission(Box<PermissionDialog>, oneshot::Sender<Reply>),
     Form(Box<FormDialog>, oneshot::Sender<CreateElicitationResponse>),
     Url(Box<UrlDialog>, oneshot::Sender<CreateElicitationResponse>),
+}
+
+impl QuestionDialog {
+    /// Names the session, or not if it is the one on the screen.
+    pub(super) fn set_session(&mut self, title: Option<String>) {
+        match self {
+            QuestionDialog::Permission(dialog, _) => dialog.set_session(title),
+            QuestionDialog::Form(dialog, _) => dialog.set_session(title),
+            QuestionDialog::Url(dialog, _) => dialog.set_session(title),
+        }
+    }
+
+    /// How many rows it would like to have.
+    pub(super) fn height(&mut self, width: u16, theme: &Theme) -> u16 {
+        match self {
+            QuestionDialog::Permission(dialog, _) => dialog.height(width, theme),
+            QuestionDialog::Form(dialog, _) => dialog.height(width, theme),
+            QuestionDialog::Url(dialog, _) => dialog.height(width, theme),
+        }
+    }
+
+    pub(super) fn render(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        match self {
+            QuestionDialog::Permission(dialog, _) => dialog.render(area, buffer, theme),
+            QuestionDialog::Form(dialog, _) => dialog.render(area, buffer, theme),
+            QuestionDialog::Url(dialog, _) => dialog.render(area, buffer, theme),
+        }
+    }
 }
 
 impl Asked {

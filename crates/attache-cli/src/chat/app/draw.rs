@@ -77,13 +77,8 @@ impl App {
 
     /// How many rows the question of a tab takes.
     fn question_height(&mut self, place: usize, area: Rect) -> u16 {
-        let theme = &self.theme;
-        let height = match self.tabs[place].questions.front_mut().map(|asked| &mut asked.dialog) {
-            Some(QuestionDialog::Permission(dialog, _)) => dialog.height(area.width, theme),
-            Some(QuestionDialog::Form(dialog, _)) => dialog.height(area.width, theme),
-            Some(QuestionDialog::Url(dialog, _)) => dialog.height(area.width, theme),
-            None => 0,
-        };
+        let asked = self.tabs[place].questions.front_mut();
+        let height = asked.map_or(0, |asked| asked.dialog.height(area.width, &self.theme));
         at_bottom(area, height).height
     }
 
@@ -122,30 +117,13 @@ impl App {
             let count: usize = self.tabs.iter().map(|tab| tab.questions.len() + tab.waiting_questions).sum();
             let is_tiring = self.tabs[place].refusals >= TIRED;
             let Some(asked) = self.tabs[place].questions.front_mut() else { return };
-            match &mut asked.dialog {
-                QuestionDialog::Permission(dialog, _) => {
-                    dialog.set_session(title);
-                    dialog.set_position(1, count);
-                    let height = dialog.height(area.width, &theme);
-                    let area = at_bottom(area, height);
-                    Clear.render(area, buffer);
-                    dialog.render(area, buffer, &theme);
-                }
-                QuestionDialog::Form(dialog, _) => {
-                    dialog.set_session(title);
-                    let height = dialog.height(area.width, &theme);
-                    let area = at_bottom(area, height);
-                    Clear.render(area, buffer);
-                    dialog.render(area, buffer, &theme);
-                }
-                QuestionDialog::Url(dialog, _) => {
-                    dialog.set_session(title);
-                    let height = dialog.height(area.width, &theme);
-                    let area = at_bottom(area, height);
-                    Clear.render(area, buffer);
-                    dialog.render(area, buffer, &theme);
-                }
+            asked.dialog.set_session(title);
+            if let QuestionDialog::Permission(dialog, _) = &mut asked.dialog {
+                dialog.set_position(1, count);
             }
+            let place = at_bottom(area, asked.dialog.height(area.width, &theme));
+            Clear.render(place, buffer);
+            asked.dialog.render(place, buffer, &theme);
             match (is_swallowed, is_tiring) {
                 (true, _) => draw_note(" wait: what was typed before is no answer ", area, buffer, &theme),
                 (false, true) => draw_note(" ctrl-n refuses all of this turn ", area, buffer, &theme),
