@@ -1,5 +1,6 @@
 //! A chat line by line, without a screen: for screen readers and very simple terminals.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -45,11 +46,16 @@ pub(super) async fn run(plan: Plan, first: Option<String>) -> Result<Code, Failu
         first,
         spec,
         session: None,
+        unwritten: RefCell::new(None),
     };
     plain.say(&format!("Starting {}. Write a line and press Enter; Ctrl-C cancels, Ctrl-D leaves.", plain.spec.name));
     let done = plain.talk(&mut signals).await;
+    let unwritten = plain.unwritten.take();
     plain.leave().await;
-    done
+    match (done, unwritten) {
+        (Ok(Code::Done), Some(error)) => Err(Failure::usage(format!("cannot write to stdout: {error}"))),
+        (done, _) => done,
+    }
 }
 
 struct Plain {
@@ -69,6 +75,8 @@ struct Plain {
     first: Option<String>,
     spec: AgentSpec,
     session: Option<SessionId>,
+    /// Why something could not be written.
+    unwritten: RefCell<Option<io::Error>>,
 }
 
 /// What a piece of news leads to.
@@ -307,8 +315,10 @@ impl Plain {
     }
 
     fn say(&self, text: &str) {
-        // A terminal that is gone is noticed when it is read from.
-        let _ = writeln!(io::stdout(), "{}", crate::visible::visible(text));
+        // The person goes on, if they want to; in the end it is told.
+        if let Err(error) = writeln!(io::stdout(), "{}", crate::visible::visible(text)) {
+            self.unwritten.borrow_mut().get_or_insert(error);
+        }
     }
 }
 

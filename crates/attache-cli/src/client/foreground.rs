@@ -34,14 +34,17 @@ pub(crate) async fn run(mut command: Command, input: Option<String>) -> io::Resu
         unsafe { give_terminal_to(descriptor, libc::getpgrp()) };
     })?;
     let group = i32::try_from(child.id()).map_err(io::Error::other)?;
-    let _in_foreground = Foreground { terminal: terminal.clone(), group };
+    let mut foreground = Foreground { terminal: terminal.clone(), group: Some(group) };
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         // Who leaves before the end has seen enough.
         thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     }
     let (sender, ended) = oneshot::channel();
     thread::spawn(move || drop(sender.send(wait(&child, &terminal))));
-    ended.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+    let status = ended.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+    // It was waited for, so its number may be another's from now on.
+    foreground.group = None;
+    status
 }
 
 /// Waits for the end of a child. While it is stopped, we are.
@@ -73,16 +76,18 @@ fn wait(child: &Child, terminal: &File) -> io::Result<ExitStatus> {
 /// A program in the foreground, until this is dropped.
 struct Foreground {
     terminal: Arc<File>,
-    group: i32,
+    /// The program's process group, as long as it runs.
+    group: Option<i32>,
 }
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        // SAFETY: numbers in. If the program has ended its group is empty; its number is free only when it was waited for,
-        // and that was just now, or not yet.
+        // SAFETY: numbers in. A group that was not waited for is still the program's.
         unsafe {
-            libc::kill(-self.group, libc::SIGHUP);
-            libc::kill(-self.group, libc::SIGCONT);
+            if let Some(group) = self.group {
+                libc::kill(-group, libc::SIGHUP);
+                libc::kill(-group, libc::SIGCONT);
+            }
             give_terminal_to(self.terminal.as_raw_fd(), libc::getpgrp());
         }
     }
