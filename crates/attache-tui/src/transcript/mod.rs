@@ -1,7 +1,7 @@
 //! The conversation, as much of it as fits.
 //!
 //! Only what is on the screen is laid out. The position is that of its first row, an entry with a part of it and a line, so
-//! that nothing has to be known of what is above and below. Entries are laid out in pieces ([`entry`]), so that a long
+//! that nothing has to be known of what is above and below. Entries are laid out in pieces (`entry.rs`), so that a long
 //! message costs no more than a short one.
 
 mod card;
