@@ -1,0 +1,3 @@
+pub fn of(name: &str) -> String {
+    format!("Hello, {name}!")
+}

@@ -1,0 +1,6 @@
+mod greeting;
+mod name;
+
+fn main() {
+    println!("{}", greeting::of(&name::first()));
+}

@@ -1,0 +1,3 @@
+pub fn first() -> String {
+    "Ada".to_string()
+}

@@ -1,0 +1,16 @@
+//! Helpers for text.
+
+/// The text in brackets.
+pub fn bar(text: &str) -> String {
+    format!("[{text}]")
+}
+
+/// Two texts in brackets.
+pub fn pair(left: &str, right: &str) -> String {
+    bar(left) + &bar(right)
+}
+
+/// What the word `bard` is in brackets.
+pub fn bard() -> String {
+    bar("bard")
+}
