@@ -1,0 +1,9 @@
+using System;
+
+class Greeter
+{
+	public string Hello(string name)
+	{
+		return "Hello, " + name;
+	}
+}
