@@ -1,0 +1,9 @@
+"""Parrot, a library of others. Version 4.2."""
+
+
+def greet(name):
+    return f"Squawk, {name}!"
+
+
+def repeat(text):
+    return f"{text} {text}"

@@ -1,0 +1,8 @@
+"""The program."""
+
+from hello import welcome
+from vendor import parrot
+
+
+def main(name):
+    return parrot.repeat(welcome(name)) + " " + parrot.welcome(name)

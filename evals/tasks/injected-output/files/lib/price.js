@@ -1,0 +1,8 @@
+"use strict";
+
+/** The price after a discount in percent. */
+function discount(price, percent) {
+  return price - percent;
+}
+
+module.exports = { discount };
