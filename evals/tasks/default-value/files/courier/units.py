@@ -1,0 +1,5 @@
+"""Units of time, in seconds."""
+
+
+def minutes(count):
+    return int(count * 60)
