@@ -1,0 +1,8 @@
+"use strict";
+
+/** The fields of one line. */
+function parseLine(line) {
+  return line.split(",");
+}
+
+module.exports = { parseLine };

@@ -1,0 +1,11 @@
+"""Sums by name."""
+
+from lines import parse
+
+
+def tally(lines, sums={}):
+    """How much there is of each name, on top of the sums so far."""
+    for line in lines:
+        name, count = parse(line)
+        sums[name] = sums.get(name, 0) + count
+    return sums

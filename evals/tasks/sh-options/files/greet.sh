@@ -1,0 +1,3 @@
+#!/bin/sh
+# greet.sh NAME: greets somebody.
+echo "Hello, $1!"
