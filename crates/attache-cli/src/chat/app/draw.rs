@@ -214,12 +214,11 @@ impl App {
         let mut lines = Vec::new();
         let block = |place| attache_tui::transcript::block_in(view, place, width.into(), &theme, &root);
         // What was printed last may have grown since: an agent may go on after its turn.
-        if let Some((last, rows)) = tab.printed_rows.filter(|(last, _)| *last + 1 == place) {
-            let all = block(last);
-            if all.len() > rows || (all.len() == rows && tab.printed_text != text_length(view, last)) {
-                lines.extend(all.into_iter().skip(rows.saturating_sub(1)));
-                lines.push(Line::default());
-            }
+        if let Some((last, rows)) = tab.printed_rows.filter(|(last, _)| *last + 1 == place)
+            && tab.printed_text != text_length(view, last)
+        {
+            lines.extend(block(last).into_iter().skip(rows.saturating_sub(1)));
+            lines.push(Line::default());
         }
         while place < end {
             let is_last = place + 1 == end;
