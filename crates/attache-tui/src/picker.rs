@@ -231,9 +231,7 @@ impl<T: Clone + PartialEq> Picker<T> {
 
     /// Chooses the first row that this is true of, before anything is typed.
     pub fn select(mut self, is_it: impl Fn(&T) -> bool) -> Self {
-        if let Some(row) = self.matches.rows.iter().position(|(index, _)| is_it(&self.items[*index].value)) {
-            self.matches.selected = row + self.extra();
-        }
+        self.matches.selected = self.row_of(is_it).unwrap_or(self.matches.selected);
         self
     }
 
@@ -247,19 +245,21 @@ impl<T: Clone + PartialEq> Picker<T> {
             }
         }
         let place = |item: &Item<T>| groups.iter().position(|group| *group == item.group);
-        let chosen =
-            self.matches.rows.get(self.matches.selected).and_then(|(index, _)| self.items.get(*index)).cloned();
+        let chosen = self.selected().cloned();
         self.items = items;
         self.items.sort_by_key(place);
         let selected = self.matches.selected;
         self.find();
         // Whoever is about to choose something gets that, wherever it stands now.
-        let is_chosen = |(index, _): &(usize, Vec<u32>)| {
-            let item = self.items.get(*index);
-            item.zip(chosen.as_ref()).is_some_and(|(item, chosen)| item.value == chosen.value)
-        };
-        self.matches.selected = self.matches.rows.iter().position(is_chosen).unwrap_or(selected);
+        let row = chosen.and_then(|chosen| self.row_of(|value| *value == chosen));
+        self.matches.selected = row.unwrap_or(selected);
         self.matches.step(0, self.count());
+    }
+
+    /// Where a row is, counted with the one for something new.
+    fn row_of(&self, is_it: impl Fn(&T) -> bool) -> Option<usize> {
+        let row = self.matches.rows.iter().position(|(index, _)| is_it(&self.items[*index].value))?;
+        Some(row + self.extra())
     }
 
     /// What was typed.
@@ -488,6 +488,22 @@ mod tests {
         assert_eq!(picker.handle_key(delete), Some(PickerReply::Delete(1)));
         picker.handle_paste("qqq");
         assert_eq!(picker.handle_key(key(KeyCode::Enter)), Some(PickerReply::New("qqq".into())));
+    }
+
+    #[test]
+    fn rows_that_come_later_do_not_change_what_is_chosen() {
+        for picker in [Picker::new("sessions", items()), Picker::new("sessions", items()).with_new("new session")] {
+            let mut picker = picker.select(|value| *value == 2);
+            let mut more = vec![Item::new(10, "zero"), Item::new(11, "naught")];
+            more.extend(items());
+            picker.set_items(more);
+            assert_eq!(picker.selected(), Some(&2));
+            picker.set_items(vec![Item::new(10, "zero")]);
+            assert_eq!(picker.selected(), Some(&10), "what is gone is not chosen");
+        }
+        let mut picker = Picker::new("sessions", items()).with_new("new session");
+        picker.set_items(vec![Item::new(10, "zero")]);
+        assert_eq!(picker.selected(), None, "the row for something new stays chosen");
     }
 
     #[test]
