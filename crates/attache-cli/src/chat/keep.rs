@@ -252,4 +252,30 @@ mod tests {
         drop(third);
         assert_eq!(begin().1, ["of the first", "of the second"]);
     }
+
+    #[test]
+    fn what_cannot_be_taken_over_stays_where_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let (directory, cwd) = (home.path().join("drafts"), Path::new("/work"));
+        let begin = || {
+            let mut draft = Draft::none();
+            let left: Vec<String> = draft.take_over_in(&directory, cwd);
+            (draft, left)
+        };
+        let (mut first, mut second) = (begin().0, begin().0);
+        assert!(first.write(Some(&vec!["of the first"])) && second.write(Some(&vec!["of the second"])));
+        let kept = |number: usize| {
+            let names = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path());
+            names.into_iter().find(|path| path.to_string_lossy().ends_with(&format!("-{number}.json"))).unwrap()
+        };
+        drop((first, second));
+        // Where the first place cannot be written to, as on a full disk, the others are not emptied.
+        fs::remove_file(kept(0)).unwrap();
+        fs::create_dir(kept(1).with_file_name(kept(1).file_name().unwrap().to_string_lossy().replace("-1.", "-0.")))
+            .unwrap();
+        let (third, left) = begin();
+        assert_eq!(left, ["of the second"]);
+        drop(third);
+        assert_eq!(begin().1, ["of the second"]);
+    }
 }
