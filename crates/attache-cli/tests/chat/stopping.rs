@@ -353,7 +353,7 @@ fn ctrl_c_cancels_and_leaves() {
     // What is written and not sent is asked about.
     chat.keys(&alt('w'));
     chat.answer("What you wrote and did not send would be lost.", ESC);
-    chat.see("› not sent");
+    chat.see_gone("Close the session?");
     chat.keys(CTRL_C);
     chat.see_gone("› not sent");
     chat.say("/quit");
