@@ -20,23 +20,24 @@ use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache_host::permission::{Places, Session as Asker};
 
 use crate::config::Config;
-use crate::context::Place;
+use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
 use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
-use crate::models::Models;
+use crate::model_list::ModelList;
 use crate::project::{Project, Watched};
 use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
+use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
-use crate::stage::Stage;
 use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
+use crate::system_prompt::Place;
 use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
-use crate::turn::{Desk, Talk};
+use crate::turn::Desk;
 use crate::workspace::Workspace;
 
 /// The coding agent.
@@ -69,10 +70,10 @@ use crate::workspace::Workspace;
 /// ```
 pub struct CodingAgent {
     config: Config,
-    models: Arc<Models>,
+    models: Arc<ModelList>,
     store: Store,
     /// The sessions that are open here.
-    open: Arc<Mutex<HashMap<SessionId, Stage>>>,
+    open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
 }
 
 /// How many sessions a page of the list has.
@@ -100,7 +101,7 @@ pub fn delete_session(config: &Config, store: &Store, id: &str) -> Result<(), St
 impl CodingAgent {
     /// An agent that is set up like this. Looks for a model if none was named.
     pub async fn new(config: Config) -> Result<Self, StartError> {
-        let models = Arc::new(Models::find(&config).await?);
+        let models = Arc::new(ModelList::find(&config).await?);
         let store = Store::open(config.sessions_dir())?;
         for id in store.excess(Kept::default()) {
             // One that is open stays; it is the next time's.
@@ -142,9 +143,9 @@ impl CodingAgent {
         let directories: Vec<PathBuf> = request.directories.iter().map(PathBuf::from).collect();
         let project = Project::of(&cwd, &self.config.state_dir);
         let (contents, notice) = project.contents();
-        let stage = Stage::new(handle.clone(), log);
+        let session_log = SessionLog::new(handle.clone(), log);
         for repair in &past.repairs {
-            stage.keep(repair)?;
+            session_log.keep(repair)?;
         }
         let settings = self.settings();
         for (option, value) in &past.settings {
@@ -179,7 +180,7 @@ impl CodingAgent {
         let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
         let fetch = Fetch::new(spill.clone());
         let desk = Desk {
-            stage: stage.clone(),
+            log: session_log.clone(),
             settings,
             tools: Toolbox {
                 workspace,
@@ -209,11 +210,11 @@ impl CodingAgent {
         notices.extend(desk.gate.problems());
         let watched = Watched::start(self.config.commands_dir(), project, handle);
         let (options, available) = (desk.settings.options(), watched.now().available());
-        lock(&self.open).insert(id.clone(), stage.clone());
+        lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
-        let talk = Talk::new(past.messages);
-        let session = CodingSession::new(desk, talk, past.title.is_some(), watched, notices, place);
+        let conversation = Conversation::new(past.messages);
+        let session = CodingSession::new(desk, conversation, past.title.is_some(), watched, notices, place);
         Ok(Opened::from(session).options(options).commands(available))
     }
 
@@ -284,7 +285,7 @@ impl CodingAgent {
         let title = crate::tools::first_line(&request.title, 200);
         let open = lock(&self.open).get(&request.session_id).cloned();
         match open {
-            Some(stage) => stage.title(&title).await?,
+            Some(session_log) => session_log.title(&title).await?,
             None => {
                 let (mut log, _) = self.store.open_log(request.session_id.as_str()).map_err(store_error)?;
                 let entry = Entry::Title { title: title.clone() };
@@ -362,8 +363,8 @@ impl List for CodingAgent {
 impl Delete for CodingAgent {
     async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
         let open = lock(&self.open).remove(&session);
-        if let Some(stage) = open {
-            stage.leave();
+        if let Some(session_log) = open {
+            session_log.leave();
         }
         Ok(delete_session(&self.config, &self.store, session.as_str()).map_err(store_error)?)
     }

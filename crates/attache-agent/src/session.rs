@@ -11,11 +11,12 @@ use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
 use attache::{Error, Prompt, Stop};
 
+use crate::conversation::Conversation;
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
-use crate::turn::{self, Desk, Talk, Trouble};
-use crate::{context, settings, tools};
+use crate::turn::{self, Desk, Trouble};
+use crate::{settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
@@ -23,7 +24,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// A session of the coding agent.
 pub struct CodingSession {
     desk: Arc<Desk>,
-    talk: Talk,
+    conversation: Conversation,
     has_title: bool,
     commands: Watched,
     /// What the person should know, told with the first prompt.
@@ -56,7 +57,7 @@ impl Drop for Place {
 impl CodingSession {
     pub(crate) fn new(
         desk: Desk,
-        talk: Talk,
+        conversation: Conversation,
         has_title: bool,
         commands: Watched,
         notices: Vec<String>,
@@ -64,7 +65,7 @@ impl CodingSession {
     ) -> Self {
         CodingSession {
             desk: Arc::new(desk),
-            talk,
+            conversation,
             has_title,
             commands,
             notices,
@@ -77,16 +78,16 @@ impl CodingSession {
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
     async fn work(&mut self, turn: &Turn, prompt: &Prompt) -> Result<Stop, Trouble> {
         let desk = self.desk.clone();
-        let id = turn.prompt_id().map_or_else(|| desk.stage.fresh_id("prompt"), |id| id.as_str().into());
-        desk.stage.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        let id = turn.prompt_id().map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
+        desk.log.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
         let text = prompt.text();
-        desk.stage.sync().await?;
-        self.commands.look(desk.stage.handle()).await?;
+        desk.log.sync().await?;
+        self.commands.look(desk.log.handle()).await?;
         let called = self.commands.now().called(&text);
         let is_about_something = !text.trim().is_empty() && !matches!(called, Some(Called::BuiltIn(..)));
         if !self.has_title && is_about_something {
             self.has_title = true;
-            desk.stage.title(&tools::first_line(&text, 60)).await?;
+            desk.log.title(&tools::first_line(&text, 60)).await?;
         }
         let text = match called {
             None => None,
@@ -107,9 +108,9 @@ impl CodingSession {
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;
-        let parts = context::parts(&blocks, model.info());
-        self.talk.say(&desk, crate::model::Message::User { parts })?;
-        turn::run(&desk, &mut self.talk, turn).await
+        let parts = system_prompt::parts(&blocks, model.info());
+        self.conversation.say(&desk, crate::model::Message::User { parts })?;
+        turn::run(&desk, &mut self.conversation, turn).await
     }
 
     /// Does what a built-in command says. Gives the prompt that the model is to be asked, if any.
@@ -125,14 +126,14 @@ impl CodingSession {
             BuiltIn::Plan if rest.is_empty() => "Say what to plan: `/plan add a test for the parser`\n".into(),
             BuiltIn::Plan => {
                 set(&desk, "mode", "architect")?;
-                desk.stage.handle().options(desk.settings.options()).await?;
+                desk.log.handle().options(desk.settings.options()).await?;
                 return Ok(Some(format!("Make a plan, and change nothing yet: {rest}")));
             }
             BuiltIn::Init => return Ok(Some(slash::INIT.into())),
-            BuiltIn::Compact if self.talk.messages.is_empty() => "There is nothing to compact yet.\n".into(),
+            BuiltIn::Compact if self.conversation.messages.is_empty() => "There is nothing to compact yet.\n".into(),
             BuiltIn::Compact => {
                 let model = desk.models.open(&desk.settings.now().model)?;
-                turn::compact(&desk, &mut self.talk, &*model).await?;
+                turn::compact(&desk, &mut self.conversation, &*model).await?;
                 "The model works with a summary of the conversation from here on.\n".into()
             }
             BuiltIn::Permissions => permissions(&desk, rest),
@@ -152,27 +153,30 @@ impl CodingSession {
             }
             BuiltIn::Model => match set(&desk, "model", rest) {
                 Ok(()) => {
-                    desk.stage.handle().options(desk.settings.options()).await?;
+                    desk.log.handle().options(desk.settings.options()).await?;
                     format!("The model is `{rest}` now.\n")
                 }
                 Err(error) => format!("{}\n", error.message),
             },
             BuiltIn::Status => self.status(),
         };
-        desk.stage.say_all(text).await?;
+        desk.log.say_all(text).await?;
         Ok(None)
     }
 
     fn status(&self) -> String {
         let values = self.desk.settings.now();
         let info = self.desk.models.open(&values.model).map(|model| model.info().context);
-        let mut text = format!("- Session: `{}`\n", self.desk.stage.handle().id().as_str());
+        let mut text = format!("- Session: `{}`\n", self.desk.log.handle().id().as_str());
         text.push_str(&format!("- Directory: `{}`\n", self.desk.place.cwd.display()));
         text.push_str(&format!("- Mode: {}\n", settings::Words::word(values.mode)));
         text.push_str(&format!("- Model: `{}`\n", values.model));
         if let Ok(context) = info {
-            let used = self.talk.used;
-            text.push_str(&format!("- Context: {used} of {context} tokens, {} messages\n", self.talk.messages.len()));
+            let used = self.conversation.used;
+            text.push_str(&format!(
+                "- Context: {used} of {context} tokens, {} messages\n",
+                self.conversation.messages.len()
+            ));
         }
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
         for problem in self.desk.gate.problems() {
@@ -184,18 +188,18 @@ impl CodingSession {
     /// Tells what the person should know: of rules, of trust, of MCP servers.
     async fn tell_notices(&mut self) -> Result<(), Error> {
         // A file can become a link while the session goes on.
-        let refused = context::refused_instructions(&self.desk.place);
+        let refused = system_prompt::refused_instructions(&self.desk.place);
         self.notices.extend(refused.iter().filter(|notice| !self.told.contains(notice)).cloned());
         self.told = refused;
         for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
-            self.desk.stage.notice(NoticeSeverity::Warning, notice).await?;
+            self.desk.log.notice(NoticeSeverity::Warning, notice).await?;
         }
         // Not when the session is opened: a client may still set how commands are confined.
         let warning = self.desk.tools.commands.sandbox_state().warning();
         if self.sandbox_warning != warning {
             self.sandbox_warning.clone_from(&warning);
             if let Some(warning) = warning {
-                self.desk.stage.notice(NoticeSeverity::Warning, warning).await?;
+                self.desk.log.notice(NoticeSeverity::Warning, warning).await?;
             }
         }
         Ok(())
@@ -212,15 +216,15 @@ impl CodingSession {
             Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
             Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
-        let closed = self.talk.close(&desk, status, why).await;
+        let closed = self.conversation.close(&desk, status, why).await;
         let result = match result {
             Err(_) => Ok(Stop::Cancelled),
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
         let result = closed.and(result);
-        desk.stage.keep(&Entry::TurnEnded { stop })?;
-        desk.stage.sync().await?;
+        desk.log.keep(&Entry::TurnEnded { stop })?;
+        desk.log.sync().await?;
         result
     }
 }
@@ -255,8 +259,8 @@ impl Session for CodingSession {
 
     async fn close(self) {
         self.commands.stop();
-        let _ = self.desk.stage.sync().await;
-        self.desk.stage.leave();
+        let _ = self.desk.log.sync().await;
+        self.desk.log.leave();
         drop(self.place);
         self.desk.tools.commands.close();
         // Nobody else has it between turns; whoever had, would end the servers by dropping it.
@@ -270,7 +274,7 @@ impl Session for CodingSession {
 async fn wait_for_servers(desk: &Desk) -> Result<(), Error> {
     let servers = &desk.tools.servers;
     if tokio::time::timeout(SOON, servers.ready()).await.is_err() {
-        desk.stage.notice(NoticeSeverity::Info, "Waiting for MCP servers to connect").await?;
+        desk.log.notice(NoticeSeverity::Info, "Waiting for MCP servers to connect").await?;
         servers.ready().await;
     }
     Ok(())
@@ -300,7 +304,7 @@ fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
         desk.tools.commands.set_sandbox(desk.settings.now().sandbox);
     }
     let entry = Entry::Set { option: id.into(), value: word.into() };
-    desk.stage.keep(&entry).map_err(|error| error.to_peer())
+    desk.log.keep(&entry).map_err(|error| error.to_peer())
 }
 
 /// `/permissions`: the rules there are, by number; `remove N` takes one back that was remembered for the project.

@@ -6,11 +6,11 @@ use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
-use attache_agent::{CodingAgent, Config, Keys, Mode, Models, SandboxMode};
+use attache_agent::{CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
-use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice, ModelList, Permissions};
+use crate::cli::{AgentCommand, AgentMode, AgentOptions, CommandSandbox, ModelChoice, ModelListOptions, Permissions};
 use crate::connect::{here, until_interrupted};
 use crate::exit::{Code, Failure};
 use crate::tty::Tty;
@@ -146,7 +146,7 @@ pub(crate) fn settings(model: Option<&String>) -> Result<(Config, Option<Chosen>
 
 /// The whole name of a model.
 pub(crate) fn model_id(model: &str) -> Result<String, Failure> {
-    Models::id_of(model).map_err(|error| Failure::usage(error.message))
+    ModelList::id_of(model).map_err(|error| Failure::usage(error.message))
 }
 
 fn provider_of(name: &str) -> Result<&'static Provider, Failure> {
@@ -214,8 +214,8 @@ struct ProviderRow {
 }
 
 /// Lists the providers, and what would be used now.
-pub(crate) async fn models(list: &ModelList) -> Result<(), Failure> {
-    let ModelList { choice, json } = list;
+pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
+    let ModelListOptions { choice, json } = list;
     let (config, chosen) = config(choice)?;
     let keys = keys()?;
     if let Err(error) = keys.kept() {
@@ -235,7 +235,7 @@ pub(crate) async fn models(list: &ModelList) -> Result<(), Failure> {
     if *json {
         return print_lines(rows.iter().map(visible::json));
     }
-    let models = Models::find(&config).await.map_err(|error| Failure::usage(error.to_string()))?;
+    let models = ModelList::find(&config).await.map_err(|error| Failure::usage(error.to_string()))?;
     let lines = rows.iter().map(|row| {
         let model = row.default_model.map(|model| format!("  {}:{model}", row.provider)).unwrap_or_default();
         format!("{:<12} key: {:<10} {:<20}{model}", row.provider, row.key, row.variable.unwrap_or_default())

@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// Log out of an agent, or forget the key of a provider of models
     Logout(Login),
     /// List the providers of models, whether there is a key for them, and what the built-in agent would use now
-    Models(ModelList),
+    Models(ModelListOptions),
     /// List, print, delete and prune earlier runs and the sessions of the built-in agent
     Sessions {
         #[command(subcommand)]
@@ -421,7 +421,7 @@ pub(crate) enum AgentCommand {
     },
     /// List the providers of models: `attache models`
     #[command(hide = true)]
-    Models(ModelList),
+    Models(ModelListOptions),
     /// List, print or delete the sessions that the agent keeps: `attache sessions`
     #[command(subcommand, hide = true)]
     Sessions(AgentSessions),
@@ -429,7 +429,7 @@ pub(crate) enum AgentCommand {
 
 /// The options of `models`.
 #[derive(Debug, Args)]
-pub(crate) struct ModelList {
+pub(crate) struct ModelListOptions {
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
     /// Print a JSON object a line

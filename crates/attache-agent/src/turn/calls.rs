@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::{Desk, OpenCall, Talk, elicit};
+use super::{Desk, elicit};
+use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::Pass;
 use crate::lock;
@@ -28,13 +29,18 @@ use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
 const MOST: Limits = Limits { head: 20 << 10, tail: 20 << 10 };
 
 /// Runs all calls of an answer. Each has a result among the messages when this returns.
-pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call]) -> Result<(), Error> {
+pub(super) async fn run(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    turn: &Turn,
+    calls: &[Call],
+) -> Result<(), Error> {
     let mut rest = calls;
     while !rest.is_empty() {
         let side_by_side = rest.iter().take_while(|call| only_looks(&call.name)).count().max(1);
         let (now, later) = rest.split_at(side_by_side);
         rest = later;
-        let open = &talk.open;
+        let open = &conversation.open;
         let work = now.iter().filter_map(|call| {
             let open = open.iter().find(|open| open.call_id == call.id)?;
             Some(async move { (call, one(desk, turn, call, open).await) })
@@ -51,7 +57,7 @@ pub(super) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn, calls: &[Call
                 parts: parts.collect(),
                 is_error: outcome.is_error,
             };
-            talk.say(desk, result)?;
+            conversation.say(desk, result)?;
         }
     }
     Ok(())
@@ -68,7 +74,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
-            desk.stage.tool(blank().with(|update| update.raw_input = raw_input)).await?;
+            desk.log.tool(blank().with(|update| update.raw_input = raw_input)).await?;
             return fail(desk, open, why, None).await;
         }
     };
@@ -77,7 +83,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         update.locations = set_unless_empty(&prepared.locations);
         update.raw_input = raw_input;
     });
-    desk.stage.tool(described.clone()).await?;
+    desk.log.tool(described.clone()).await?;
     let pass = match &prepared.work {
         Work::Own(OwnWork::Switch { mode, plan }) => {
             may_switch(desk, turn, *mode, plan.is_some(), described.clone()).await?
@@ -94,7 +100,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         Pass::Refused(why) => return fail(desk, open, why, Some(&prepared.title)).await,
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
-    desk.stage.tool(blank().with(|update| update.status = status)).await?;
+    desk.log.tool(blank().with(|update| update.status = status)).await?;
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
     if outcome.is_error && content.is_none() {
@@ -108,12 +114,12 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         update.locations = outcome.locations.clone().map_or(Patch::Keep, Patch::Set);
     });
     open.is_ended.store(true, Relaxed);
-    desk.stage.show_end(SessionUpdate::ToolCallUpdate(ended.into())).await?;
+    desk.log.show_end(SessionUpdate::ToolCallUpdate(ended.into())).await?;
     let shown = outcome.content.as_ref().or(content.as_ref());
     if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
         // A terminal is gone when the session is loaded again; its text is not.
         let content = Patch::Set(vec![ToolCallContent::text(text_of(&outcome))]);
-        desk.stage.keep(&Entry::Plain { update: Box::new(blank().with(|update| update.content = content)) })?;
+        desk.log.keep(&Entry::Plain { update: Box::new(blank().with(|update| update.content = content)) })?;
     }
     Ok(outcome)
 }
@@ -176,13 +182,13 @@ impl Drop for Watched<'_> {
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Shows what tools that were dropped still have to show.
-pub(super) async fn last_words(desk: &Desk) -> Result<(), Error> {
+pub(crate) async fn last_words(desk: &Desk) -> Result<(), Error> {
     let until = Instant::now() + LAST_WORDS;
     let left = std::mem::take(&mut *lock(&desk.left));
     let mut result = Ok(());
     for (tool_id, mut shown) in left {
         while let Ok(Some(next)) = timeout_at(until, shown.recv()).await {
-            result = result.and(desk.stage.show_end(update_of(&tool_id, next)).await);
+            result = result.and(desk.log.show_end(update_of(&tool_id, next)).await);
         }
     }
     result
@@ -197,7 +203,7 @@ async fn show(
     if let Shown::Content(content) = &shown {
         *last = Some(content.clone());
     }
-    desk.stage.show(update_of(tool_id, shown)).await
+    desk.log.show(update_of(tool_id, shown)).await
 }
 
 fn update_of(tool_id: &ToolCallId, shown: Shown) -> SessionUpdate {
@@ -219,7 +225,7 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
         OwnWork::Plan(entries) => {
             use attache::model::plan::{PlanContent, PlanItems, PlanUpdate};
             let plan = PlanUpdate::new(PlanContent::Items(PlanItems::new("plan", entries)));
-            desk.stage.show(SessionUpdate::PlanUpdate(plan)).await?;
+            desk.log.show(SessionUpdate::PlanUpdate(plan)).await?;
             Ok(Outcome::done("the plan is shown"))
         }
         OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
@@ -254,8 +260,8 @@ async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
         return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
     }
     desk.settings.set_mode(mode);
-    desk.stage.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
-    desk.stage.handle().options(desk.settings.options()).await?;
+    desk.log.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
+    desk.log.handle().options(desk.settings.options()).await?;
     Ok(Outcome::done(format!("the mode is `{}` now", mode.word())))
 }
 
@@ -269,7 +275,7 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String, refused: Option<&str>) 
             }
         });
     open.is_ended.store(true, Relaxed);
-    desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
+    desk.log.show_end(SessionUpdate::ToolCallUpdate(update.into())).await?;
     Ok(Outcome::failed(why))
 }
 

@@ -5,7 +5,8 @@ use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity}
 use attache::model::update::SessionUpdate;
 use futures_util::StreamExt;
 
-use super::{Desk, Talk, Trouble};
+use super::{Desk, Trouble};
+use crate::conversation::Conversation;
 use crate::model::{Failure, Message, Model, ModelError, Part, Piece, Request};
 use crate::store::Entry;
 
@@ -18,48 +19,52 @@ const TASK: &str = "Summarise the conversation above: what the person wants, wha
 const RESULT_LIMIT: usize = 2000;
 
 /// Puts a summary in the place of the conversation.
-pub(crate) async fn compact(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
-    let id = desk.stage.fresh_id("compaction");
+pub(crate) async fn compact(desk: &Desk, conversation: &mut Conversation, model: &dyn Model) -> Result<(), Trouble> {
+    let id = desk.log.fresh_id("compaction");
     let update = |status| CompactionUpdate::new(id.as_str(), status);
-    talk.compacting = Some(id.clone());
-    desk.stage.show(SessionUpdate::Compaction(update(CompactionStatus::InProgress))).await?;
-    let summary = match summarise(talk, model).await {
+    conversation.compacting = Some(id.clone());
+    desk.log.show(SessionUpdate::Compaction(update(CompactionStatus::InProgress))).await?;
+    let summary = match summarise(conversation, model).await {
         Ok(summary) => summary,
         Err(error) => {
             let failed = update(CompactionStatus::Failed).error(error.message.clone());
-            talk.compacting = None;
-            desk.stage.show_end(SessionUpdate::Compaction(failed)).await?;
+            conversation.compacting = None;
+            desk.log.show_end(SessionUpdate::Compaction(failed)).await?;
             return Err(error.into());
         }
     };
-    let last_prompt = talk.messages.iter().rev().find_map(prompt_text).unwrap_or_default();
+    let last_prompt = conversation.messages.iter().rev().find_map(prompt_text).unwrap_or_default();
     let text = format!(
         "The conversation so far was replaced by this summary:\n\n{summary}\n\nThe last thing the person asked for:\n\n\
          {last_prompt}"
     );
     let messages = vec![Message::user(text)];
-    desk.stage.keep(&Entry::Compacted { messages: messages.clone() })?;
-    talk.messages = messages;
-    talk.used = talk.estimate();
+    desk.log.keep(&Entry::Compacted { messages: messages.clone() })?;
+    conversation.messages = messages;
+    conversation.used = conversation.estimate();
     let done = update(CompactionStatus::Completed).summary(vec![ContentBlock::text(summary)]);
-    talk.compacting = None;
-    desk.stage.show_end(SessionUpdate::Compaction(done)).await?;
+    conversation.compacting = None;
+    desk.log.show_end(SessionUpdate::Compaction(done)).await?;
     Ok(())
 }
 
 /// The same because it has to be; the person is told.
-pub(super) async fn compact_unasked(desk: &Desk, talk: &mut Talk, model: &dyn Model) -> Result<(), Trouble> {
-    compact(desk, talk, model).await?;
-    let client = desk.stage.handle().client();
+pub(super) async fn compact_unasked(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    model: &dyn Model,
+) -> Result<(), Trouble> {
+    compact(desk, conversation, model).await?;
+    let client = desk.log.handle().client();
     if client.capabilities.session.compaction.is_none() {
         let text = "The conversation had become long; the model works with a summary of it from here on.";
-        desk.stage.notice(NoticeSeverity::Info, text).await?;
+        desk.log.notice(NoticeSeverity::Info, text).await?;
     }
     Ok(())
 }
 
-async fn summarise(talk: &Talk, model: &dyn Model) -> Result<String, ModelError> {
-    let mut messages: Vec<Message> = talk.messages.iter().map(shortened).collect();
+async fn summarise(conversation: &Conversation, model: &dyn Model) -> Result<String, ModelError> {
+    let mut messages: Vec<Message> = conversation.messages.iter().map(shortened).collect();
     messages.push(Message::user(TASK));
     let mut reply = model.ask(Request { system: SYSTEM.into(), messages, ..Request::default() });
     let mut summary = String::new();

@@ -22,7 +22,7 @@ pub(super) async fn ask(
     let scope = SessionScope::new(turn.id().clone()).tool_call_id(tool_id.clone());
     let form = ElicitationForm::new(schema(&choices), scope);
     let request = CreateElicitationRequest::new(question, ElicitationMode::Form(form));
-    let answer = match desk.stage.handle().elicit(request).await {
+    let answer = match desk.log.handle().elicit(request).await {
         Ok(answer) => answer,
         Err(Error::NotOffered(_)) => {
             return Ok(Outcome::done(

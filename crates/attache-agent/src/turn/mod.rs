@@ -6,38 +6,38 @@ mod elicit;
 mod guard;
 mod reply;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
+use attache::model::Meta;
 use attache::model::error::ErrorObject;
-use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
-use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::notice::NoticeSeverity;
+use attache::model::tool::ToolCallStatus;
 use attache::model::update::{SessionUpdate, UsageUpdate};
-use attache::model::{Meta, Patch};
 use attache::{Error, Stop};
 
-use crate::context;
+use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{Call, EndReason, Failure, Message, Model, ModelError, Part, Request};
-use crate::models::Models;
+use crate::model::{EndReason, Failure, Message, ModelError};
+use crate::model_list::ModelList;
+use crate::session_log::SessionLog;
 use crate::settings::Settings;
-use crate::stage::Stage;
 use crate::toolbox::Toolbox;
 
+pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
-    pub(crate) stage: Stage,
+    pub(crate) log: SessionLog,
     pub(crate) settings: Settings,
     pub(crate) tools: Toolbox,
     pub(crate) gate: Gate,
-    pub(crate) models: Arc<Models>,
+    pub(crate) models: Arc<ModelList>,
     pub(crate) spill: Arc<Spill>,
-    pub(crate) place: context::Place,
+    pub(crate) place: crate::system_prompt::Place,
     pub(crate) limits: Limits,
     /// What tools that were dropped at work may still show.
     pub(crate) left: Mutex<Vec<calls::Showing>>,
@@ -59,34 +59,6 @@ impl Default for Limits {
     fn default() -> Self {
         Limits { requests: 100, max_tokens: None, compact_at: 80 }
     }
-}
-
-/// The conversation with the model, and what of it is still open.
-#[derive(Debug, Default)]
-pub(crate) struct Talk {
-    pub(crate) messages: Vec<Message>,
-    /// How many tokens the context held when the model was last asked.
-    pub(crate) used: u64,
-    /// What the model has said of the message that it is saying.
-    said: String,
-    /// Calls that the model has made, in order, until their results are among the messages.
-    open: Vec<OpenCall>,
-    /// The compaction that the client sees as running.
-    compacting: Option<String>,
-}
-
-/// A call that the client has been shown and the model has no result of yet.
-#[derive(Debug)]
-struct OpenCall {
-    /// The model's id for it.
-    call_id: String,
-    /// The client's id for it.
-    tool_id: String,
-    name: String,
-    /// Whether the client was told how it ended.
-    is_ended: AtomicBool,
-    /// Whether the message with it is among the messages.
-    is_said: bool,
 }
 
 /// Why a turn could not go on.
@@ -115,7 +87,7 @@ impl Trouble {
         match self {
             Trouble::Peer(error) => error,
             Trouble::Model(error) if error.kind == Failure::Key && desk.models.can_log_in() => {
-                let client = desk.stage.handle().client();
+                let client = desk.log.handle().client();
                 desk.models.auth_required(error, client.capabilities.auth.terminal.is_some())
             }
             Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
@@ -127,32 +99,32 @@ impl Trouble {
 const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose another model";
 
 /// Runs a turn whose prompt is the last of the messages.
-pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Stop, Trouble> {
+pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
     let mut guard = guard::Guard::default();
     let mut was_compacted = false;
     let mut note = None;
     let mut has_begun = false;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
-        if talk.is_full(&*model, desk.limits.compact_at) {
-            compact_unasked(desk, talk, &*model).await?;
+        if conversation.is_full(&*model, desk.limits.compact_at) {
+            compact_unasked(desk, conversation, &*model).await?;
         }
-        let answer = match reply::ask(desk, talk, &*model, note).await {
+        let answer = match reply::ask(desk, conversation, &*model, note).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
-                compact_unasked(desk, talk, &*model).await?;
+                compact_unasked(desk, conversation, &*model).await?;
                 continue;
             }
             answer => answer?,
         };
-        talk.used = if answer.end.usage.input == 0 {
-            talk.estimate()
+        conversation.used = if answer.end.usage.input == 0 {
+            conversation.estimate()
         } else {
             answer.end.usage.input + answer.end.usage.output
         };
-        let usage = UsageUpdate::new(talk.used, model.info().context);
-        desk.stage.show(SessionUpdate::Usage(usage)).await?;
+        let usage = UsageUpdate::new(conversation.used, model.info().context);
+        desk.log.show(SessionUpdate::Usage(usage)).await?;
         let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
         if is_empty && answer.end.reason == EndReason::Done {
             if has_begun {
@@ -162,7 +134,7 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
         }
         has_begun = true;
         let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
-        talk.say(desk, message)?;
+        conversation.say(desk, message)?;
         match answer.end.reason {
             EndReason::NotUnderstood => {
                 let meta = Meta::new(&serde_json::json!({ NOT_DONE: true }).to_string());
@@ -173,128 +145,28 @@ pub(crate) async fn run(desk: &Desk, talk: &mut Talk, turn: &Turn) -> Result<Sto
             EndReason::Done => {}
             // Calls that were cut off, or that stand beside a refusal, are not made.
             EndReason::MaxTokens => {
-                talk.close(desk, ToolCallStatus::Failed, "not done: the answer was cut off").await?;
+                conversation.close(desk, ToolCallStatus::Failed, "not done: the answer was cut off").await?;
                 return Ok(Stop::MaxTokens);
             }
             EndReason::Refusal => {
-                talk.close(desk, ToolCallStatus::Failed, "not done: the model refused").await?;
+                conversation.close(desk, ToolCallStatus::Failed, "not done: the model refused").await?;
                 return Ok(Stop::Refusal);
             }
         }
-        calls::run(desk, talk, turn, &answer.calls).await?;
-        match guard.see(&answer.calls, &talk.messages) {
+        calls::run(desk, conversation, turn, &answer.calls).await?;
+        match guard.see(&answer.calls, &conversation.messages) {
             guard::Seen::Fine => note = None,
             guard::Seen::Repeats => note = Some(guard::WARNING),
             guard::Seen::Loops => {
-                desk.stage.say_all(guard::ENDED).await?;
+                desk.log.say_all(guard::ENDED).await?;
                 return Ok(Stop::MaxTurnRequests);
             }
         }
     }
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);
-    desk.stage.notice(NoticeSeverity::Warning, said).await?;
+    desk.log.notice(NoticeSeverity::Warning, said).await?;
     Ok(Stop::MaxTurnRequests)
 }
 
 /// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.
 pub const NOT_DONE: &str = "attache/not_done";
-
-impl Talk {
-    /// A conversation that has been like this so far.
-    pub(crate) fn new(messages: Vec<Message>) -> Self {
-        let mut talk = Talk { messages, ..Talk::default() };
-        talk.used = talk.estimate();
-        talk
-    }
-
-    /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
-    pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
-        let kept = desk.stage.keep_message(&message);
-        match &message {
-            Message::Assistant { calls, .. } => {
-                self.said.clear();
-                for open in &mut self.open {
-                    open.is_said |= calls.iter().any(|call| call.id == open.call_id);
-                }
-            }
-            Message::Tool { id, .. } => self.open.retain(|open| open.call_id != *id),
-            Message::User { .. } => {}
-        }
-        self.messages.push(message);
-        kept
-    }
-
-    /// Ends everything that is open: a turn that was cancelled or failed leaves nothing behind, neither for the client
-    /// nor for the model. All of it is ended, also when the disk is full; the first error is the one that is told.
-    pub(crate) async fn close(&mut self, desk: &Desk, status: ToolCallStatus, why: &str) -> Result<(), Error> {
-        let mut closed = calls::last_words(desk).await;
-        let said = std::mem::take(&mut self.said);
-        if !said.is_empty() {
-            let message = Message::Assistant { text: said, calls: Vec::new(), opaque: None };
-            closed = closed.and(self.say(desk, message));
-        }
-        for open in std::mem::take(&mut self.open) {
-            if open.is_said {
-                let result =
-                    Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
-                closed = closed.and(self.say(desk, result));
-            }
-            if !open.is_ended.into_inner() {
-                let is_failure = status == ToolCallStatus::Failed;
-                let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
-                let status = Patch::Set(status.clone());
-                let update = ToolCallUpdate::new(open.tool_id).with(|update| {
-                    update.status = status;
-                    update.content = content;
-                });
-                closed = closed.and(desk.stage.show_end(SessionUpdate::ToolCallUpdate(update.into())).await);
-            }
-        }
-        if let Some(id) = self.compacting.take() {
-            let status = match status {
-                ToolCallStatus::Cancelled => CompactionStatus::Cancelled,
-                _ => CompactionStatus::Failed,
-            };
-            let update = SessionUpdate::Compaction(CompactionUpdate::new(id, status));
-            closed = closed.and(desk.stage.show_end(update).await);
-        }
-        closed
-    }
-
-    /// What the model is asked next.
-    fn request(&self, desk: &Desk, model: &dyn Model, note: Option<&str>) -> Request {
-        let values = desk.settings.now();
-        let mut system = context::system(&desk.place, values.mode);
-        system.extend(note);
-        Request {
-            system,
-            messages: self.messages.clone(),
-            tools: desk.tools.specs(values.mode),
-            max_tokens: desk.limits.max_tokens,
-            thought: if model.info().thinks { values.thought } else { Default::default() },
-        }
-    }
-
-    fn is_full(&self, model: &dyn Model, percent: u8) -> bool {
-        self.messages.len() > 2 && self.used.saturating_mul(100) > model.info().context.saturating_mul(percent.into())
-    }
-
-    /// About how many tokens the messages are, for models that do not tell.
-    pub(crate) fn estimate(&self) -> u64 {
-        let part = |part: &Part| match part {
-            Part::Text { text } => text.len() / 4,
-            // What providers count for a picture of middling size.
-            Part::Media { .. } => 1500,
-        };
-        let call = |call: &Call| (call.name.len() + call.arguments.len()) / 4;
-        let tokens: usize = self
-            .messages
-            .iter()
-            .map(|message| match message {
-                Message::User { parts } | Message::Tool { parts, .. } => parts.iter().map(part).sum::<usize>(),
-                Message::Assistant { text, calls, .. } => text.len() / 4 + calls.iter().map(call).sum::<usize>(),
-            })
-            .sum();
-        tokens as u64
-    }
-}

@@ -1,7 +1,7 @@
 //! The rows about the agent that is built in: its settings, its model, its keys, its sandbox, its sessions.
 
 use attache_agent::tools::commands::SandboxState;
-use attache_agent::{Config, Keys, Models};
+use attache_agent::{Config, Keys, ModelList};
 
 use super::{Row, directory};
 use crate::agent::{self, Chosen};
@@ -42,7 +42,7 @@ fn settings(config: &Config) -> Row {
 /// The model that the agent would use now, and why.
 async fn model(config: &Config, chosen: Option<Chosen>) -> Row {
     const CHECK: &str = "model";
-    let models = match Models::find(config).await {
+    let models = match ModelList::find(config).await {
         Ok(models) => models,
         Err(error) => {
             let (what, hint) = in_two(&error.message);

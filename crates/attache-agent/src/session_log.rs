@@ -15,7 +15,7 @@ use crate::store::{Entry, Log, StoreError};
 
 /// What a session is shown on, and kept in.
 #[derive(Clone)]
-pub(crate) struct Stage {
+pub(crate) struct SessionLog {
     handle: SessionHandle,
     /// Gone when the session was deleted.
     log: Arc<Mutex<Option<Log>>>,
@@ -31,10 +31,10 @@ pub(crate) enum Voice {
     Thought,
 }
 
-impl Stage {
+impl SessionLog {
     pub(crate) fn new(handle: SessionHandle, log: Log) -> Self {
         let prefix = crate::random_word().into();
-        Stage { handle, log: Arc::new(Mutex::new(Some(log))), prefix, next: Arc::default() }
+        SessionLog { handle, log: Arc::new(Mutex::new(Some(log))), prefix, next: Arc::default() }
     }
 
     pub(crate) fn handle(&self) -> &SessionHandle {

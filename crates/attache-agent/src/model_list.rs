@@ -25,7 +25,7 @@ const OFFLINE: &str = "offline:rules";
 const DISCOVERY: Duration = Duration::from_millis(100);
 
 /// All models that can be had.
-pub struct Models {
+pub struct ModelList {
     config: Config,
     keys: Keys,
     found: Option<Found>,
@@ -40,7 +40,7 @@ pub struct Models {
     is_logged_out: AtomicBool,
 }
 
-impl Models {
+impl ModelList {
     /// Looks what there is: the model that was named, else one whose key is there, else a server on this machine, else
     /// the one that is built in.
     pub async fn find(config: &Config) -> Result<Self, ModelError> {
@@ -48,7 +48,7 @@ impl Models {
         let mut found = None;
         let with_key = PROVIDERS.iter().find_map(|provider| Some((provider, with_key(&keys, provider)?)));
         let (first, why) = match (&config.model, with_key) {
-            (Some(model), _) => (Models::id_of(model)?, "it was chosen".into()),
+            (Some(model), _) => (ModelList::id_of(model)?, "it was chosen".into()),
             (None, Some((provider, model))) => (model, keys.origin(provider)),
             (None, None) => {
                 found = discover::local_server(DISCOVERY).await;
@@ -61,7 +61,7 @@ impl Models {
             }
         };
         let is_chosen = config.model.is_some();
-        Ok(Models {
+        Ok(ModelList {
             config: config.clone(),
             keys,
             found,
@@ -86,10 +86,10 @@ impl Models {
     /// The whole name of a model: users may leave out the part behind the colon where there is a default.
     ///
     /// ```
-    /// # use attache_agent::Models;
-    /// assert_eq!(Models::id_of("offline").unwrap(), "offline:rules");
-    /// assert_eq!(Models::id_of("ollama:qwen3:8b").unwrap(), "ollama:qwen3:8b");
-    /// assert!(Models::id_of("nobody:nothing").is_err());
+    /// # use attache_agent::ModelList;
+    /// assert_eq!(ModelList::id_of("offline").unwrap(), "offline:rules");
+    /// assert_eq!(ModelList::id_of("ollama:qwen3:8b").unwrap(), "ollama:qwen3:8b");
+    /// assert!(ModelList::id_of("nobody:nothing").is_err());
     /// ```
     pub fn id_of(model: &str) -> Result<String, ModelError> {
         if matches!(model.trim(), "offline" | OFFLINE) {
@@ -115,7 +115,7 @@ impl Models {
                 choices.push((id, about.into()));
             }
         };
-        for id in self.config.models.keys().filter_map(|id| Models::id_of(id).ok()) {
+        for id in self.config.models.keys().filter_map(|id| ModelList::id_of(id).ok()) {
             add(id, "from agent.toml");
         }
         for model in PROVIDERS.iter().filter_map(|provider| with_key(&self.keys, provider)) {

@@ -1,0 +1,141 @@
+//! The conversation with the model: what was said, what is open, and what the model is asked next.
+
+use std::sync::atomic::AtomicBool;
+
+use attache::Error;
+use attache::model::Patch;
+use attache::model::notice::{CompactionStatus, CompactionUpdate};
+use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::update::SessionUpdate;
+
+use crate::model::{Call, Message, Model, Part, Request};
+use crate::system_prompt;
+use crate::turn::{self, Desk};
+
+/// The conversation with the model, and what of it is still open.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    pub(crate) messages: Vec<Message>,
+    /// How many tokens the context held when the model was last asked.
+    pub(crate) used: u64,
+    /// What the model has said of the message that it is saying.
+    pub(crate) said: String,
+    /// Calls that the model has made, in order, until their results are among the messages.
+    pub(crate) open: Vec<OpenCall>,
+    /// The compaction that the client sees as running.
+    pub(crate) compacting: Option<String>,
+}
+
+/// A call that the client has been shown and the model has no result of yet.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    /// The model's id for it.
+    pub(crate) call_id: String,
+    /// The client's id for it.
+    pub(crate) tool_id: String,
+    pub(crate) name: String,
+    /// Whether the client was told how it ended.
+    pub(crate) is_ended: AtomicBool,
+    /// Whether the message with it is among the messages.
+    pub(crate) is_said: bool,
+}
+
+impl Conversation {
+    /// A conversation that has been like this so far.
+    pub(crate) fn new(messages: Vec<Message>) -> Self {
+        let mut conversation = Conversation { messages, ..Conversation::default() };
+        conversation.used = conversation.estimate();
+        conversation
+    }
+
+    /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
+    pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
+        let kept = desk.log.keep_message(&message);
+        match &message {
+            Message::Assistant { calls, .. } => {
+                self.said.clear();
+                for open in &mut self.open {
+                    open.is_said |= calls.iter().any(|call| call.id == open.call_id);
+                }
+            }
+            Message::Tool { id, .. } => self.open.retain(|open| open.call_id != *id),
+            Message::User { .. } => {}
+        }
+        self.messages.push(message);
+        kept
+    }
+
+    /// Ends everything that is open: a turn that was cancelled or failed leaves nothing behind, neither for the client
+    /// nor for the model. All of it is ended, also when the disk is full; the first error is the one that is told.
+    pub(crate) async fn close(&mut self, desk: &Desk, status: ToolCallStatus, why: &str) -> Result<(), Error> {
+        let mut closed = turn::last_words(desk).await;
+        let said = std::mem::take(&mut self.said);
+        if !said.is_empty() {
+            let message = Message::Assistant { text: said, calls: Vec::new(), opaque: None };
+            closed = closed.and(self.say(desk, message));
+        }
+        for open in std::mem::take(&mut self.open) {
+            if open.is_said {
+                let result =
+                    Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
+                closed = closed.and(self.say(desk, result));
+            }
+            if !open.is_ended.into_inner() {
+                let is_failure = status == ToolCallStatus::Failed;
+                let content = is_failure.then(|| vec![ToolCallContent::text(why)]).map_or(Patch::Keep, Patch::Set);
+                let status = Patch::Set(status.clone());
+                let update = ToolCallUpdate::new(open.tool_id).with(|update| {
+                    update.status = status;
+                    update.content = content;
+                });
+                closed = closed.and(desk.log.show_end(SessionUpdate::ToolCallUpdate(update.into())).await);
+            }
+        }
+        if let Some(id) = self.compacting.take() {
+            let status = match status {
+                ToolCallStatus::Cancelled => CompactionStatus::Cancelled,
+                _ => CompactionStatus::Failed,
+            };
+            let update = SessionUpdate::Compaction(CompactionUpdate::new(id, status));
+            closed = closed.and(desk.log.show_end(update).await);
+        }
+        closed
+    }
+
+    /// What the model is asked next.
+    pub(crate) fn request(&self, desk: &Desk, model: &dyn Model, note: Option<&str>) -> Request {
+        let values = desk.settings.now();
+        let mut system = system_prompt::system(&desk.place, values.mode);
+        system.extend(note);
+        Request {
+            system,
+            messages: self.messages.clone(),
+            tools: desk.tools.specs(values.mode),
+            max_tokens: desk.limits.max_tokens,
+            thought: if model.info().thinks { values.thought } else { Default::default() },
+        }
+    }
+
+    pub(crate) fn is_full(&self, model: &dyn Model, percent: u8) -> bool {
+        self.messages.len() > 2 && self.used.saturating_mul(100) > model.info().context.saturating_mul(percent.into())
+    }
+
+    /// About how many tokens the messages are, for models that do not tell.
+    pub(crate) fn estimate(&self) -> u64 {
+        let part = |part: &Part| match part {
+            Part::Text { text } => text.len() / 4,
+            // What providers count for a picture of middling size.
+            Part::Media { .. } => 1500,
+        };
+        let call = |call: &Call| (call.name.len() + call.arguments.len()) / 4;
+        let tokens: usize = self
+            .messages
+            .iter()
+            .map(|message| match message {
+                Message::User { parts } | Message::Tool { parts, .. } => parts.iter().map(part).sum::<usize>(),
+                Message::Assistant { text, calls, .. } => text.len() / 4 + calls.iter().map(call).sum::<usize>(),
+            })
+            .sum();
+        tokens as u64
+    }
+}
