@@ -82,6 +82,8 @@ pub struct ModelFacts {
     pub images: Option<bool>,
     /// Whether it hears audio.
     pub audio: Option<bool>,
+    /// Whether it is small: it gets a short prompt and few tools, and is held to a form.
+    pub small: Option<bool>,
 }
 
 /// Why the settings cannot be used.

@@ -1,5 +1,6 @@
 //! The conversation with the model: what was said, what is open, and what the model is asked next.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use attache::Error;
@@ -8,9 +9,13 @@ use attache::model::notice::{CompactionStatus, CompactionUpdate};
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 
-use crate::model::{Call, Message, Model, Part, Request};
-use crate::system_prompt;
+use crate::model::{Call, Message, Model, ModelInfo, Part, Request};
+use crate::system_prompt::{Surroundings, look_around, system_prompt};
 use crate::turn::{self, Desk};
+use crate::workspace::blocking;
+
+/// How many tokens a small model may answer with: one that says more has lost the thread.
+const SMALL_ANSWER: u32 = 1024;
 
 /// The conversation with the model, and what of it is still open.
 #[derive(Debug, Default)]
@@ -18,6 +23,10 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// How many tokens the context held when the model was last asked.
     pub(crate) used: u64,
+    /// The system prompt of this turn, and whether it is the one for small models.
+    system: Option<(bool, Arc<str>)>,
+    /// What the model was last told of where it is.
+    surroundings: Option<Surroundings>,
     /// What the model has said of the message that it is saying.
     pub(crate) said: String,
     /// Calls that the model has made, in order, until their results are among the messages.
@@ -102,17 +111,39 @@ impl Conversation {
         closed
     }
 
+    /// Adds a prompt, with what the model has to know of where it is now.
+    pub(crate) async fn say_prompt(&mut self, desk: &Desk, model: &ModelInfo, parts: Vec<Part>) -> Result<(), Error> {
+        let (place, mode) = (desk.place.clone(), desk.settings.mode());
+        // Rules need to know no more than what they are told.
+        let around = if model.is_offline() { None } else { blocking(move || look_around(&place, mode)).await.ok() };
+        let told = around.as_ref().and_then(|around| around.told(self.surroundings.as_ref(), model.is_small));
+        self.surroundings = around.or(self.surroundings.take());
+        self.system = None;
+        let parts = told.map(Part::text).into_iter().chain(parts).collect();
+        self.say(desk, Message::User { parts })
+    }
+
     /// What the model is asked next.
-    pub(crate) fn request(&self, desk: &Desk, model: &dyn Model, note: Option<&str>) -> Request {
+    pub(crate) async fn request(&mut self, desk: &Desk, model: &ModelInfo) -> Request {
         let values = desk.settings.now();
-        let mut system = system_prompt::system(&desk.place, values.mode);
-        system.extend(note);
+        let system = match &self.system {
+            Some((is_small, system)) if *is_small == model.is_small => system.clone(),
+            _ => {
+                let (place, is_small) = (desk.place.clone(), model.is_small);
+                let system: Arc<str> =
+                    blocking(move || system_prompt(&place, is_small)).await.unwrap_or_default().into();
+                self.system = Some((model.is_small, system.clone()));
+                system
+            }
+        };
         Request {
-            system,
+            system: system.to_string(),
             messages: self.messages.clone(),
-            tools: desk.tools.specs(values.mode),
-            max_tokens: desk.limits.max_tokens,
-            thought: if model.info().thinks { values.thought } else { Default::default() },
+            tools: desk.tools.specs(values.mode, model),
+            max_tokens: desk.limits.max_tokens.or(model.is_small.then_some(SMALL_ANSWER)),
+            thought: if model.thinks { values.thought } else { Default::default() },
+            temperature: model.is_small.then_some(0.0),
+            answer_only: false,
         }
     }
 

@@ -16,6 +16,7 @@
 //! ```
 
 mod agent;
+mod attachments;
 mod config;
 mod conversation;
 pub mod cut;

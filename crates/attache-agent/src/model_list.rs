@@ -162,6 +162,7 @@ impl ModelList {
         settings.native_tools = facts.tools;
         settings.images = facts.images;
         settings.audio = facts.audio;
+        settings.small = facts.small;
         Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
     }
 
@@ -178,6 +179,7 @@ impl ModelList {
                     images: facts.images.unwrap_or(traits.images),
                     audio: facts.audio.unwrap_or(traits.audio),
                     thinks: traits.thinks,
+                    is_small: facts.small.unwrap_or(traits.is_small),
                 }
             }
             Err(_) => Offline::new().info().clone(),

@@ -16,7 +16,7 @@ use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
 use crate::turn::{self, Desk, Trouble};
-use crate::{settings, system_prompt, tools};
+use crate::{attachments, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
@@ -108,8 +108,8 @@ impl CodingSession {
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;
-        let parts = system_prompt::parts(&blocks, model.info());
-        self.conversation.say(&desk, crate::model::Message::User { parts })?;
+        let parts = attachments::parts(&blocks, model.info());
+        self.conversation.say_prompt(&desk, model.info(), parts).await?;
         turn::run(&desk, &mut self.conversation, turn).await
     }
 

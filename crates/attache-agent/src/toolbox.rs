@@ -1,10 +1,12 @@
 //! All tools of a session behind one door: which there are, what a call would do, and doing it.
 
+use std::borrow::Cow;
+
 use attache::model::tool::ToolKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::mcp::{McpWork, Servers};
-use crate::model::ToolSpec;
+use crate::model::{ModelInfo, ToolSpec};
 use crate::settings::Mode;
 use crate::tools::commands::{self, CommandWork, Commands};
 use crate::tools::fetch::{self, Fetch, FetchWork};
@@ -61,9 +63,34 @@ pub(crate) fn only_looks(name: &str) -> bool {
     matches!(name, "read_file" | "list_directory" | "find_files" | "search_files" | "job_output")
 }
 
+/// What small models are told of: few tools, in few words, and no more arguments than it takes.
+const SMALL: &[(&str, &str, &[&str])] = &[
+    ("read_file", "Reads a file.", &["path"]),
+    ("edit_file", "Replaces text in a file. Copy `old_text` exactly from the file.", &["path", "old_text", "new_text"]),
+    ("write_file", "Writes a whole file.", &["path", "content"]),
+    ("search_files", "Finds lines in all files by a regular expression.", &["pattern"]),
+    ("run_command", "Runs a shell command.", &["command"]),
+];
+
+fn small_specs() -> impl Iterator<Item = ToolSpec> {
+    SMALL.iter().map(|(name, description, parameters)| {
+        let properties = parameters.iter().map(|parameter| ((*parameter).to_owned(), json!({ "type": "string" })));
+        let schema = json!({
+            "type": "object",
+            "properties": properties.collect::<serde_json::Map<_, _>>(),
+            "required": parameters,
+        });
+        ToolSpec { name: (*name).into(), description: (*description).into(), schema }
+    })
+}
+
 impl Toolbox {
-    /// The tools that the model is told of. In `architect` there are none that change something.
-    pub(crate) fn specs(&self, mode: Mode) -> Vec<ToolSpec> {
+    /// The tools that a model is told of.
+    ///
+    /// They are the same in every mode: they come before all else in a request, and one that is begun differently is
+    /// not in the provider's cache. What a mode refuses is refused by the gate. Small models are told of no tool that
+    /// would be refused, and neither are rules.
+    pub(crate) fn specs(&self, mode: Mode, model: &ModelInfo) -> Vec<ToolSpec> {
         let is_offered = |spec: &ToolSpec| match TOOLS.iter().find(|(name, ..)| *name == spec.name) {
             Some((_, _, kind)) => {
                 mode != Mode::Architect
@@ -71,8 +98,12 @@ impl Toolbox {
             }
             None => mode != Mode::Architect,
         };
+        if model.is_small {
+            return small_specs().chain(self.servers.specs()).filter(is_offered).collect();
+        }
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
-        own.chain(self.servers.specs()).filter(is_offered).collect()
+        let all = own.chain(self.servers.specs());
+        if model.is_offline() { all.filter(is_offered).collect() } else { all.collect() }
     }
 
     /// What is shown of a call before its arguments are known.
@@ -84,7 +115,19 @@ impl Toolbox {
     }
 
     /// Looks at a call without doing anything.
-    pub(crate) async fn prepare(&self, name: &str, arguments: &Value) -> Result<Prepared<Work>, Refusal> {
+    pub(crate) async fn prepare(
+        &self,
+        name: &str,
+        arguments: &Value,
+        model: &ModelInfo,
+    ) -> Result<Prepared<Work>, Refusal> {
+        let mut arguments = Cow::Borrowed(arguments);
+        let is_plain = model.is_small || model.is_offline();
+        if is_plain && name == "read_file" && arguments.is_object() {
+            // Small models copy them into the file, and rules show what they get.
+            arguments.to_mut()[files::WITHOUT_NUMBERS] = true.into();
+        }
+        let arguments = &*arguments;
         if let Some(prepared) = tools::prepare_own(name, arguments) {
             return prepared.map(|prepared| prepared.map(Work::Own));
         }

@@ -98,20 +98,20 @@ async fn a_file_is_read_by_lines() {
     world.put("long", "x".repeat(5_000));
     world.put("many", "line\n".repeat(3_000));
     for (arguments, expected) in [
-        (json!({"path": "a.txt"}), "`a.txt`, lines 1-3 (of 3):\none\ntwo\nthree\n"),
+        (json!({"path": "a.txt"}), "`a.txt`, lines 1-3 (of 3):\n1\tone\n2\ttwo\n3\tthree\n"),
         (
             json!({"path": "./src/../a.txt", "line": 2, "limit": 1}),
-            "`a.txt`, lines 2-2 (of 3, read on with line 3):\ntwo\n",
+            "`a.txt`, lines 2-2 (of 3, read on with line 3):\n2\ttwo\n",
         ),
-        (json!({"path": "a.txt", "line": "3"}), "`a.txt`, lines 3-3 (of 3):\nthree\n"),
+        (json!({"path": "a.txt", "line": "3"}), "`a.txt`, lines 3-3 (of 3):\n3\tthree\n"),
         (json!({"path": "a.txt", "line": 4}), "!`a.txt` has only 3 lines"),
         (
             json!({"path": "win.txt"}),
-            "`win.txt`, lines 1-2 (of 2, lines end with CRLF, no newline at the end):\na\nb\n",
+            "`win.txt`, lines 1-2 (of 2, lines end with CRLF, no newline at the end):\n1\ta\n2\tb\n",
         ),
         (json!({"path": "empty"}), "`empty` is empty"),
-        (json!({"path": "utf16"}), "`utf16`, lines 1-1 (of 1, no newline at the end):\nhi\n"),
-        (json!({"path": "bom"}), "`bom`, lines 1-1 (of 1):\nhi\n"),
+        (json!({"path": "utf16"}), "`utf16`, lines 1-1 (of 1, no newline at the end):\n1\thi\n"),
+        (json!({"path": "bom"}), "`bom`, lines 1-1 (of 1):\n1\thi\n"),
         (json!({"path": "src"}), "!`src` is a directory\nhint: use list_directory"),
         (json!({"path": "src/mian.rs"}), "!there is no file `src/mian.rs`\nhint: there is `main.rs` in that directory"),
         (json!({"path": "b.txt"}), "!there is no file `b.txt`\nhint: there is `a.txt`, `win.txt` in that directory"),
@@ -182,7 +182,7 @@ async fn nothing_that_is_no_file_is_waited_for_and_large_files_cost_no_memory() 
     assert!(world.read("loop").await.contains("too many symbolic links"));
     assert_eq!(world.read("zeros").await, "!`zeros` is a binary file, not text");
     let lines = world.call("read_file", json!({"path": "huge.txt", "line": 2, "limit": 1})).await;
-    assert_eq!(lines, "`huge.txt`, lines 2-2 (read on with line 3):\nsecond\n");
+    assert_eq!(lines, "`huge.txt`, lines 2-2 (read on with line 3):\n2\tsecond\n");
     assert!(
         world
             .call("edit_file", json!({"path": "huge.txt", "old_text": "first", "new_text": "x"}))

@@ -131,7 +131,7 @@ async fn unsaved_changes_are_read_and_changed_in_the_editor() {
     assert_eq!(
         told,
         [
-            "`a.txt`, lines 1-1 (of 1):\nunsaved\n",
+            "`a.txt`, lines 1-1 (of 1):\n1\tunsaved\n",
             "`a.txt` is edited: replaced line 1",
             "`new/b.txt` is created with 1 lines"
         ]
@@ -200,7 +200,7 @@ async fn what_the_client_refuses_is_told_and_not_read_behind_its_back() {
         "{told:?}"
     );
     // The client has no say in what is no text, or is none of the session's directories.
-    assert!(told[1].contains("image/png") && told[2].ends_with(":\nbeside\n"), "{told:?}");
+    assert!(told[1].contains("image/png") && told[2].ends_with(":\n1\tbeside\n"), "{told:?}");
     assert_eq!(told[3], "!there is no file `none`");
     assert_eq!(editor.asked, ["read a.txt"]);
 }

@@ -30,7 +30,7 @@ pub(super) fn outcome(mut result: Value) -> Option<Outcome> {
         parts.push(Part::text("The tool gave nothing back."));
     }
     let content = blocks.into_iter().map(ToolCallContent::from).collect();
-    Some(Outcome { parts, is_error, content: Some(content), locations: None })
+    Some(Outcome { is_error, content: Some(content), parts, ..Outcome::done("") })
 }
 
 /// A piece of content, which MCP and ACP spell alike. What is not spelled so is shown as it is.

@@ -184,6 +184,18 @@ pub struct Traits {
     pub audio: bool,
     /// Whether it can be told how long to think.
     pub thinks: bool,
+    /// Whether it has few parameters; see [`ModelInfo::is_small`](super::ModelInfo::is_small).
+    pub is_small: bool,
+}
+
+/// A model with fewer billions of parameters is small.
+const SMALL: f32 = 5.0;
+
+/// Whether a name tells of few parameters: `qwen2.5-coder:1.5b`. Of several numbers the largest counts: `30b-a3b`.
+fn is_small(name: &str) -> bool {
+    let words = name.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
+    let billions = words.filter_map(|word| word.strip_suffix('b')?.parse::<f32>().ok());
+    billions.reduce(f32::max).is_some_and(|billions| billions < SMALL)
 }
 
 /// What the name of a model tells.
@@ -191,9 +203,12 @@ pub fn traits(provider: &Provider, name: &str) -> Traits {
     let lower = name.to_ascii_lowercase();
     let bare = lower.rsplit('/').next().unwrap_or(&lower);
     let row = KNOWN.iter().filter(|row| bare.starts_with(row.prefix)).max_by_key(|row| row.prefix.len());
+    let is_small = is_small(bare);
     let mut traits = match row {
-        Some(row) => Traits { context: row.context, images: row.images, audio: row.audio, thinks: row.thinks },
-        None => Traits { context: COMMON_CONTEXT, images: false, audio: false, thinks: false },
+        Some(row) => {
+            Traits { context: row.context, images: row.images, audio: row.audio, thinks: row.thinks, is_small }
+        }
+        None => Traits { context: COMMON_CONTEXT, images: false, audio: false, thinks: false, is_small },
     };
     // Chat completions of hosts that pass them on carry images, but not everybody's audio; Anthropic's carry none.
     traits.audio &= provider.api == Api::Gemini || provider.name == "openai";
@@ -245,6 +260,16 @@ mod tests {
         assert!(!of("openrouter:google/gemini-2.5-pro").audio);
         assert!(of("gemini:gemini-2.5-pro").audio);
         assert_eq!(of("ollama:qwen3:8b").context, 32_000);
+        for (name, is_small) in [
+            ("ollama:qwen2.5-coder:1.5b", true),
+            ("llamacpp:Qwen2.5-Coder-3B-Instruct", true),
+            ("ollama:qwen3:30b-a3b", false),
+            ("ollama:qwen3:8b", false),
+            ("openai:gpt-5.1", false),
+            ("ollama:b", false),
+        ] {
+            assert_eq!(of(name).is_small, is_small, "{name}");
+        }
         assert_eq!(of("openai:something-new").context, 128_000);
     }
 

@@ -7,6 +7,7 @@ pub mod offline;
 pub mod remote;
 pub mod retry;
 mod tidy;
+mod written;
 
 use std::time::Duration;
 
@@ -83,12 +84,19 @@ pub struct ModelInfo {
     pub audio: bool,
     /// Whether it can be told how long to think.
     pub thinks: bool,
+    /// Whether it is small: it gets a short prompt and few tools, and is held to a form.
+    pub is_small: bool,
 }
 
 impl ModelInfo {
     /// `provider:name`, as users write it.
     pub fn id(&self) -> String {
         format!("{}:{}", self.provider, self.name)
+    }
+
+    /// Whether it is no language model.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.provider == "offline"
     }
 }
 
@@ -105,6 +113,10 @@ pub struct Request {
     pub max_tokens: Option<u32>,
     /// How long it should think.
     pub thought: Thought,
+    /// How much chance there is in its answer; `None` leaves that to its server.
+    pub temperature: Option<f32>,
+    /// Whether it has to come to its end now: no more tools. Only for models that are held to a form.
+    pub answer_only: bool,
 }
 
 /// How long a model should think.

@@ -1,10 +1,12 @@
 //! What the agent can do: each tool looks at a call first, so that it can be shown and asked about, and then does it.
 
+mod arguments;
 pub mod commands;
 pub mod fetch;
 pub mod files;
 mod own;
 
+pub(crate) use arguments::usual_name;
 pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
 
 use attache::model::tool::{Location, ToolCallContent, ToolKind};
@@ -52,6 +54,8 @@ pub struct Outcome {
     pub parts: Vec<Part>,
     /// Whether it failed.
     pub is_error: bool,
+    /// Whether the parts are the content of a file, of which nothing may be taken out: an edit has to find it again.
+    pub is_exact: bool,
     /// What people see in place of what was shown so far. `None` leaves that as it is.
     pub content: Option<Vec<ToolCallContent>>,
     /// The files that it turned out to work on. `None` leaves them as they are.
@@ -61,7 +65,7 @@ pub struct Outcome {
 impl Outcome {
     /// It worked; the model is told this.
     pub fn done(text: impl Into<String>) -> Self {
-        Outcome { parts: vec![Part::text(text)], is_error: false, content: None, locations: None }
+        Outcome { parts: vec![Part::text(text)], is_error: false, is_exact: false, content: None, locations: None }
     }
 
     /// It failed; the model is told why, and so are people.

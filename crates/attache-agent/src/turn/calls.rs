@@ -13,16 +13,19 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Duration, Instant, timeout_at};
 
+use super::guard::{Guard, LAST};
 use super::{Desk, elicit};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::Pass;
 use crate::lock;
-use crate::model::{Call, Message, Part};
+use crate::model::{Call, Message, ModelInfo, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
 use crate::toolbox::{Work, only_looks};
 use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
+
+pub(super) use super::guard::Seen;
 
 /// What the model gets of a result at most. More than what tools that cut by themselves leave, with all that they say
 /// around it: the place where they cut must not be cut out.
@@ -34,7 +37,10 @@ pub(super) async fn run(
     conversation: &mut Conversation,
     turn: &Turn,
     calls: &[Call],
-) -> Result<(), Error> {
+    model: &ModelInfo,
+    guard: &mut Guard,
+) -> Result<Seen, Error> {
+    let mut loops = false;
     let mut rest = calls;
     while !rest.is_empty() {
         let side_by_side = rest.iter().take_while(|call| only_looks(&call.name)).count().max(1);
@@ -43,11 +49,20 @@ pub(super) async fn run(
         let open = &conversation.open;
         let work = now.iter().filter_map(|call| {
             let open = open.iter().find(|open| open.call_id == call.id)?;
-            Some(async move { (call, one(desk, turn, call, open).await) })
+            Some(async move { (call, one(desk, turn, call, open, model).await) })
         });
         for (call, outcome) in join_all(work).await {
-            let outcome = outcome?;
+            let mut outcome = outcome?;
+            match guard.see(call, &outcome) {
+                Seen::Fine => {}
+                Seen::Repeats(advice) => outcome.parts.push(Part::text(format!("\n{advice}"))),
+                Seen::Loops => {
+                    outcome.parts.push(Part::text(format!("\n[{LAST}]")));
+                    loops = true;
+                }
+            }
             let parts = outcome.parts.into_iter().map(|part| match part {
+                Part::Text { text } if outcome.is_exact => Part::Text { text },
                 Part::Text { text } => Part::text(cut(&text, MOST, &desk.spill)),
                 media => media,
             });
@@ -60,15 +75,15 @@ pub(super) async fn run(
             conversation.say(desk, result)?;
         }
     }
-    Ok(())
+    Ok(if loops { Seen::Loops } else { Seen::Fine })
 }
 
 /// Runs one call, from its arguments to its end, as the client sees it.
-async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<Outcome, Error> {
+async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &ModelInfo) -> Result<Outcome, Error> {
     let blank = || ToolCallUpdate::new(open.tool_id.as_str());
     let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
     let prepared = match arguments(call) {
-        Ok(arguments) => desk.tools.prepare(&call.name, &arguments).await.map_err(|refusal| refusal.0),
+        Ok(arguments) => desk.tools.prepare(&call.name, &arguments, model).await.map_err(|refusal| refusal.0),
         Err(why) => Err(why),
     };
     let prepared = match prepared {

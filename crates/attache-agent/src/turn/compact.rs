@@ -111,8 +111,9 @@ fn head(text: &str) -> &str {
 fn prompt_text(message: &Message) -> Option<String> {
     let Message::User { parts } = message else { return None };
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        Part::Media { .. } => None,
+        // What was told of the place is told again with the next prompt.
+        Part::Text { text } if !text.starts_with("<environment>") => Some(text.as_str()),
+        _ => None,
     });
     Some(texts.collect::<Vec<_>>().join("\n"))
 }

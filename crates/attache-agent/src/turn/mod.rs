@@ -4,6 +4,7 @@ mod calls;
 mod compact;
 mod elicit;
 mod guard;
+mod prime;
 mod reply;
 
 use std::sync::{Arc, Mutex};
@@ -100,16 +101,20 @@ const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose 
 
 /// Runs a turn whose prompt is the last of the messages.
 pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
-    let mut guard = guard::Guard::default();
+    let model = desk.models.open(&desk.settings.now().model)?;
+    let mut guard = guard::Guard::new(model.info().is_small);
     let mut was_compacted = false;
-    let mut note = None;
+    let mut is_last = false;
     let mut has_begun = false;
+    if model.info().is_small {
+        prime::read_named_files(desk, conversation, turn, model.info()).await?;
+    }
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if conversation.is_full(&*model, desk.limits.compact_at) {
             compact_unasked(desk, conversation, &*model).await?;
         }
-        let answer = match reply::ask(desk, conversation, &*model, note).await {
+        let answer = match reply::ask(desk, conversation, &*model, is_last).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
@@ -153,14 +158,14 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
                 return Ok(Stop::Refusal);
             }
         }
-        calls::run(desk, conversation, turn, &answer.calls).await?;
-        match guard.see(&answer.calls, &conversation.messages) {
-            guard::Seen::Fine => note = None,
-            guard::Seen::Repeats => note = Some(guard::WARNING),
-            guard::Seen::Loops => {
+        let seen = calls::run(desk, conversation, turn, &answer.calls, model.info(), &mut guard).await?;
+        if seen == calls::Seen::Loops {
+            // A model that is held to a form can be made to finish; others are told, and go on as they please.
+            if !model.info().is_small || is_last {
                 desk.log.say_all(guard::ENDED).await?;
                 return Ok(Stop::MaxTurnRequests);
             }
+            is_last = true;
         }
     }
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
-use crate::model::{Call, End, Failure, Model, ModelError, Piece};
+use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
 
 /// What the model answered.
@@ -28,9 +28,10 @@ pub(super) async fn ask(
     desk: &Desk,
     conversation: &mut Conversation,
     model: &dyn Model,
-    note: Option<&str>,
+    is_last: bool,
 ) -> Result<Answer, Trouble> {
-    let mut reply = model.ask(conversation.request(desk, model, note));
+    let request = Request { answer_only: is_last, ..conversation.request(desk, model.info()).await };
+    let mut reply = model.ask(request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
     while let Some(piece) = reply.next().await {
@@ -68,7 +69,12 @@ pub(super) async fn ask(
 }
 
 /// Shows a call the moment it has a name.
-async fn start(desk: &Desk, conversation: &mut Conversation, call_id: String, name: String) -> Result<(), Error> {
+pub(super) async fn start(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    call_id: String,
+    name: String,
+) -> Result<(), Error> {
     if conversation.open.iter().any(|open| open.call_id == call_id) {
         return Ok(());
     }

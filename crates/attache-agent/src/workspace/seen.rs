@@ -1,6 +1,7 @@
 //! What the model has seen of each file, so that it changes nothing that it does not know.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -18,14 +19,66 @@ impl Digest {
     }
 }
 
+/// What the model has seen of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    digest: Digest,
+    /// The lines that it was shown, counted from 0; sorted, and apart from each other.
+    lines: Vec<Range<usize>>,
+    /// How many lines there are.
+    count: usize,
+}
+
+impl Known {
+    fn is_whole(&self) -> bool {
+        self.count == 0 || self.lines.first().is_some_and(|lines| lines.start == 0 && lines.end >= self.count)
+    }
+
+    fn add(&mut self, lines: Range<usize>) {
+        self.lines.push(lines);
+        self.lines.sort_by_key(|lines| lines.start);
+        self.lines.dedup_by(|next, before| {
+            let joins = next.start <= before.end;
+            if joins {
+                before.end = before.end.max(next.end);
+            }
+            joins
+        });
+    }
+}
+
 /// By the file's path without links.
-pub(super) type Seen = HashMap<PathBuf, Digest>;
+pub(super) type Seen = HashMap<PathBuf, Known>;
 
 impl Workspace {
-    /// Notes that the model knows this to be the content.
-    pub(crate) fn note_seen(&self, target: &Target, content: &str) {
+    /// Notes that the model was shown these lines of the content, counted from 0.
+    pub(crate) fn note_seen(&self, target: &Target, content: &str, lines: Range<usize>) {
         let digest = Digest::of(content);
-        self.seen().insert(target.real.clone(), digest);
+        let fresh = Known { digest, lines: Vec::new(), count: content.lines().count() };
+        let mut seen = self.seen();
+        let known = seen.entry(target.real.clone()).or_insert_with(|| fresh.clone());
+        if known.digest != digest {
+            *known = fresh;
+        }
+        known.add(lines);
+    }
+
+    /// Notes that the model has written this, and whether it knows all of it.
+    pub(crate) fn note_written(&self, target: &Target, content: &str, knows_all: bool) {
+        let count = content.lines().count();
+        let lines = if knows_all { std::iter::once(0..count).collect() } else { Vec::new() };
+        self.seen().insert(target.real.clone(), Known { digest: Digest::of(content), lines, count });
+    }
+
+    /// Whether the model has seen all of the file.
+    pub(crate) fn check_whole(&self, target: &Target) -> Result<(), Refusal> {
+        if self.seen().get(&target.real).is_some_and(Known::is_whole) {
+            return Ok(());
+        }
+        Err(Refusal(format!(
+            "only a part of `{}` has been read: read all of it before writing it anew, or use edit_file",
+            target.name
+        )))
     }
 
     /// Whether the model has ever seen the file.
@@ -41,7 +94,7 @@ impl Workspace {
 
     /// Whether the content is what the model has seen last.
     pub(crate) fn check_seen(&self, target: &Target, content: &str) -> Result<(), Refusal> {
-        if self.seen().get(&target.real) == Some(&Digest::of(content)) {
+        if self.seen().get(&target.real).is_some_and(|known| known.digest == Digest::of(content)) {
             return Ok(());
         }
         Err(changed(target))
@@ -54,9 +107,9 @@ impl Workspace {
     /// What was seen of something that has been moved.
     pub(crate) fn follow_move(&self, from: &Path, to: &Path) {
         let mut seen = self.seen();
-        let moved: Vec<(PathBuf, Digest)> = seen
+        let moved: Vec<(PathBuf, Known)> = seen
             .extract_if(|path, _| path.starts_with(from))
-            .map(|(path, digest)| (renamed(&path, from, to), digest))
+            .map(|(path, known)| (renamed(&path, from, to), known))
             .collect();
         seen.extend(moved);
     }

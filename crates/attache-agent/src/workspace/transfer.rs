@@ -45,7 +45,7 @@ impl Workspace {
         lines.map_err(|error| refusal(&error))
     }
 
-    /// Writes a file, and notes that the model knows what is in it.
+    /// Writes a file.
     pub(crate) async fn write_text(&self, target: &Target, text: &Text) -> Result<(), Refusal> {
         if let Some(client) = self.writer(target).filter(|_| text.is_utf8()) {
             // Editors make files, but not all of them make directories.
@@ -69,7 +69,6 @@ impl Workspace {
             };
             blocking(write).await?.map_err(|error| refusal(&error))?;
         }
-        self.note_seen(target, &text.content);
         Ok(())
     }
 

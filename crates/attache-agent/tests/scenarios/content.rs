@@ -135,7 +135,7 @@ async fn instructions_of_the_person_and_the_project_reach_the_model() {
         chat.turn("hi").await;
         let system = world.model().requests()[0].system();
         let places: Vec<Option<usize>> =
-            ["Answer in verse.", "Use tabs.", "Use spaces here."].iter().map(|text| system.find(text)).collect();
+            ["Use tabs.", "Use spaces here.", "Answer in verse."].iter().map(|text| system.find(text)).collect();
         assert!(places[0].is_some() && places[0] < places[1] && places[1] < places[2], "{system}");
         assert!(!system.contains("Not a part"), "{system}");
         // Changed between turns, changed in the next request.

@@ -28,7 +28,7 @@ async fn long_output_is_cut_and_the_rest_can_be_read_without_asking() {
     assert!(results[0].len() < 40_000, "{}", results[0].len());
     assert!(results[0].starts_with("1\n2\n") && results[0].ends_with("29999\n30000\n"));
     assert!(results[0].contains(" lines, ") && results[0].contains("$WORLD/state/agent/outputs/"), "{}", results[0]);
-    assert!(results[1].contains("15000\n15001\n"), "{}", results[1]);
+    assert!(results[1].contains("15000\t15000\n15001\t15001\n"), "{}", results[1]);
 }
 
 #[tokio::test]
@@ -39,11 +39,11 @@ async fn a_long_file_is_read_on_with_and_not_cut_in_the_middle() {
     world.turn(Person::new(), "read it").await;
     let result = &world.results()[0];
     assert!(
-        result.starts_with("`long.txt`, lines 1-505 (of 2000, read on with line 506):\n1 xxx"),
+        result.starts_with("`long.txt`, lines 1-478 (of 2000, read on with line 479):\n1\t1 xxx"),
         "{}",
         &result[..100]
     );
-    assert!(result.lines().last().unwrap().starts_with("505 xxx"));
+    assert!(result.lines().last().unwrap().starts_with("478\t478 xxx"));
 }
 
 /// Only the outputs of this session, and only to read.
@@ -218,11 +218,13 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
 #[tokio::test]
 async fn a_model_without_tools_is_driven_by_json() {
     for protocol in DIALECTS {
-        let step = |say: &str, tool: Value| Answer::text(json!({"say": say, "tool": tool}).to_string());
+        let step = |action: &str, arguments: Value| {
+            Answer::text(json!({"action": action, "arguments": arguments}).to_string())
+        };
         let mut world = World::answering(vec![
-            step("I look.", json!({"name": "read_file", "parameters": {"path": "a.txt"}})),
-            step("", json!({"name": "write_file", "parameters": {"path": "b.txt", "content": "b\n"}})),
-            step("It is done.", Value::Null),
+            step("read_file", json!({"path": "a.txt"})),
+            step("write_file", json!({"path": "b.txt", "content": "b\n"})),
+            step("done", json!({"message": "It is done."})),
         ])
         .await;
         let facts = ModelFacts { tools: Some(false), ..ModelFacts::default() };
@@ -232,7 +234,6 @@ async fn a_model_without_tools_is_driven_by_json() {
         check(
             &seen,
             r#"
-            text I look.
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
             usage

@@ -87,12 +87,12 @@ async fn every_tool_for_files_is_shown_and_done_in_every_dialect() {
             &world.results().join("\n"),
             r#"
             `a.txt`, lines 1-3 (of 3):
-            one
-            two
-            three
+            1	one
+            2	two
+            3	three
 
             `a.txt`, lines 2-2 (of 3, read on with line 3):
-            two
+            2	two
 
             `a.txt` is edited: replaced line 2
             `new/b.txt` is created with 1 lines

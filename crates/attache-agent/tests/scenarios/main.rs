@@ -15,6 +15,7 @@ mod offline;
 mod order;
 mod own;
 mod permissions;
+mod requests;
 mod results;
 mod slash;
 mod stops;

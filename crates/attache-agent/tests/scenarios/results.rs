@@ -51,7 +51,7 @@ async fn calls_that_make_no_sense_have_results_like_all_others() {
                 tool read_file "Read a file" read: pending → failed
                   | the argument `path` is missing
                 tool read_file "Read a file" read: pending → failed
-                  | the argument `path` has to be text
+                  | there is no file `7`
                 tool list_directory "List `.`" read: pending → in_progress → completed
                   at ~
                 tool fly_away "fly_away" other: pending → failed
@@ -76,7 +76,7 @@ async fn calls_that_make_no_sense_have_results_like_all_others() {
                 ---
                 the argument `path` is missing
                 ---
-                the argument `path` has to be text
+                there is no file `7`
                 ---
                 `.`:
                 a.txt (2 bytes)
@@ -84,7 +84,7 @@ async fn calls_that_make_no_sense_have_results_like_all_others() {
                 there is no tool of that name
                 ---
                 `a.txt`, lines 1-1 (of 1):
-                a
+                1	a
                 "#,
             );
         }

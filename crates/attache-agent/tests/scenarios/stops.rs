@@ -136,7 +136,8 @@ async fn a_loop_of_the_same_call_is_noticed_and_ended() {
     );
     let requests = world.model().requests();
     assert_eq!(requests.len(), 6);
-    let warned = requests.iter().position(|request| request.system().contains("You have made the same call"));
+    let warned =
+        requests.iter().position(|request| request.tool_results().concat().contains("You have read this before"));
     assert_eq!(warned, Some(3), "after the third time");
 }
 

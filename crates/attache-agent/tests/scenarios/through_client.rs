@@ -160,5 +160,5 @@ async fn reads_of_one_answer_go_side_by_side() {
         stop end_turn
         "#,
     );
-    assert_eq!(world.results(), ["`a.txt`, lines 1-1 (of 1):\na\n", "`b.txt`, lines 1-1 (of 1):\nb\n"]);
+    assert_eq!(world.results(), ["`a.txt`, lines 1-1 (of 1):\n1\ta\n", "`b.txt`, lines 1-1 (of 1):\n1\tb\n"]);
 }

@@ -119,7 +119,8 @@ impl ModelRequest {
     /// The texts of the messages, the user's and the model's.
     pub fn texts(&self) -> Vec<String> {
         let text = |turn| match turn {
-            Turn::User(text) | Turn::Assistant(text) => Some(text),
+            Turn::User(text) => Some(without_environment(text)),
+            Turn::Assistant(text) => Some(text),
             Turn::Call { .. } | Turn::Result { .. } => None,
         };
         self.turns().into_iter().filter_map(text).collect()
@@ -206,5 +207,13 @@ pub(super) fn push_text(turns: &mut Vec<Turn>, is_user: bool, text: &mut String)
     if !text.is_empty() {
         let text = std::mem::take(text);
         turns.push(if is_user { Turn::User(text) } else { Turn::Assistant(text) });
+    }
+}
+
+/// A prompt without what an agent tells of where it works, which differs from day to day.
+fn without_environment(text: String) -> String {
+    match text.strip_prefix("<environment>").and_then(|rest| rest.split_once("</environment>")) {
+        Some((_, prompt)) => prompt.trim_start().to_owned(),
+        None => text,
     }
 }

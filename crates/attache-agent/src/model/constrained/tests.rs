@@ -6,65 +6,65 @@ use futures_util::FutureExt;
 use super::*;
 use crate::model::{Call, End, ToolSpec};
 
-/// What comes of an answer in these parts: what is said, the tool, and how it ended.
-fn check(parts: &[&str], reason: EndReason, said: &str, tool: Option<(&str, &str)>, ending: &str) {
+/// What comes of an answer in these parts: what is said, the call, and why it ended.
+fn story(parts: &[&str], reason: EndReason) -> (String, Option<(String, String)>, EndReason) {
     let end = Piece::End(End { reason, ..End::default() });
     let parts = parts.iter().map(|part| Ok(Piece::Text((*part).to_owned()))).chain([Ok(end)]);
     let answer = stream::iter(parts.collect::<Vec<_>>()).boxed();
-    let pieces = unwrap(answer, Constrained::new(&[])).collect::<Vec<_>>().now_or_never().unwrap();
-    let mut text = String::new();
-    let mut calls = Vec::new();
-    let mut last = "";
-    for piece in &pieces {
-        match piece {
-            Ok(Piece::Text(more)) => text.push_str(more),
-            Ok(Piece::Call(Call { name, arguments, .. })) => calls.push((name.as_str(), arguments.as_str())),
-            Ok(Piece::End(_)) => last = "end",
-            Err(_) => last = "error",
-            Ok(_) => {}
+    let pieces = unwrap(answer, Constrained::new(&request())).collect::<Vec<_>>().now_or_never().unwrap();
+    let (mut text, mut call, mut last) = (String::new(), None, EndReason::NotUnderstood);
+    for piece in pieces {
+        match piece.unwrap() {
+            Piece::Text(more) => text.push_str(&more),
+            Piece::Call(Call { name, arguments, .. }) => call = Some((name, arguments)),
+            Piece::End(end) => last = end.reason,
+            _ => {}
         }
     }
-    assert_eq!((text.as_str(), calls.first().copied(), last), (said, tool, ending), "{pieces:?}");
+    (text, call, last)
 }
 
 /// Checks an answer whole, and again sign by sign.
-fn check_done(answer: &str, said: &str, tool: Option<(&str, &str)>, ending: &str) {
-    check(&[answer], EndReason::Done, said, tool, ending);
+fn check(answer: &str, said: &str, call: Option<(&str, &str)>) {
+    let call = call.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
     let signs: Vec<String> = answer.chars().map(String::from).collect();
     let signs: Vec<&str> = signs.iter().map(String::as_str).collect();
-    check(&signs, EndReason::Done, said, tool, ending);
+    for parts in [&[answer][..], &signs] {
+        assert_eq!(story(parts, EndReason::Done), (said.to_owned(), call.clone(), EndReason::Done));
+    }
+}
+
+fn request() -> Request {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: "Does it.".into(),
+        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+    };
+    Request { tools: vec![tool("read_file"), tool("edit_file")], ..Request::default() }
 }
 
 #[test]
-fn what_is_said_and_the_tool_are_taken_apart() {
-    let read = Some(("read", r#"{"path":"a"}"#));
-    check_done(r#"{"say": "hello", "tool": null}"#, "hello", None, "end");
-    check_done(r#"{"say":"I look.","tool":{"name":"read","parameters":{"path":"a"}}}"#, "I look.", read, "end");
-    check_done(r#"{"tool":{"name":"read","parameters":{"path":"a"}},"say":"after"}"#, "after", read, "end");
-    check_done(r#"{"say":"","tool":{"name":"list"}}"#, "", Some(("list", "{}")), "end");
-    check_done("```json\n{\"say\":\"hi\",\"tool\":null}\n```", "hi", None, "end");
-    check_done(r#" {"say":"one","tool":null} and more"#, "one", None, "end");
+fn an_answer_is_an_action_and_its_arguments() {
+    let read = Some(("read_file", r#"{"path":"a"}"#));
+    check(r#"{"action": "done", "arguments": {"message": "hello"}}"#, "hello", None);
+    check(r#"{"action":"read_file","arguments":{"path":"a"}}"#, "", read);
+    check(" {\n \"action\" : \"read_file\" , \"arguments\" : {\"path\":\"a\"} } and more", "", read);
+    check(r#"{"name":"read_file","parameters":{"path":"a"}}"#, "", read);
+    check("```json\n{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n```", "", read);
+    check("```json\n{\"action\":\"done\",\"arguments\":{\"message\":\"hi\"}}\n```", "hi", None);
+    check(r#"{"action":"done","arguments":{}}"#, "Done.", None);
+    check(r#"{"arguments":{"message":"turned round"},"action":"done"}"#, "turned round", None);
 }
 
 #[test]
 fn escapes_are_read() {
-    check_done(
-        r#"{"say":"a\n\t\"b\"\\\/ \u00e9 \ud83d\ude00 é 😀","tool":null}"#,
+    check(
+        r#"{"action":"done","arguments":{"message":"a\n\t\"b\"\\\/ \u00e9 \ud83d\ude00 é 😀"}}"#,
         "a\n\t\"b\"\\/ é 😀 é 😀",
         None,
-        "end",
     );
-    check_done(
-        "{\"say\":\"two\nlines\",\"tool\":{\"name\":\"w\",\"parameters\":{\"t\":\"a\tb\"}}}",
-        "two\nlines",
-        Some(("w", r#"{"t":"a\tb"}"#)),
-        "end",
-    );
-}
-
-#[test]
-fn only_the_outer_say_is_said() {
-    check_done(r#"{"x":{"say":"no"},"y":["say","no"],"say":"yes","tool":null}"#, "yes", None, "end");
+    check(r#"{"action":"done","arguments":{"message":"a \uZZéé b"}}"#, "a \u{fffd}ZZéé b", None);
+    check(r#"{"action":"done","arguments":{"message":"a \ud83d b"}}"#, "a \u{fffd} b", None);
 }
 
 #[test]
@@ -77,18 +77,25 @@ fn what_is_not_the_json_that_was_asked_for_is_said_as_it_is() {
         "`code` is plain too, and long\n{}",
         "```rust fn main\nx",
     ] {
-        check_done(answer, answer, None, "end");
+        check(answer, answer, None);
     }
 }
 
 #[test]
-fn half_an_answer_is_an_error_unless_the_limit_cut_it() {
-    let half = [r#"{"say":"I begin","tool":{"name":"read","para"#];
-    check(&half, EndReason::Done, "I begin", None, "error");
-    check(&half, EndReason::MaxTokens, "I begin", None, "end");
-    check(&[r#"{"say":"a \ud83d"#], EndReason::MaxTokens, "a ", None, "end");
-    check_done(r#"{"say":"a \uZZéé b","tool":null}"#, "a \u{fffd}ZZéé b", None, "error");
-    check_done(r#"{"say":"a \ud83d b","tool":null}"#, "a \u{fffd} b", None, "error");
+fn half_an_answer_is_told_to_the_model_and_not_done() {
+    for reason in [EndReason::MaxTokens, EndReason::Done] {
+        for half in
+            [r#"{"action":"read_file","arguments":{"path":"a"#, r#"{"action":"read_file","arguments":{"path":"a"}"#]
+        {
+            let (said, call, reason) = story(&[half], reason);
+            let (name, arguments) = call.unwrap();
+            assert_eq!((said.as_str(), name.as_str(), reason), ("", "read_file", EndReason::Done));
+            assert!(serde_json::from_str::<Value>(&arguments).is_err(), "{arguments}");
+        }
+    }
+    // What was said of an end that was cut off stays said.
+    let (said, call, reason) = story(&[r#"{"action":"done","arguments":{"message":"It is bl"#], EndReason::MaxTokens);
+    assert_eq!((said.as_str(), call, reason), ("It is bl", None, EndReason::MaxTokens));
 }
 
 #[test]
@@ -98,18 +105,33 @@ fn a_request_is_put_without_tools() {
         system: "Be kind.".into(),
         messages: vec![
             Message::user("hi"),
-            Message::Assistant { text: "I look.".into(), calls: vec![call("read"), call("list")], opaque: None },
-            Message::Tool { id: "1".into(), name: "read".into(), parts: vec![Part::text("x")], is_error: true },
+            Message::Assistant { text: "I look.".into(), calls: vec![call("read_file"), call("x")], opaque: None },
+            Message::Tool { id: "1".into(), name: "read_file".into(), parts: vec![Part::text("x")], is_error: true },
+            Message::Assistant { text: "It is x.".into(), calls: Vec::new(), opaque: None },
         ],
-        tools: vec![ToolSpec { name: "read".into(), description: "Reads.".into(), schema: json!({"type":"object"}) }],
-        ..Request::default()
+        ..request()
     };
     let (shaped, schema) = shape(&request);
     assert!(shaped.tools.is_empty());
-    assert!(shaped.system.starts_with("Be kind.") && shaped.system.contains("## read\n\nReads."));
-    assert_eq!(schema.pointer("/properties/tool/anyOf/1/properties/name/enum/0"), Some(&json!("read")));
-    let Message::Assistant { text, calls, .. } = &shaped.messages[1] else { panic!("not the assistant") };
-    assert!(calls.is_empty() && text.lines().count() == 2 && text.contains(r#""say":"I look.""#), "{text}");
-    let Message::User { parts } = &shaped.messages[2] else { panic!("not the user") };
-    assert_eq!(parts[0], Part::text("What `read` failed:\n"));
+    assert!(shaped.system.starts_with("Be kind.\n# How") && shaped.system.contains("- read_file {path}: Does it.\n"));
+    let names: Vec<&Value> =
+        schema["oneOf"].as_array().unwrap().iter().map(|one| &one["properties"]["action"]["const"]).collect();
+    assert_eq!(names, ["read_file", "edit_file", "done"]);
+    assert_eq!(schema["oneOf"][0]["properties"]["arguments"]["required"], json!(["path"]));
+    // An example comes first, and the action before its arguments.
+    let [.., prompt, calls, result, answer] = shaped.messages.as_slice() else { panic!("too few") };
+    assert_eq!((shaped.messages.len(), prompt), (6 + 4, &Message::user("hi")));
+    assert_eq!(
+        *calls,
+        assistant(
+            "I look.\n{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n\
+             {\"action\":\"x\",\"arguments\":{\"path\":\"a\"}}"
+                .into()
+        )
+    );
+    assert_eq!(*result, Message::User { parts: vec![Part::text("ERROR of read_file:\n"), Part::text("x")] });
+    assert_eq!(*answer, assistant("{\"action\":\"done\",\"arguments\":{\"message\":\"It is x.\"}}".into()));
+    // Who has to finish can do nothing else.
+    let (_, schema) = shape(&Request { answer_only: true, ..request });
+    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 1);
 }

@@ -36,6 +36,7 @@ impl Offline {
             images: false,
             audio: false,
             thinks: false,
+            is_small: false,
         };
         Offline { info }
     }

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use super::catalog::{self, Api};
 use super::constrained::{self, Constrained};
-use super::{Failure, Model, ModelError, ModelInfo, Piece, Reply, Request, tidy};
+use super::{Failure, Model, ModelError, ModelInfo, Piece, Reply, Request, tidy, written};
 use address::Address;
 use answer::{Answer, Inbox};
 pub(super) use failure::Trouble;
@@ -54,6 +54,8 @@ pub struct Settings {
     pub audio: Option<bool>,
     /// Whether it can be told how long to think.
     pub thinks: Option<bool>,
+    /// Whether it is small.
+    pub small: Option<bool>,
     /// How long the beginning of an answer may take.
     pub header_timeout: Option<Duration>,
     /// How long the server may be silent in the middle of an answer.
@@ -129,10 +131,13 @@ impl Remote {
             images: settings.images.unwrap_or(traits.images),
             audio: settings.audio.unwrap_or(traits.audio),
             thinks: settings.thinks.unwrap_or(traits.thinks),
+            is_small: settings.small.unwrap_or(traits.is_small),
         };
         // A model on this machine may have to be read from disk first, and reads long prompts slowly.
         let (header, read) = if address.is_local { (300, 300) } else { (60, 120) };
-        let tools = if settings.native_tools == Some(false) { Tools::Schema } else { Tools::Native };
+        // Small ones were taught to call tools, and do not.
+        let is_native = settings.native_tools.unwrap_or(!info.is_small);
+        let tools = if is_native { Tools::Native } else { Tools::Schema };
         let inner = Inner {
             info,
             api: known.api,
@@ -224,13 +229,15 @@ impl Inner {
 
     /// Begins to ask.
     async fn start(&self, request: &Request, tools: Tools) -> BoxStream<'static, Result<Piece, Trouble>> {
-        if tools == Tools::Native || request.tools.is_empty() {
+        if request.tools.is_empty() {
             return self.send(request.clone(), None).await;
+        }
+        if tools == Tools::Native {
+            return written::recognise(self.send(request.clone(), None).await, request);
         }
         let (shaped, schema) = constrained::shape(request);
         let answer = self.send(shaped, (tools == Tools::Schema).then_some(schema)).await;
-        let constrained = Constrained::new(&request.messages);
-        constrained::unwrap(answer, constrained)
+        constrained::unwrap(answer, Constrained::new(request))
     }
 
     async fn send(&self, request: Request, schema: Option<Value>) -> BoxStream<'static, Result<Piece, Trouble>> {

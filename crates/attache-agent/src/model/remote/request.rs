@@ -50,6 +50,7 @@ pub(super) fn chat(model: &Inner, request: Request) -> ChatRequest {
 pub(super) fn options(model: &Inner, request: &Request, schema: Option<Value>) -> ChatOptions {
     let mut options = ChatOptions {
         max_tokens: request.max_tokens,
+        temperature: request.temperature.map(f64::from),
         stream_header_timeout: Some(model.header_timeout),
         stream_read_timeout: Some(model.read_timeout),
         // Gemini and Anthropic only send thoughts to those who want to keep them.

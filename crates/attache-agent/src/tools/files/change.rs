@@ -3,10 +3,13 @@
 use attache::model::diff::Diff;
 use attache::model::tool::{ToolCallContent, ToolKind};
 
-use super::arguments::Arguments;
-use super::edit;
+use super::edit::{self, Replacement};
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{Digest, TEXT_LIMIT, Target, Text, Workspace, blocking, changed, check_file, check_size};
+
+/// More edits than this in one call are no edit but a new file.
+const MOST_EDITS: usize = 100;
 
 /// A new text for a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,13 +20,15 @@ pub(super) struct Change {
     after: Text,
     /// What the model is told when it is done.
     message: String,
+    /// Whether anything is different after it.
+    is_change: bool,
 }
 
 pub(super) async fn prepare_write(
     workspace: &Workspace,
     arguments: Arguments<'_>,
 ) -> Result<Prepared<Change>, Refusal> {
-    let target = workspace.target(arguments.text("path")?).await?;
+    let target = workspace.target(&arguments.text("path")?).await?;
     let content = arguments.text("content")?;
     if content.len() > TEXT_LIMIT {
         return Err(Refusal(format!("the content has more than {} MiB", TEXT_LIMIT >> 20)));
@@ -36,25 +41,24 @@ pub(super) async fn prepare_write(
     }
     let old = known_text(workspace, &target).await?;
     let after = old.with(content);
-    if after.content == old.content {
-        return Err(Refusal(format!("`{name}` has this content already")));
+    if after.content != old.content {
+        workspace.check_whole(&target)?;
     }
     let (title, message) = (format!("Write `{name}`"), format!("`{name}` is written"));
     Ok(prepared(title, target, Some(old.content), after, message))
 }
 
 pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Change>, Refusal> {
-    let target = workspace.target(arguments.text("path")?).await?;
-    let (old_text, new_text) = (arguments.text("old_text")?, arguments.text("new_text")?);
-    let replace_all = arguments.flag("replace_all")?;
+    let target = workspace.target(&arguments.text("path")?).await?;
+    let replacements = replacements(arguments)?;
     let name = &target.name;
     if target.info.is_none() {
         return Err(Refusal(format!("there is no file `{name}`\nhint: use write_file to create it")));
     }
     let old = known_text(workspace, &target).await?;
-    let (content, old_text, new_text) = (old.content.clone(), old_text.to_owned(), new_text.to_owned());
+    let content = old.content.clone();
     // A large file takes its time.
-    let edited = blocking(move || edit::edit(&content, &old_text, &new_text, replace_all)).await?;
+    let edited = blocking(move || edit::edit_all(&content, &replacements)).await?;
     let edited = edited.map_err(|reason| Refusal(format!("`{name}`: {reason}")))?;
     if edited.content.len() > TEXT_LIMIT {
         return Err(Refusal(format!("`{name}` would have more than {} MiB", TEXT_LIMIT >> 20)));
@@ -63,6 +67,25 @@ pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>
     // The edit has the line ends of what is around it already.
     let after = Text { content: edited.content, encoding: old.encoding };
     Ok(prepared(format!("Edit `{name}`"), target, Some(old.content), after, message))
+}
+
+/// What a call wants replaced: one thing, several, or what a patch says.
+fn replacements(arguments: Arguments<'_>) -> Result<Vec<Replacement>, Refusal> {
+    if let Some(patch) = arguments.optional_text("patch")?.filter(|patch| !patch.trim().is_empty()) {
+        return edit::replacements(&patch).map_err(Refusal);
+    }
+    let one = |arguments: Arguments<'_>| {
+        Ok(Replacement {
+            old: arguments.text("old_text")?.into_owned(),
+            new: arguments.text("new_text")?.into_owned(),
+            replace_all: arguments.flag("replace_all")?,
+        })
+    };
+    match arguments.list("edits")? {
+        [] => Ok(vec![one(arguments)?]),
+        edits if edits.len() > MOST_EDITS => Err(Refusal(format!("there can be at most {MOST_EDITS} edits at once"))),
+        edits => edits.iter().map(|edit| one(Arguments(edit))).collect(),
+    }
 }
 
 /// The text of a file that is to be changed, which the model has to know.
@@ -77,6 +100,13 @@ async fn known_text(workspace: &Workspace, target: &Target) -> Result<Text, Refu
 }
 
 fn prepared(title: String, target: Target, before: Option<String>, after: Text, message: String) -> Prepared<Change> {
+    if before.as_ref() == Some(&after.content) {
+        // Nothing to ask about, and nothing to do: what was wanted is the case.
+        let message = format!("`{}` has this content already: there was nothing to change", target.name);
+        let (locations, digest) = (vec![target.location(None)], Some(Digest::of(&after.content)));
+        let work = Change { target, before: digest, after, message, is_change: false };
+        return Prepared { title, kind: ToolKind::Edit, locations, content: Vec::new(), actions: Vec::new(), work };
+    }
     let line = before.as_ref().map(|before| first_difference(before, &after.content));
     let digest = before.as_deref().map(Digest::of);
     let diff = Diff::text(target.path.as_str(), before, after.content.as_str());
@@ -86,7 +116,7 @@ fn prepared(title: String, target: Target, before: Option<String>, after: Text, 
         locations: vec![target.location(line)],
         content: vec![ToolCallContent::Diff(diff.into())],
         actions: target.actions(ToolKind::Edit),
-        work: Change { target, before: digest, after, message },
+        work: Change { target, before: digest, after, message, is_change: true },
     }
 }
 
@@ -97,7 +127,10 @@ fn first_difference(before: &str, after: &str) -> usize {
 }
 
 pub(super) async fn perform(workspace: &Workspace, work: &Change) -> Result<Outcome, Refusal> {
-    let Change { target, before, after, message } = work;
+    let Change { target, before, after, message, is_change } = work;
+    if !is_change {
+        return Ok(Outcome::done(message.as_str()));
+    }
     // A person may have been asked for minutes.
     let now = workspace.target(&target.path).await?;
     if now.real != target.real {
@@ -118,7 +151,9 @@ pub(super) async fn perform(workspace: &Workspace, work: &Change) -> Result<Outc
             }
         }
     }
+    let knows_all = before.is_none() || workspace.check_whole(target).is_ok();
     workspace.write_text(target, after).await?;
+    workspace.note_written(target, &after.content, knows_all);
     Ok(Outcome::done(message.as_str()))
 }
 

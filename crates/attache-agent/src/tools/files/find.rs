@@ -4,8 +4,8 @@ use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::files::{EntryKind, Files};
 use attache_host::permission::visible;
 
-use super::arguments::Arguments;
 use super::pattern::Pattern;
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal, shortened};
 
@@ -19,9 +19,9 @@ pub(super) struct Find {
 }
 
 pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Find>, Refusal> {
-    let pattern = arguments.text("pattern")?.to_owned();
+    let pattern = arguments.text("pattern")?.into_owned();
     Pattern::new(&pattern)?;
-    let target = workspace.target(arguments.optional_text("path")?.unwrap_or(".")).await?;
+    let target = workspace.target(&arguments.optional_text("path")?.unwrap_or(".".into())).await?;
     match target.kind() {
         Some(EntryKind::Directory) => {}
         None => return Err(Refusal(format!("there is no directory `{}`", target.name))),

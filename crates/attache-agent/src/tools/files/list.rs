@@ -4,7 +4,7 @@ use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use attache_host::permission::visible;
 
-use super::arguments::Arguments;
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal};
 
@@ -33,7 +33,7 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
 
 /// The directory that a call is about: the session's own if it names none.
 async fn directory(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Target, Refusal> {
-    let target = workspace.target(arguments.optional_text("path")?.unwrap_or(".")).await?;
+    let target = workspace.target(&arguments.optional_text("path")?.unwrap_or(".".into())).await?;
     match target.kind() {
         Some(EntryKind::Directory) => Ok(target),
         None => Err(Refusal(format!("there is no directory `{}`", target.name))),

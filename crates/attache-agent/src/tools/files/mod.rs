@@ -1,6 +1,5 @@
 //! The tools for files: read, write, edit, delete, move, list, find and search.
 
-mod arguments;
 mod change;
 mod edit;
 mod find;
@@ -14,10 +13,11 @@ mod specs;
 
 use serde_json::Value;
 
+use super::arguments::Arguments;
 use super::{Outcome, Prepared, Refusal};
 use crate::workspace::Workspace;
-use arguments::Arguments;
 
+pub(crate) use read::WITHOUT_NUMBERS;
 pub use specs::specs;
 
 /// A call of one of these tools that has been looked at.

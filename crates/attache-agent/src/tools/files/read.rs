@@ -1,12 +1,14 @@
 //! `read_file`: a text, some of its lines, or an image.
 
+use std::ops::Range;
+
 use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use base64::Engine as _;
 
-use super::arguments::Arguments;
 use super::near::Near;
 use crate::model::Part;
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{
     TEXT_LIMIT, Target, Text, TextError, Workspace, blocking, check_file, is_binary, media_type, not_text, refusal,
@@ -22,6 +24,9 @@ const LINE_LENGTH: usize = 2_000;
 /// How many bytes are shown in all: what a model gets of anything at once. More is read on with, not cut in the middle.
 const MOST_BYTES: usize = 32 << 10;
 
+/// The argument that leaves the numbers of lines out. No model is told of it.
+pub(crate) const WITHOUT_NUMBERS: &str = "without_numbers";
+
 /// How large an image may be; what providers take at most.
 const IMAGE_LIMIT: usize = 5 << 20;
 
@@ -33,12 +38,15 @@ pub(super) struct Read {
     target: Target,
     line: u32,
     limit: u32,
+    /// Whether lines are shown with their numbers. Small models copy them.
+    has_numbers: bool,
 }
 
 pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Read>, Refusal> {
-    let target = workspace.target(arguments.text("path")?).await?;
+    let target = workspace.target(&arguments.text("path")?).await?;
     let line = arguments.count("line")?;
     let limit = arguments.count("limit")?;
+    let has_numbers = !arguments.flag(WITHOUT_NUMBERS)?;
     // What is outside is not looked at any closer before it is allowed.
     if target.is_inside() {
         check_exists(workspace, &target).await?;
@@ -57,12 +65,12 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
         locations: vec![target.location(line.map(|line| line as usize))],
         content: Vec::new(),
         actions: target.actions(ToolKind::Read),
-        work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES) },
+        work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES), has_numbers },
     })
 }
 
 pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcome, Refusal> {
-    let Read { target, line, limit } = work;
+    let Read { target, line, limit, has_numbers } = work;
     check_exists(workspace, target).await?;
     let head = {
         let (files, real) = (workspace.files_for(&[target]), target.real.clone());
@@ -85,31 +93,45 @@ pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcom
             return Err(not_text(target, TextError::Binary));
         }
         let lines = workspace.read_lines(target, *line, *limit).await?;
-        return show(target, &Text::new(lines), *line, 1, *limit, false);
+        let shown = show(target, &Text::new(lines), *line, 1, *limit, false, *has_numbers)?;
+        return Ok(shown.0);
     }
     let text = workspace.read_text(target).await?;
-    workspace.note_seen(target, &text.content);
-    show(target, &text, 1, *line, *limit, true)
+    let (outcome, lines) = show(target, &text, 1, *line, *limit, true, *has_numbers)?;
+    workspace.note_seen(target, &text.content, lines);
+    Ok(outcome)
 }
 
-/// The lines from `line` on of a text that begins with the line `first`.
-fn show(target: &Target, text: &Text, first: u32, line: u32, limit: u32, is_whole: bool) -> Result<Outcome, Refusal> {
+/// The lines from `line` on of a text that begins with the line `first`, and which of its lines these are.
+fn show(
+    target: &Target,
+    text: &Text,
+    first: u32,
+    line: u32,
+    limit: u32,
+    is_whole: bool,
+    has_numbers: bool,
+) -> Result<(Outcome, Range<usize>), Refusal> {
     let name = &target.name;
     let content = &text.content;
     if content.is_empty() {
         let nothing = if is_whole { "is empty" } else { "has fewer lines" };
-        return Ok(Outcome::done(format!("`{name}` {nothing}")));
+        return Ok((Outcome::done(format!("`{name}` {nothing}")), 0..0));
     }
     let count = content.lines().count();
     if line as usize > count {
         return Err(Refusal(format!("`{name}` has only {count} lines")));
     }
     let mut shown = String::new();
-    let mut end = line as usize - 1;
-    for line in content.lines().skip(end).take(limit as usize) {
+    let start = line as usize - 1;
+    let mut end = start;
+    for line in content.lines().skip(start).take(limit as usize) {
         let line = cut(line);
         if shown.len() + line.len() > MOST_BYTES {
             break;
+        }
+        if has_numbers {
+            shown.push_str(&format!("{}\t", first as usize + end));
         }
         shown.push_str(&line);
         shown.push('\n');
@@ -130,7 +152,8 @@ fn show(target: &Target, text: &Text, first: u32, line: u32, limit: u32, is_whol
         notes.push("no newline at the end".into());
     }
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-    Ok(Outcome::done(format!("`{name}`, lines {from}-{to}{notes}:\n{shown}")))
+    let outcome = Outcome::done(format!("`{name}`, lines {from}-{to}{notes}:\n{shown}"));
+    Ok((Outcome { is_exact: true, ..outcome }, start..end))
 }
 
 fn cut(line: &str) -> std::borrow::Cow<'_, str> {

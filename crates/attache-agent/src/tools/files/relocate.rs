@@ -4,7 +4,7 @@ use attache::model::tool::ToolKind;
 use attache_host::files::{EntryKind, Info};
 use attache_host::permission::Action;
 
-use super::arguments::Arguments;
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{Target, Workspace, blocking, refusal};
 
@@ -25,7 +25,7 @@ pub(super) async fn prepare_delete(
     workspace: &Workspace,
     arguments: Arguments<'_>,
 ) -> Result<Prepared<Delete>, Refusal> {
-    let target = workspace.target_of_name(arguments.text("path")?).await?;
+    let target = workspace.target_of_name(&arguments.text("path")?).await?;
     let info = existing(&target)?;
     if info.kind == EntryKind::Directory && target.is_inside() {
         let (files, real) = (workspace.files_for(&[&target]), target.real.clone());
@@ -58,8 +58,8 @@ pub(super) async fn delete(workspace: &Workspace, work: Delete) -> Result<Outcom
 }
 
 pub(super) async fn prepare_move(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Move>, Refusal> {
-    let from = workspace.target_of_name(arguments.text("from")?).await?;
-    let to = workspace.target_of_name(arguments.text("to")?).await?;
+    let from = workspace.target_of_name(&arguments.text("from")?).await?;
+    let to = workspace.target_of_name(&arguments.text("to")?).await?;
     let info = existing(&from)?;
     if to.info.is_some() {
         return Err(Refusal(format!("there is already a `{}`, and it is not replaced", to.name)));

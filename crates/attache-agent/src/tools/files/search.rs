@@ -1,16 +1,18 @@
 //! `search_files`: the lines that a regular expression fits.
 
+use std::borrow::Cow;
 use std::io;
 
 use attache::model::tool::{Location, ToolCallContent, ToolKind};
 use attache_host::files::{EntryKind, FileError, Files};
 use attache_host::permission::{is_secret, visible};
+use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 
-use super::arguments::Arguments;
 use super::find::{below, root_for, walk_notes};
 use super::pattern::Pattern;
+use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal, shortened};
 
@@ -22,6 +24,12 @@ const MOST_BYTES: usize = 64 << 10;
 
 /// How many characters of a line are shown.
 const LINE_LENGTH: usize = 300;
+
+/// How many lines around a line are shown at most.
+const MOST_CONTEXT: usize = 20;
+
+/// How many names of files are told where no content fits.
+const MOST_NAMES: usize = 30;
 
 /// How long a line may be to be looked at, in bytes.
 const LONGEST_LINE: usize = 8 << 20;
@@ -38,15 +46,18 @@ pub(super) struct Search {
     pattern: String,
     glob: Option<String>,
     ignore_case: bool,
+    /// How many lines are shown around each.
+    context: usize,
 }
 
 pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Search>, Refusal> {
-    let pattern = arguments.text("pattern")?.to_owned();
-    let glob = arguments.optional_text("glob")?.map(str::to_owned);
+    let pattern = arguments.text("pattern")?.into_owned();
+    let glob = arguments.optional_text("glob")?.map(Cow::into_owned);
     let ignore_case = arguments.flag("ignore_case")?;
+    let context = arguments.number("context")?.map_or(0, |lines| (lines as usize).min(MOST_CONTEXT));
     matcher(&pattern, ignore_case)?;
     glob.as_deref().map(Pattern::new).transpose()?;
-    let target = workspace.target(arguments.optional_text("path")?.unwrap_or(".")).await?;
+    let target = workspace.target(&arguments.optional_text("path")?.unwrap_or(".".into())).await?;
     match target.kind() {
         Some(EntryKind::Directory | EntryKind::File) => {}
         None => return Err(Refusal(format!("there is no `{}`", target.name))),
@@ -58,7 +69,7 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
         locations: vec![target.location(None)],
         content: Vec::new(),
         actions: target.actions(ToolKind::Search),
-        work: Search { target, pattern, glob, ignore_case },
+        work: Search { target, pattern, glob, ignore_case, context },
     })
 }
 
@@ -82,8 +93,13 @@ fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, Refusal> {
 struct Results {
     lines: Vec<String>,
     bytes: usize,
+    /// How many of them fit the pattern, and do not only stand beside one that does.
+    fitting: usize,
     /// The first line of each file, from the directory of the search.
     files: Vec<(std::path::PathBuf, u64)>,
+    /// Files whose names fit, and how many there are.
+    names: Vec<String>,
+    named: usize,
     is_full: bool,
     is_cut: bool,
     unreadable: usize,
@@ -93,12 +109,12 @@ struct Results {
 }
 
 pub(super) async fn perform(workspace: &Workspace, work: Search) -> Result<Outcome, Refusal> {
-    let Search { target, pattern, glob, ignore_case } = work;
+    let Search { target, pattern, glob, ignore_case, context } = work;
     let matcher = matcher(&pattern, ignore_case)?;
     let glob = glob.as_deref().map(Pattern::new).transpose()?;
     let files = root_for(workspace, &target)?;
     let directory = target.clone();
-    let results = bounded(move |stop: &Stop| search(&files, &directory, &matcher, glob.as_ref(), stop));
+    let results = bounded(move |stop: &Stop| search(&files, &directory, &matcher, glob.as_ref(), context, stop));
     let results = results.await?.map_err(|error| refusal(&error))?;
     Ok(told(&target, results))
 }
@@ -108,12 +124,15 @@ fn search(
     target: &Target,
     matcher: &RegexMatcher,
     glob: Option<&Pattern>,
+    context: usize,
     stop: &Stop,
 ) -> Result<Results, FileError> {
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(LONGEST_LINE))
         .line_number(true)
+        .before_context(context)
+        .after_context(context)
         .build();
     let mut results = Results::default();
     if target.kind() == Some(EntryKind::File) {
@@ -134,9 +153,15 @@ fn search(
             results.secret += 1;
             continue;
         }
+        let name = below(&target.name, &found.relative);
+        if matcher.is_match(name.as_bytes()).unwrap_or(false) {
+            results.named += 1;
+            if results.names.len() < MOST_NAMES {
+                results.names.push(name.clone());
+            }
+        }
         match files.open_for_read(&found.path) {
             Ok((file, _)) => {
-                let name = below(&target.name, &found.relative);
                 results.search(&mut searcher, matcher, file, &name, &found.relative, stop);
             }
             Err(FileError::HardLink { .. }) => results.linked += 1,
@@ -179,22 +204,40 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
         let number = found.line_number().unwrap_or_default();
-        // No more of a long line is looked at than could be shown.
-        let bytes = &found.bytes()[..found.bytes().len().min(LINE_LENGTH * 4 + 4)];
-        let text = String::from_utf8_lossy(bytes);
-        let line = format!("{}:{number}: {}", self.name, shortened(text.trim_end_matches(['\r', '\n']), LINE_LENGTH));
-        let results = &mut *self.results;
-        if results.lines.len() == MOST_LINES || results.bytes + line.len() > MOST_BYTES {
-            results.is_full = true;
-            return Ok(false);
-        }
         if self.is_first {
-            results.files.push((self.relative.to_owned(), number));
+            self.results.files.push((self.relative.to_owned(), number));
             self.is_first = false;
+        }
+        self.results.fitting += 1;
+        Ok(self.add(':', number, found.bytes()))
+    }
+
+    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> Result<bool, io::Error> {
+        Ok(self.add('-', around.line_number().unwrap_or_default(), around.bytes()))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        self.results.lines.push("--".into());
+        Ok(true)
+    }
+}
+
+impl Lines<'_> {
+    /// Adds a line, if there is room. Tells whether to go on.
+    fn add(&mut self, mark: char, number: u64, bytes: &[u8]) -> bool {
+        // No more of a long line is looked at than could be shown.
+        let bytes = &bytes[..bytes.len().min(LINE_LENGTH * 4 + 4)];
+        let text = String::from_utf8_lossy(bytes);
+        let text = shortened(text.trim_end_matches(['\r', '\n']), LINE_LENGTH);
+        let line = format!("{}{mark}{number}{mark} {text}", self.name);
+        let results = &mut *self.results;
+        if results.lines.len() >= MOST_LINES || results.bytes + line.len() > MOST_BYTES {
+            results.is_full = true;
+            return false;
         }
         results.bytes += line.len() + 1;
         results.lines.push(line);
-        Ok(!self.stop.is_over())
+        !self.stop.is_over()
     }
 }
 
@@ -218,8 +261,10 @@ fn count(files: usize) -> String {
 }
 
 fn told(target: &Target, results: Results) -> Outcome {
-    let Results { mut lines, files, is_full, is_cut, unreadable, secret, linked, failed, .. } = results;
-    let summary = match (lines.len(), files.len()) {
+    let Results {
+        mut lines, fitting, files, names, named, is_full, is_cut, unreadable, secret, linked, failed, ..
+    } = results;
+    let summary = match (fitting, files.len()) {
         (0, _) => format!("nothing found in `{}`", target.name),
         (1, _) => "1 line".into(),
         (count, 1) => format!("{count} lines in 1 file"),
@@ -227,6 +272,10 @@ fn told(target: &Target, results: Results) -> Outcome {
     };
     if lines.is_empty() {
         lines.push(summary.clone());
+        if named > 0 {
+            let more = if named > names.len() { ", …" } else { "" };
+            lines.push(format!("names that fit ({named}): {}{more}", names.join(", ")));
+        }
     }
     let mut notes = walk_notes(is_cut, unreadable);
     if is_full {
@@ -276,7 +325,7 @@ mod tests {
             let target = workspace.target(path).await.unwrap();
             let files = workspace.files_for(&[&target]);
             let matcher = matcher("needle", false).unwrap();
-            let results = search(&files, &target, &matcher, None, &Stop::after(Duration::ZERO)).unwrap();
+            let results = search(&files, &target, &matcher, None, 0, &Stop::after(Duration::ZERO)).unwrap();
             assert!(results.is_cut && results.lines.is_empty());
             let outcome = told(&target, results);
             assert!(format!("{outcome:?}").contains("[not everything was looked at"), "{outcome:?}");

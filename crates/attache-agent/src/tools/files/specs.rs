@@ -6,15 +6,13 @@ use crate::model::ToolSpec;
 
 /// The tools of this module, as the model is told of them.
 pub fn specs() -> Vec<ToolSpec> {
-    let path = |what: &str| text(&format!("{what}, absolute or relative to the session's directory"));
     vec![
         spec(
             "read_file",
-            "Reads a text file, or shows an image (PNG, JPEG, GIF, WebP). The answer begins with a line that names the \
-             range of lines; the text follows as it is in the file, without line numbers. Shows 2,000 lines unless told \
-             otherwise. A file has to be read before it can be changed.",
+            "Reads a text file, or shows an image (PNG, JPEG, GIF, WebP). Each line has its number and a tab before it. \
+             Shows 2,000 lines unless told otherwise. A file has to be read before it can be changed.",
             json!({
-                "path": path("The file"),
+                "path": text("The file"),
                 "line": number("The first line to show, counted from 1"),
                 "limit": number("How many lines to show"),
             }),
@@ -22,40 +20,55 @@ pub fn specs() -> Vec<ToolSpec> {
         ),
         spec(
             "write_file",
-            "Writes a whole file, and creates it and its directories where they are missing. To change some lines of a \
-             file use edit_file. An existing file has to have been read before.",
-            json!({ "path": path("The file"), "content": text("The whole new text of the file") }),
+            "Writes a whole file, and creates it and its directories where they are missing. An existing file has to have \
+             been read as a whole before.",
+            json!({ "path": text("The file"), "content": text("The whole new text of the file") }),
             &["path", "content"],
         ),
         spec(
             "edit_file",
-            "Replaces text in a file. `old_text` has to be in the file exactly once, so give enough lines around it; \
-             copy it from the file with its indentation. Where only white space differs, it is found all the same, and \
-             you are told. The file has to have been read before.",
+            "Changes a file that was read before: by `old_text` and `new_text`, by `edits`, of which all are made or none, \
+             or by `patch`. `old_text` has to be in the file exactly once, so give enough lines around it, with their \
+             indentation and without their numbers.",
             json!({
-                "path": path("The file"),
+                "path": text("The file"),
                 "old_text": text("The text to replace"),
                 "new_text": text("The text to put there; empty to delete the old one"),
-                "replace_all": flag("Replace every place where the old text is, exactly as given"),
+                "replace_all": flag("Replace every place where the old text is"),
+                "edits": {
+                    "type": "array",
+                    "description": "Several changes, made in this order",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "old_text": { "type": "string" },
+                            "new_text": { "type": "string" },
+                            "replace_all": { "type": "boolean" },
+                        },
+                        "required": ["old_text", "new_text"],
+                        "additionalProperties": false,
+                    },
+                },
+                "patch": text("Hunks of a unified diff of this file; line numbers are not needed"),
             }),
-            &["path", "old_text", "new_text"],
+            &["path"],
         ),
         spec(
             "delete_file",
             "Deletes a file, a symbolic link or an empty directory.",
-            json!({ "path": path("What to delete") }),
+            json!({ "path": text("What to delete") }),
             &["path"],
         ),
         spec(
             "move_file",
             "Moves or renames a file or a directory, and creates the directories that needs. Nothing is overwritten.",
-            json!({ "from": path("What to move"), "to": path("Its new path, not the directory to move it into") }),
+            json!({ "from": text("What to move"), "to": text("Its new path, not the directory to move it into") }),
             &["from", "to"],
         ),
         spec(
             "list_directory",
             "Lists one directory: directories end with `/`, files have their size.",
-            json!({ "path": path("The directory; the session's own if left out") }),
+            json!({ "path": text("The directory; the working directory if left out") }),
             &[],
         ),
         spec(
@@ -65,7 +78,7 @@ pub fn specs() -> Vec<ToolSpec> {
                 "pattern": text(
                     "A glob such as `*.rs` (in any directory), `src/**/*.test.ts` or `**/{README,LICENSE}*`"
                 ),
-                "path": path("The directory to look in; the session's own if left out"),
+                "path": text("The directory to look in; the working directory if left out"),
             }),
             &["pattern"],
         ),
@@ -76,9 +89,10 @@ pub fn specs() -> Vec<ToolSpec> {
              with `path:line: text`.",
             json!({
                 "pattern": text("The regular expression; escape what is meant literally, such as `\\(`"),
-                "path": path("The file or directory to search; the session's own directory if left out"),
+                "path": text("The file or directory to search; the working directory if left out"),
                 "glob": text("Only files that fit this glob, such as `*.rs`"),
                 "ignore_case": flag("Do not tell capitals from small letters"),
+                "context": number("How many lines to show before and after each that fits; none if left out"),
             }),
             &["pattern"],
         ),

@@ -9,29 +9,29 @@ fn refusal(message: &str) -> Says {
     Says::status(400).body(json!({"error": {"message": message, "type": "invalid_request_error"}}))
 }
 
-const ANSWER: &str = r#"{"say":"I look.","tool":{"name":"read","parameters":{"path":"a"}}}"#;
+const ANSWER: &str = r#"{"action":"read","arguments":{"path":"a"}}"#;
 
 #[tokio::test]
 async fn a_model_without_tools_is_asked_for_json_from_then_on() {
     let server = ModelServer::with(|request| {
         if request.body.get("tools").is_some() {
-            refusal("registry.ollama.ai/library/gemma:2b does not support tools")
+            refusal("registry.ollama.ai/library/gemma:9b does not support tools")
         } else {
             Says::text(ANSWER).piece_size(3)
         }
     })
     .await;
-    let model = Remote::new(Settings { base_url: Some(server.url()), ..Settings::new("ollama", "gemma:2b") }).unwrap();
+    let model = Remote::new(Settings { base_url: Some(server.url()), ..Settings::new("ollama", "gemma:9b") }).unwrap();
     for _ in 0..2 {
-        let expected = r#"say I look. | name read | call read {"path":"a"} | end Done"#;
+        let expected = r#"name read | call read {"path":"a"} | end Done"#;
         assert_eq!(story(&model, request("hi")).await, expected);
     }
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "it was asked with tools once");
     let format = &requests[2].body["response_format"];
     assert_eq!(format["type"], "json_schema");
-    assert_eq!(format["json_schema"]["schema"]["required"], json!(["say", "tool"]));
-    assert!(requests[2].system().contains("## read"));
+    assert_eq!(format["json_schema"]["schema"]["oneOf"][0]["required"], json!(["action", "arguments"]));
+    assert!(requests[2].system().contains("- read {"));
     // A request without tools is nothing special.
     let plain = Request { tools: vec![], ..request("hi") };
     assert_eq!(story(&model, plain).await, format!("say {ANSWER} | end Done"));
@@ -49,12 +49,12 @@ async fn a_server_without_schemas_is_asked_in_words() {
     .await;
     let native_tools = Some(false);
     let model = Remote::new(Settings { native_tools, ..settings("openai", &server) }).unwrap();
-    assert!(story(&model, request("hi")).await.starts_with("say I look. | name read"));
+    assert!(story(&model, request("hi")).await.starts_with("name read | call read"));
     assert_eq!(server.requests().len(), 2);
     // The other APIs have no such field, and are asked in words at once.
     for provider in ["anthropic", "gemini"] {
         let model = Remote::new(Settings { native_tools, ..settings(provider, &server) }).unwrap();
-        assert!(story(&model, request("hi")).await.starts_with("say I look. | name read"), "{provider}");
+        assert!(story(&model, request("hi")).await.starts_with("name read | call read"), "{provider}");
     }
 }
 
@@ -69,7 +69,7 @@ async fn a_model_that_must_have_tools_is_not_asked_otherwise() {
 
 #[tokio::test]
 async fn what_is_said_comes_as_it_is_written() {
-    let answer = Says::text(r#"{"say":"one two three four","tool":null}"#).piece_size(4);
+    let answer = Says::text(r#"{"action":"done","arguments":{"message":"one two three four"}}"#).piece_size(4);
     let server = ModelServer::start(vec![answer]).await;
     let model = Remote::new(Settings { native_tools: Some(false), ..settings("openai", &server) }).unwrap();
     let pieces = pieces(&model, request("hi")).await;

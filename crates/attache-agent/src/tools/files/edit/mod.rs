@@ -6,12 +6,15 @@
 mod indent;
 mod ladder;
 mod lines;
+mod patch;
 
 use std::borrow::Cow;
 
 use super::near::Near;
 use crate::workspace::{TEXT_LIMIT, has_wide_ends, shortened, widen};
 use ladder::{Rung, Spot};
+
+pub(super) use patch::replacements;
 
 /// How many places are told where there are too many.
 const MOST_TOLD: usize = 10;
@@ -22,11 +25,47 @@ const MOST_COMPARED: usize = 100_000;
 /// How many lines a hint shows.
 const MOST_SHOWN: usize = 8;
 
+/// How long a file is that is shown as a whole where an edit of it failed, in bytes.
+const SHORT_FILE: usize = 2_000;
+
+/// What is to be put in the place of what.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Replacement {
+    pub(super) old: String,
+    pub(super) new: String,
+    pub(super) replace_all: bool,
+}
+
 /// A text after a replacement, and what the model is told of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Edited {
     pub(super) content: String,
     pub(super) note: String,
+}
+
+/// Makes all replacements, one after the other, or none of them. The error is a sentence for the model.
+pub(super) fn edit_all(content: &str, replacements: &[Replacement]) -> Result<Edited, String> {
+    let mut edited = Edited { content: content.to_owned(), note: String::new() };
+    let mut notes = Vec::new();
+    for (number, replacement) in replacements.iter().enumerate() {
+        let Replacement { old, new, replace_all } = replacement;
+        match edit(&edited.content, old, new, *replace_all) {
+            Ok(next) => {
+                edited.content = next.content;
+                notes.push(next.note);
+            }
+            Err(error) if replacements.len() == 1 => return Err(error),
+            Err(error) => {
+                return Err(format!(
+                    "edit {} of {} cannot be made, so none was: {error}",
+                    number + 1,
+                    replacements.len()
+                ));
+            }
+        }
+    }
+    edited.note = notes.join("; ");
+    Ok(edited)
 }
 
 /// Replaces `old` in `content`. The error is a sentence for the model.
@@ -35,10 +74,12 @@ pub(super) fn edit(content: &str, old: &str, new: &str, replace_all: bool) -> Re
         return Err("`old_text` is empty\nhint: use write_file to write a whole file".into());
     }
     if old == new {
-        return Err("`old_text` and `new_text` are the same".into());
+        return Err("`old_text` and `new_text` are the same, so nothing would change\n\
+                    hint: `new_text` is what the lines should become"
+            .into());
     }
     if replace_all {
-        return edit_all(content, old, new);
+        return replace_everywhere(content, old, new);
     }
     for rung in Rung::ALL {
         let spots = rung.find(content, old, new);
@@ -48,7 +89,23 @@ pub(super) fn edit(content: &str, old: &str, new: &str, replace_all: bool) -> Re
             _ => return Err(ambiguous(content, &spots, rung)),
         }
     }
-    Err(not_found(content, old, false))
+    // Models copy the numbers that lines were shown with.
+    match (without_numbers(old), without_numbers(new)) {
+        (Some(bare_old), bare_new) => edit(content, &bare_old, bare_new.as_deref().unwrap_or(new), false)
+            .map_err(|_| not_found(content, old, false)),
+        _ => Err(not_found(content, old, false)),
+    }
+}
+
+/// A text without the numbers that all of its lines begin with. `None` if not all do.
+fn without_numbers(text: &str) -> Option<String> {
+    let bare = |line: &str| {
+        let rest = line.trim_start_matches([' ']).trim_start_matches(|c: char| c.is_ascii_digit());
+        let has_number = line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        has_number.then(|| rest.strip_prefix('\t').or_else(|| rest.strip_prefix(": ")).map(str::to_owned))?
+    };
+    let lines: Option<Vec<String>> = text.split_inclusive('\n').map(bare).collect();
+    lines.filter(|lines| !lines.is_empty()).map(|lines| lines.concat())
 }
 
 fn edit_one(content: &str, spot: &Spot<'_>, rung: Rung) -> Result<Edited, String> {
@@ -68,7 +125,7 @@ fn edit_one(content: &str, spot: &Spot<'_>, rung: Rung) -> Result<Edited, String
 }
 
 /// Replaces every place. Only the line ends may differ, which a reader never sees, and only where all of them are alike.
-fn edit_all(content: &str, old: &str, new: &str) -> Result<Edited, String> {
+fn replace_everywhere(content: &str, old: &str, new: &str) -> Result<Edited, String> {
     let narrow = |text: &str| text.replace("\r\n", "\n");
     let is_narrowed = !content.contains(old) && has_wide_ends(content) && widen(content) == content;
     let (text, wanted, new) = if is_narrowed {
@@ -128,6 +185,9 @@ fn line_at(content: &str, offset: usize) -> usize {
 fn not_found(content: &str, old: &str, replace_all: bool) -> String {
     let exactly = if replace_all { " exactly, as `replace_all` needs it" } else { "" };
     let missing = format!("the old text is not there{exactly}");
+    if !content.is_empty() && content.len() <= SHORT_FILE {
+        return format!("{missing}. This is the file:\n{content}\nhint: copy the old text from it as it is");
+    }
     let hint = "hint: copy the text from the file as it is";
     let Some((offset, wanted)) = old.lines().enumerate().max_by_key(|(_, line)| line.trim().len()) else {
         return format!("{missing}\n{hint}");

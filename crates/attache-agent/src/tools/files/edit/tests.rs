@@ -99,13 +99,13 @@ fn what_is_not_clear_is_refused_with_the_lines() {
         ),
         ("a\n", "", "`old_text` is empty\nhint: use write_file"),
         ("a\n", "NEW", "`old_text` and `new_text` are the same"),
-        ("a\nb\n", "  \n \n", "the old text is not there\nhint"),
+        ("a\nb\n", "  \n \n", "the old text is not there. This is the file:\na\nb\n\nhint: copy"),
         (
-            "fn main() {\n    println!(\"hello\");\n}\n",
+            &format!("fn main() {{\n    println!(\"hello\");\n}}\n{}", "\n".repeat(2_000)),
             "fn main() {\n    println!(\"hallo\");\n}",
             "the old text is not there. These lines are the most like it:\n1: fn main() {\n2:     println!(\"hello\");\n3: }\nhint: copy",
         ),
-        ("alpha\nbeta\n", "zzz", "the old text is not there\nhint"),
+        ("alpha\nbeta\n", "zzz", "the old text is not there. This is the file:\nalpha\n"),
         ("", "zzz", "the old text is not there\nhint"),
         // A word is not found within others, nor some words in the middle of a line.
         ("x  =  a b c\n", "=\na", "the old text is not there"),
@@ -114,6 +114,25 @@ fn what_is_not_clear_is_refused_with_the_lines() {
         assert!(error.starts_with(expected), "{content:?} {old:?}\n{error}");
     }
     assert!(edit("a\n", "a\r\n", "a\n", false).unwrap_err().starts_with("the file has the new text already"));
+}
+
+#[test]
+fn numbers_that_lines_were_shown_with_are_no_part_of_them() {
+    for (old, new) in [("1\ta\n2\tb", "1\tc\n2\td"), ("1: a\n2: b", "c\nd"), ("  1\ta\n  2\tb", "  1\tc\n  2\td")] {
+        assert_eq!(edit("a\nb\n", old, new, false).unwrap().content, "c\nd\n", "{old:?}");
+    }
+    // A file may begin its lines with numbers itself.
+    assert_eq!(edit("1\ta\n", "1\ta", "1\tb", false).unwrap().content, "1\tb\n");
+    assert!(edit("b\n", "1\ta", "c", false).is_err());
+}
+
+#[test]
+fn several_edits_are_all_made_or_none() {
+    let replacement = |old: &str, new: &str| Replacement { old: old.into(), new: new.into(), replace_all: false };
+    let edited = edit_all("a\nb\n", &[replacement("a", "c"), replacement("c\nb", "d")]).unwrap();
+    assert_eq!((edited.content.as_str(), edited.note.as_str()), ("d\n", "replaced line 1; replaced lines 1-2"));
+    let error = edit_all("a\nb\n", &[replacement("a", "c"), replacement("x", "y")]).unwrap_err();
+    assert!(error.starts_with("edit 2 of 2 cannot be made, so none was: the old text is not there"), "{error}");
 }
 
 #[test]

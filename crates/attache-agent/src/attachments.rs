@@ -1,0 +1,48 @@
+//! What a person puts into a prompt, as the model can take it.
+
+use attache::model::content::{ContentBlock, ResourceContents};
+
+use crate::model::{ModelInfo, Part};
+
+/// The parts of a prompt for a model.
+pub(crate) fn parts(blocks: &[ContentBlock], model: &ModelInfo) -> Vec<Part> {
+    blocks.iter().map(|block| part(block, model)).collect()
+}
+
+fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
+    match block {
+        ContentBlock::Text(text) => Part::text(text.text.as_str()),
+        ContentBlock::Image(image) if model.images => media(&image.mime_type, &image.data),
+        ContentBlock::Audio(audio) if model.audio => media(&audio.mime_type, &audio.data),
+        ContentBlock::Image(image) => Part::text(format!("<image type={:?}/> (you cannot see it)", image.mime_type)),
+        ContentBlock::Audio(audio) => Part::text(format!("<audio type={:?}/> (you cannot hear it)", audio.mime_type)),
+        ContentBlock::ResourceLink(link) => {
+            // Any other address is not what it was when it is decoded.
+            let target = link.uri.strip_prefix("file://").map_or_else(|| link.uri.clone(), decoded);
+            Part::text(format!("<link>{target}</link> (the person points to it; read it if you need it)"))
+        }
+        ContentBlock::Resource(resource) => match &resource.resource {
+            ResourceContents::Text(text) => {
+                Part::text(format!("<resource uri={:?}>\n{}\n</resource>", text.uri, text.text))
+            }
+            ResourceContents::Blob(blob) => {
+                let mime = blob.mime_type.clone().unwrap_or_default();
+                if mime.starts_with("image/") && model.images {
+                    media(&mime, &blob.blob)
+                } else {
+                    Part::text(format!("<resource uri={:?}/> (data that you cannot read)", blob.uri))
+                }
+            }
+        },
+        _ => Part::text("<resource/> (something that you cannot read)"),
+    }
+}
+
+fn media(mime: &str, data: &str) -> Part {
+    Part::Media { mime: mime.into(), data: data.into() }
+}
+
+/// The path of a `file:` address; as it is when it is not well-formed.
+fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8().map_or_else(|_| text.into(), Into::into)
+}

@@ -1,0 +1,47 @@
+//! What the model is told: who it is and how to work, where it is, and what the project and the person want of it.
+//!
+//! Providers keep what many requests begin with. So the system prompt has only what does not change in a session, and
+//! what does change (the date, the mode, the state of the project) comes with the prompts: see [`surroundings`].
+
+mod instructions;
+mod surroundings;
+
+use std::path::PathBuf;
+
+pub(crate) use instructions::refused_instructions;
+pub(crate) use surroundings::{Surroundings, look_around};
+
+/// Where a session works.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) cwd: PathBuf,
+    pub(crate) directories: Vec<PathBuf>,
+    /// The user's settings, where an AGENTS.md of theirs may be.
+    pub(crate) config_dir: PathBuf,
+    /// What the person adds to the system prompt.
+    pub(crate) system: Option<String>,
+}
+
+/// For models that can follow much.
+const STRONG: &str = include_str!("strong.md");
+
+/// For models that lose the thread in much.
+const SMALL: &str = include_str!("small.md");
+
+/// What the model has to know before all else. Reads files.
+pub(crate) fn system_prompt(place: &Place, is_small: bool) -> String {
+    let mut text = if is_small { SMALL.to_owned() } else { STRONG.to_owned() };
+    text.push_str(&format!("\n# Place\n\n- Working directory: {}\n", place.cwd.display()));
+    for directory in &place.directories {
+        text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
+    }
+    if !is_small {
+        text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: sh\n", std::env::consts::OS));
+    }
+    text.push_str(&instructions::of_project(place));
+    text.push_str(&instructions::of_person(place));
+    text
+}
+
+#[cfg(test)]
+mod tests;

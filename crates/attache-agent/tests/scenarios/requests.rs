@@ -1,0 +1,95 @@
+//! What a model is asked, whole and to the letter: the prompt, the tools, and what comes with each prompt.
+
+use std::path::PathBuf;
+
+use attache_agent::ModelFacts;
+use attache_testkit::model_server::{Answer, ModelRequest};
+use serde_json::{Value, json};
+
+use crate::calling;
+use crate::support::{Person, World};
+
+/// Compares a request with a file. `BLESS=1` takes what there is for right.
+fn compare(name: &str, request: &ModelRequest, world: &World) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/requests").join(name);
+    let root = world.root.to_str().unwrap();
+    // A machine, a folder and a day of its own.
+    let mut body = request.body.clone();
+    if let Some(key) = body.get_mut("prompt_cache_key") {
+        *key = json!("$KEY");
+    }
+    let text = serde_json::to_string_pretty(&body).unwrap().replace(root, "$WORLD");
+    let text = text.replace(std::env::consts::OS, "$OS");
+    let (before, rest) = text.split_once("Date: ").map_or((text.as_str(), ""), |(before, rest)| (before, &rest[10..]));
+    let text = if rest.is_empty() { before.to_owned() } else { format!("{before}Date: $DATE{rest}") };
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("{text}\n")).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept.trim_end() == text, "{} is not what is sent; look at it, then BLESS=1:\n{text}", path.display());
+}
+
+/// About how many tokens a request is.
+fn tokens(request: &ModelRequest) -> usize {
+    request.body.to_string().len() / 4
+}
+
+#[tokio::test]
+async fn a_strong_model_is_asked_like_this() {
+    for (model, file) in [
+        ("openai:gpt-4.1", "openai.json"),
+        ("anthropic:claude-sonnet-4-5", "anthropic.json"),
+        ("gemini:gemini-2.5-flash", "gemini.json"),
+    ] {
+        let world = World::of(model, vec![Answer::text("Hello.")]).await;
+        world.put("src/main.rs", "fn main() {}\n");
+        world.put("AGENTS.md", "Use tabs.\n");
+        world.turn(Person::new(), "say hello").await;
+        let request = &world.model().requests()[0];
+        compare(file, request, &world);
+        assert!(tokens(request) < 3_000, "{}", tokens(request));
+    }
+}
+
+#[tokio::test]
+async fn a_small_model_is_asked_like_this() {
+    let done = |message: &str| Answer::text(json!({"action": "done", "arguments": {"message": message}}).to_string());
+    let mut world = World::answering(vec![done("It is empty.")]).await;
+    let facts = ModelFacts { small: Some(true), ..ModelFacts::default() };
+    world.config.models.insert("openai:scripted".into(), facts);
+    world.put("src/main.rs", "fn main() {}\n");
+    world.turn(Person::new(), "What does src/main.rs do?").await;
+    let request = &world.model().requests()[0];
+    compare("small.json", request, &world);
+    // The schema is for the server; the model does not read it.
+    let mut read = request.body.clone();
+    read.as_object_mut().unwrap().remove("response_format");
+    assert!(read.to_string().len() / 4 < 1_200, "{}", read.to_string().len() / 4);
+}
+
+/// Providers keep what requests begin with, so each has to begin with the one before.
+#[tokio::test]
+async fn every_request_begins_with_the_one_before() {
+    let read = || ("read_file", json!({"path": "a.txt"}));
+    let answers = calling(vec![read(), read(), read(), ("write_file", json!({"path": "b.txt", "content": "b"}))]);
+    let world = World::of("openai:gpt-4.1", answers.into_iter().chain(calling(vec![read()])).collect()).await;
+    world.put("a.txt", "a\n");
+    let mut chat = world.open(Person::new()).await;
+    chat.turn("read it").await;
+    // The mode, the files and the warning of a loop have all changed.
+    chat.set("mode", "architect").await;
+    chat.turn("and again").await;
+    let requests = world.model().requests();
+    assert_eq!(requests.len(), 7);
+    let all: String = requests.iter().map(|request| request.body.to_string()).collect();
+    assert!(all.contains("You have read this before") && all.contains("Mode: architect"), "{all}");
+    let messages = |request: &ModelRequest| request.body["messages"].as_array().unwrap().clone();
+    for pair in requests.windows(2) {
+        let (before, after) = (messages(&pair[0]), messages(&pair[1]));
+        assert!(after.len() > before.len());
+        let begin: Vec<Value> = after[..before.len()].to_vec();
+        assert_eq!(json!(begin).to_string(), json!(before).to_string());
+        assert_eq!(pair[0].body["tools"].to_string(), pair[1].body["tools"].to_string());
+    }
+}
