@@ -9,7 +9,7 @@ use attache::model::notice::{CompactionStatus, CompactionUpdate};
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 
-use crate::model::{Call, Message, Model, ModelInfo, Part, Request};
+use crate::model::{Call, Finish, Message, Model, ModelInfo, Part, Request};
 use crate::system_prompt::{Surroundings, look_around, system_prompt};
 use crate::turn::{self, Desk};
 use crate::workspace::blocking;
@@ -123,6 +123,20 @@ impl Conversation {
         self.say(desk, Message::User { parts })
     }
 
+    /// Whether the last call failed.
+    pub(crate) fn has_just_failed(&self) -> bool {
+        matches!(self.messages.last(), Some(Message::Tool { is_error: true, .. }))
+    }
+
+    /// Whether the last prompt only asks for something to be said.
+    fn is_question(&self) -> bool {
+        let prompt = self.messages.iter().rev().find_map(|message| match message {
+            Message::User { parts } => parts.last(),
+            _ => None,
+        });
+        matches!(prompt, Some(Part::Text { text }) if turn::is_question(text))
+    }
+
     /// What the model is asked next.
     pub(crate) async fn request(&mut self, desk: &Desk, model: &ModelInfo) -> Request {
         let values = desk.settings.now();
@@ -139,11 +153,11 @@ impl Conversation {
         Request {
             system: system.to_string(),
             messages: self.messages.clone(),
-            tools: desk.tools.specs(values.mode, model),
+            tools: desk.tools.specs(values.mode, model, self.is_question()),
             max_tokens: desk.limits.max_tokens.or(model.is_small.then_some(SMALL_ANSWER)),
             thought: if model.thinks { values.thought } else { Default::default() },
             temperature: model.is_small.then_some(0.0),
-            answer_only: false,
+            finish: Finish::May,
         }
     }
 

@@ -66,10 +66,9 @@ pub(crate) fn only_looks(name: &str) -> bool {
 /// What small models are told of: few tools, in few words, and no more arguments than it takes.
 const SMALL: &[(&str, &str, &[&str])] = &[
     ("read_file", "Reads a file.", &["path"]),
-    ("edit_file", "Replaces text in a file. Copy `old_text` exactly from the file.", &["path", "old_text", "new_text"]),
-    ("write_file", "Writes a whole file.", &["path", "content"]),
-    ("search_files", "Finds lines in all files by a regular expression.", &["pattern"]),
-    ("run_command", "Runs a shell command.", &["command"]),
+    // What is in it is asked for apart: small models get the escapes of JSON wrong.
+    ("write_file", "Changes a file, or creates it. You are asked for its whole text next.", &["path"]),
+    ("run_command", "Runs a shell command, such as ls, grep -rn, rm, or a test.", &["command"]),
 ];
 
 fn small_specs() -> impl Iterator<Item = ToolSpec> {
@@ -89,8 +88,8 @@ impl Toolbox {
     ///
     /// They are the same in every mode: they come before all else in a request, and one that is begun differently is
     /// not in the provider's cache. What a mode refuses is refused by the gate. Small models are told of no tool that
-    /// would be refused, and neither are rules.
-    pub(crate) fn specs(&self, mode: Mode, model: &ModelInfo) -> Vec<ToolSpec> {
+    /// would be refused, or that a question does not need, and neither are rules.
+    pub(crate) fn specs(&self, mode: Mode, model: &ModelInfo, is_question: bool) -> Vec<ToolSpec> {
         let is_offered = |spec: &ToolSpec| match TOOLS.iter().find(|(name, ..)| *name == spec.name) {
             Some((_, _, kind)) => {
                 mode != Mode::Architect
@@ -99,7 +98,8 @@ impl Toolbox {
             None => mode != Mode::Architect,
         };
         if model.is_small {
-            return small_specs().chain(self.servers.specs()).filter(is_offered).collect();
+            let is_usable = |spec: &ToolSpec| is_offered(spec) && !(is_question && spec.name == "write_file");
+            return small_specs().chain(self.servers.specs()).filter(is_usable).collect();
         }
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
         let all = own.chain(self.servers.specs());
@@ -122,10 +122,10 @@ impl Toolbox {
         model: &ModelInfo,
     ) -> Result<Prepared<Work>, Refusal> {
         let mut arguments = Cow::Borrowed(arguments);
-        let is_plain = model.is_small || model.is_offline();
-        if is_plain && name == "read_file" && arguments.is_object() {
-            // Small models copy them into the file, and rules show what they get.
-            arguments.to_mut()[files::WITHOUT_NUMBERS] = true.into();
+        // Rules show what they get.
+        let is_plain = model.is_small || (model.is_offline() && name == "read_file");
+        if is_plain && TOOLS.iter().any(|(known, ..)| *known == name) && arguments.is_object() {
+            arguments.to_mut()[files::FOR_SMALL] = true.into();
         }
         let arguments = &*arguments;
         if let Some(prepared) = tools::prepare_own(name, arguments) {

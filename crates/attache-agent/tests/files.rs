@@ -150,10 +150,7 @@ async fn images_are_shown_and_other_binary_files_are_refused() {
         ("a.webp", "`a.webp`, an image (image/webp):\nimage/webp"),
         ("large.png", "!the image `large.png` has more than 5 MiB"),
         ("program", "!`program` is a binary file, not text"),
-        (
-            "latin1.txt",
-            "!`latin1.txt` is not text in UTF-8 or UTF-16\nhint: convert it with a command such as `iconv` if it is text",
-        ),
+        ("latin1.txt", "`latin1.txt`, lines 1-1 (of 1, read as Latin-1):\n1\tcafé\n"),
     ] {
         assert_eq!(world.read(path).await, expected);
     }

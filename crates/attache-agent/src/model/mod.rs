@@ -115,8 +115,20 @@ pub struct Request {
     pub thought: Thought,
     /// How much chance there is in its answer; `None` leaves that to its server.
     pub temperature: Option<f32>,
-    /// Whether it has to come to its end now: no more tools. Only for models that are held to a form.
-    pub answer_only: bool,
+    /// Whether it may come to its end now. Only models that are held to a form are held to this.
+    pub finish: Finish,
+}
+
+/// Whether a model may come to its end, or has to do something first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// It may.
+    #[default]
+    May,
+    /// It has to use a tool first.
+    MayNot,
+    /// It has to, and can use no tool.
+    Must,
 }
 
 /// How long a model should think.

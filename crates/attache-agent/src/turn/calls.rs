@@ -31,6 +31,9 @@ pub(super) use super::guard::Seen;
 /// around it: the place where they cut must not be cut out.
 const MOST: Limits = Limits { head: 20 << 10, tail: 20 << 10 };
 
+/// The same for small models.
+const FEW: Limits = Limits { head: 2 << 10, tail: 2 << 10 };
+
 /// Runs all calls of an answer. Each has a result among the messages when this returns.
 pub(super) async fn run(
     desk: &Desk,
@@ -63,7 +66,7 @@ pub(super) async fn run(
             }
             let parts = outcome.parts.into_iter().map(|part| match part {
                 Part::Text { text } if outcome.is_exact => Part::Text { text },
-                Part::Text { text } => Part::text(cut(&text, MOST, &desk.spill)),
+                Part::Text { text } => Part::text(cut(&text, if model.is_small { FEW } else { MOST }, &desk.spill)),
                 media => media,
             });
             let result = Message::Tool {

@@ -5,6 +5,7 @@ mod compact;
 mod elicit;
 mod guard;
 mod prime;
+mod question;
 mod reply;
 
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use attache::{Error, Stop};
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{EndReason, Failure, Message, ModelError};
+use crate::model::{EndReason, Failure, Finish, Message, ModelError};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
@@ -29,6 +30,7 @@ use crate::toolbox::Toolbox;
 pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
+pub(crate) use question::is_question;
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -99,12 +101,17 @@ impl Trouble {
 /// What the person is told when there is nothing else to tell.
 const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose another model";
 
+/// How often a small model has to go on after a call that failed.
+const MOST_PUSHES: u32 = 2;
+
 /// Runs a turn whose prompt is the last of the messages.
 pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
     let model = desk.models.open(&desk.settings.now().model)?;
     let mut guard = guard::Guard::new(model.info().is_small);
     let mut was_compacted = false;
-    let mut is_last = false;
+    // A small model gives up where it could go on, so it has to begin with something.
+    let mut finish = if model.info().is_small { Finish::MayNot } else { Finish::May };
+    let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
     if model.info().is_small {
         prime::read_named_files(desk, conversation, turn, model.info()).await?;
@@ -114,7 +121,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         if conversation.is_full(&*model, desk.limits.compact_at) {
             compact_unasked(desk, conversation, &*model).await?;
         }
-        let answer = match reply::ask(desk, conversation, &*model, is_last).await {
+        let answer = match reply::ask(desk, conversation, &*model, finish).await {
             // Once: what is still too long then, stays too long.
             Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
                 was_compacted = true;
@@ -159,13 +166,17 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
             }
         }
         let seen = calls::run(desk, conversation, turn, &answer.calls, model.info(), &mut guard).await?;
+        let was_last = std::mem::replace(&mut finish, Finish::May) == Finish::Must;
         if seen == calls::Seen::Loops {
             // A model that is held to a form can be made to finish; others are told, and go on as they please.
-            if !model.info().is_small || is_last {
+            if !model.info().is_small || was_last {
                 desk.log.say_all(guard::ENDED).await?;
                 return Ok(Stop::MaxTurnRequests);
             }
-            is_last = true;
+            finish = Finish::Must;
+        } else if model.info().is_small && pushes > 0 && conversation.has_just_failed() {
+            pushes -= 1;
+            finish = Finish::MayNot;
         }
     }
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
-use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
+use crate::model::{Call, End, Failure, Finish, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
 
 /// What the model answered.
@@ -28,9 +28,9 @@ pub(super) async fn ask(
     desk: &Desk,
     conversation: &mut Conversation,
     model: &dyn Model,
-    is_last: bool,
+    finish: Finish,
 ) -> Result<Answer, Trouble> {
-    let request = Request { answer_only: is_last, ..conversation.request(desk, model.info()).await };
+    let request = Request { finish, ..conversation.request(desk, model.info()).await };
     let mut reply = model.ask(request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
@@ -61,7 +61,7 @@ pub(super) async fn ask(
             }
             Piece::End(end) => {
                 let answer = Answer { text: conversation.said.clone(), calls, end };
-                return finish(desk, conversation, answer).await.map_err(Into::into);
+                return end_unmade(desk, conversation, answer).await.map_err(Into::into);
             }
         }
     }
@@ -90,7 +90,7 @@ pub(super) async fn start(
 }
 
 /// Ends the calls that were begun and never made: their arguments never came.
-async fn finish(desk: &Desk, conversation: &mut Conversation, answer: Answer) -> Result<Answer, Error> {
+async fn end_unmade(desk: &Desk, conversation: &mut Conversation, answer: Answer) -> Result<Answer, Error> {
     for open in &conversation.open {
         let was_made = answer.calls.iter().any(|call| call.id == open.call_id);
         if !was_made {

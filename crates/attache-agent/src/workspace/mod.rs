@@ -22,7 +22,7 @@ use crate::tools::Refusal;
 
 pub(crate) use background::{Stop, blocking, bounded};
 pub(crate) use seen::{Digest, changed};
-pub(crate) use text::{Text, TextError, has_wide_ends, is_binary, media_type, shortened, widen};
+pub(crate) use text::{Encoding, Text, TextError, has_wide_ends, is_binary, media_type, shortened, widen};
 pub(crate) use transfer::{TEXT_LIMIT, check_file, check_size, not_text};
 pub(crate) use walk::Walk;
 

@@ -8,6 +8,8 @@ pub(crate) enum Encoding {
     Utf8Marked,
     Utf16Little,
     Utf16Big,
+    /// One byte a character. What is in another encoding of that kind is shown wrongly, and kept as it is all the same.
+    Latin1,
 }
 
 /// The text of a file.
@@ -61,7 +63,13 @@ impl Text {
             [0xff, 0xfe, ..] => wide(Encoding::Utf16Little, u16::from_le_bytes),
             [0xfe, 0xff, ..] => wide(Encoding::Utf16Big, u16::from_be_bytes),
             _ if is_binary(&bytes) => Err(TextError::Binary),
-            _ => String::from_utf8(bytes).map(Text::from_marked).map_err(|_| TextError::Encoding),
+            _ => match String::from_utf8(bytes) {
+                Ok(content) => Ok(Text::from_marked(content)),
+                Err(error) => {
+                    let content = error.as_bytes().iter().copied().map(char::from).collect();
+                    Ok(Text { content, encoding: Encoding::Latin1 })
+                }
+            },
         }
     }
 
@@ -72,6 +80,7 @@ impl Text {
             Encoding::Utf8Marked => self.marked().into_bytes(),
             Encoding::Utf16Little => mark(false).collect(),
             Encoding::Utf16Big => mark(true).collect(),
+            Encoding::Latin1 => self.content.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect(),
         }
     }
 
@@ -79,6 +88,11 @@ impl Text {
     pub(crate) fn marked(&self) -> String {
         let mark = if self.encoding == Encoding::Utf8Marked { "\u{feff}" } else { "" };
         format!("{mark}{}", self.content)
+    }
+
+    /// A character that the encoding does not have.
+    pub(crate) fn unwritable(&self) -> Option<char> {
+        self.content.chars().find(|c| self.encoding == Encoding::Latin1 && u8::try_from(*c).is_err())
     }
 
     pub(crate) fn is_utf8(&self) -> bool {
@@ -150,6 +164,7 @@ mod tests {
             (b"\xef\xbb\xbf\xc3\xa9", "é", Encoding::Utf8Marked),
             (b"\xff\xfea\0\x3d\xd8\x00\xde", "a😀", Encoding::Utf16Little),
             (b"\xfe\xff\0a\xd8\x3d\xde\x00", "a😀", Encoding::Utf16Big),
+            (b"caf\xe9 \x85\r\n", "café \u{85}\r\n", Encoding::Latin1),
         ] {
             let text = Text::decode(bytes.to_vec()).unwrap();
             assert_eq!((text.content.as_str(), text.encoding), (content, encoding));
@@ -157,7 +172,6 @@ mod tests {
         }
         for (bytes, error) in [
             (&b"\x7fELF\0"[..], TextError::Binary),
-            (b"caf\xe9", TextError::Encoding),
             (b"\xff\xfea", TextError::Encoding),
             (b"\xff\xfe\x00\xd8", TextError::Encoding),
         ] {

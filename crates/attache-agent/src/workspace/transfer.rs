@@ -47,6 +47,10 @@ impl Workspace {
 
     /// Writes a file.
     pub(crate) async fn write_text(&self, target: &Target, text: &Text) -> Result<(), Refusal> {
+        if let Some(c) = text.unwritable() {
+            let name = &target.name;
+            return Err(Refusal(format!("`{name}` is written in Latin-1, which does not have the character `{c}`")));
+        }
         if let Some(client) = self.writer(target).filter(|_| text.is_utf8()) {
             // Editors make files, but not all of them make directories.
             if target.info.is_none() {
@@ -117,9 +121,9 @@ pub(crate) fn not_text(target: &Target, error: TextError) -> Refusal {
     let name = &target.name;
     Refusal(match error {
         TextError::Binary => format!("`{name}` is a binary file, not text"),
-        TextError::Encoding => format!(
-            "`{name}` is not text in UTF-8 or UTF-16\nhint: convert it with a command such as `iconv` if it is text"
-        ),
+        TextError::Encoding => {
+            format!("`{name}` is broken UTF-16\nhint: convert it with a command such as `iconv` if it is text")
+        }
     })
 }
 

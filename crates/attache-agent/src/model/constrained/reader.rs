@@ -118,16 +118,21 @@ impl AnswerReader {
         said
     }
 
-    /// The answer is complete. Gives what it comes to.
-    pub(super) fn finish(&mut self) -> Ending {
+    /// The answer is complete. Gives all of it, and what it comes to.
+    pub(super) fn finish(&mut self) -> (String, Ending) {
         let all = std::mem::take(&mut self.all);
+        let ending = self.ending(&all);
+        (all, ending)
+    }
+
+    fn ending(&self, all: &str) -> Ending {
         match self.state {
             State::Saying | State::Said | State::Plain => return Ending::Text(String::new()),
             State::Opening | State::Json => {}
         }
         let body = all.find('{').map(|start| &all[start..]).unwrap_or_default();
         let Some(value) = written::object(body).filter(Value::is_object) else {
-            return self.broken(body).unwrap_or(Ending::Text(all));
+            return self.broken(body).unwrap_or_else(|| Ending::Text(all.to_owned()));
         };
         match written::call_of(&value) {
             Some((DONE, arguments)) => {
@@ -136,7 +141,7 @@ impl AnswerReader {
             }
             Some((name, arguments)) => Ending::Call { name: name.to_owned(), arguments: arguments.to_string() },
             // An object of another shape is all that the model had to say.
-            None => Ending::Text(all),
+            None => Ending::Text(all.to_owned()),
         }
     }
 

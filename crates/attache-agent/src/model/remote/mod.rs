@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use attache::model::Secret;
+use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use genai::adapter::AdapterKind;
 use genai::resolver::{AuthData, Endpoint};
@@ -228,7 +229,7 @@ impl Inner {
     }
 
     /// Begins to ask.
-    async fn start(&self, request: &Request, tools: Tools) -> BoxStream<'static, Result<Piece, Trouble>> {
+    async fn start(self: &Arc<Self>, request: &Request, tools: Tools) -> BoxStream<'static, Result<Piece, Trouble>> {
         if request.tools.is_empty() {
             return self.send(request.clone(), None).await;
         }
@@ -236,8 +237,10 @@ impl Inner {
             return written::recognise(self.send(request.clone(), None).await, request);
         }
         let (shaped, schema) = constrained::shape(request);
-        let answer = self.send(shaped, (tools == Tools::Schema).then_some(schema)).await;
-        constrained::unwrap(answer, Constrained::new(request))
+        let answer = self.send(shaped.clone(), (tools == Tools::Schema).then_some(schema)).await;
+        let inner = self.clone();
+        let ask = Box::new(move |request| async move { inner.send(request, None).await }.boxed());
+        constrained::unwrap(answer, Constrained::new(request, shaped, ask))
     }
 
     async fn send(&self, request: Request, schema: Option<Value>) -> BoxStream<'static, Result<Piece, Trouble>> {

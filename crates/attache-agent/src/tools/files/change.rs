@@ -1,15 +1,26 @@
 //! `write_file` and `edit_file`: a new text for a file.
 
+use std::time::Duration;
+
 use attache::model::diff::Diff;
 use attache::model::tool::{ToolCallContent, ToolKind};
 
+use super::FOR_SMALL;
 use super::edit::{self, Replacement};
+use similar::ChangeTag;
+
 use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
-use crate::workspace::{Digest, TEXT_LIMIT, Target, Text, Workspace, blocking, changed, check_file, check_size};
+use crate::workspace::{
+    Digest, TEXT_LIMIT, Target, Text, Workspace, blocking, changed, check_file, check_size, shortened,
+};
 
 /// More edits than this in one call are no edit but a new file.
 const MOST_EDITS: usize = 100;
+
+/// How many lines of a change a small model is shown, and how long is looked for them.
+const MOST_CHANGES: usize = 30;
+const DIFFERENCE: Duration = Duration::from_millis(200);
 
 /// A new text for a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +40,12 @@ pub(super) async fn prepare_write(
     arguments: Arguments<'_>,
 ) -> Result<Prepared<Change>, Refusal> {
     let target = workspace.target(&arguments.text("path")?).await?;
+    if arguments.flag(FOR_SMALL)? && arguments.optional_text("content")?.is_none() {
+        return Err(Refusal(format!(
+            "`{}` is too long to be written as a whole\nhint: find the line with `grep -n`, and change it with `sed -i`",
+            target.name
+        )));
+    }
     let content = arguments.text("content")?;
     if content.len() > TEXT_LIMIT {
         return Err(Refusal(format!("the content has more than {} MiB", TEXT_LIMIT >> 20)));
@@ -40,12 +57,40 @@ pub(super) async fn prepare_write(
         return Ok(prepared(title, target, None, Text::new(content), message));
     }
     let old = known_text(workspace, &target).await?;
-    let after = old.with(content);
+    let for_small = arguments.flag(FOR_SMALL)?;
+    let after = old.with(if for_small { ended_like(&old.content, &content).into() } else { content });
     if after.content != old.content {
         workspace.check_whole(&target)?;
     }
-    let (title, message) = (format!("Write `{name}`"), format!("`{name}` is written"));
+    let (title, mut message) = (format!("Write `{name}`"), format!("`{name}` is written"));
+    if for_small {
+        message.push_str(&format!(". What has changed:\n{}", changes(&old.content, &after.content)));
+    }
     Ok(prepared(title, target, Some(old.content), after, message))
+}
+
+/// A text that ends with a line end if another one does.
+fn ended_like(old: &str, new: &str) -> String {
+    let new = new.trim_end_matches(['\r', '\n']);
+    if new.is_empty() || !old.ends_with('\n') { new.to_owned() } else { format!("{new}\n") }
+}
+
+/// The lines that have changed, as far as they fit.
+fn changes(before: &str, after: &str) -> String {
+    let difference = similar::TextDiff::configure().timeout(DIFFERENCE).diff_lines(before, after);
+    let lines = difference.iter_all_changes().filter_map(|change| {
+        let mark = match change.tag() {
+            ChangeTag::Equal => return None,
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+        };
+        Some(format!("{mark}{}", shortened(change.value().trim_end_matches(['\r', '\n']), 200)))
+    });
+    let mut lines: Vec<String> = lines.take(MOST_CHANGES + 1).collect();
+    if lines.len() > MOST_CHANGES {
+        lines[MOST_CHANGES] = "…".into();
+    }
+    lines.join("\n")
 }
 
 pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Change>, Refusal> {
@@ -102,7 +147,10 @@ async fn known_text(workspace: &Workspace, target: &Target) -> Result<Text, Refu
 fn prepared(title: String, target: Target, before: Option<String>, after: Text, message: String) -> Prepared<Change> {
     if before.as_ref() == Some(&after.content) {
         // Nothing to ask about, and nothing to do: what was wanted is the case.
-        let message = format!("`{}` has this content already: there was nothing to change", target.name);
+        let message = format!(
+            "`{}` has this content already, so nothing has changed. If the task is done, finish; else make the change.",
+            target.name
+        );
         let (locations, digest) = (vec![target.location(None)], Some(Digest::of(&after.content)));
         let work = Change { target, before: digest, after, message, is_change: false };
         return Prepared { title, kind: ToolKind::Edit, locations, content: Vec::new(), actions: Vec::new(), work };

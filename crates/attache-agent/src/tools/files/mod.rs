@@ -17,8 +17,11 @@ use super::arguments::Arguments;
 use super::{Outcome, Prepared, Refusal};
 use crate::workspace::Workspace;
 
-pub(crate) use read::WITHOUT_NUMBERS;
 pub use specs::specs;
+
+/// The argument that is set for small models, which are not told of it: lines have no numbers, because they would copy
+/// them, a new text ends as the old one did, and they are shown what they have changed.
+pub(crate) const FOR_SMALL: &str = "for_small_model";
 
 /// A call of one of these tools that has been looked at.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,13 +6,14 @@ use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use base64::Engine as _;
 
+use super::FOR_SMALL;
 use super::near::Near;
 use crate::model::Part;
 use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
 use crate::workspace::{
-    TEXT_LIMIT, Target, Text, TextError, Workspace, blocking, check_file, is_binary, media_type, not_text, refusal,
-    shortened,
+    Encoding, TEXT_LIMIT, Target, Text, TextError, Workspace, blocking, check_file, is_binary, media_type, not_text,
+    refusal, shortened,
 };
 
 /// How many lines are read unless told otherwise.
@@ -24,8 +25,8 @@ const LINE_LENGTH: usize = 2_000;
 /// How many bytes are shown in all: what a model gets of anything at once. More is read on with, not cut in the middle.
 const MOST_BYTES: usize = 32 << 10;
 
-/// The argument that leaves the numbers of lines out. No model is told of it.
-pub(crate) const WITHOUT_NUMBERS: &str = "without_numbers";
+/// The same for small models.
+const FEW_BYTES: usize = 6 << 10;
 
 /// How large an image may be; what providers take at most.
 const IMAGE_LIMIT: usize = 5 << 20;
@@ -46,7 +47,7 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
     let target = workspace.target(&arguments.text("path")?).await?;
     let line = arguments.count("line")?;
     let limit = arguments.count("limit")?;
-    let has_numbers = !arguments.flag(WITHOUT_NUMBERS)?;
+    let has_numbers = !arguments.flag(FOR_SMALL)?;
     // What is outside is not looked at any closer before it is allowed.
     if target.is_inside() {
         check_exists(workspace, &target).await?;
@@ -125,9 +126,10 @@ fn show(
     let mut shown = String::new();
     let start = line as usize - 1;
     let mut end = start;
+    let most = if has_numbers { MOST_BYTES } else { FEW_BYTES };
     for line in content.lines().skip(start).take(limit as usize) {
         let line = cut(line);
-        if shown.len() + line.len() > MOST_BYTES {
+        if shown.len() + line.len() > most {
             break;
         }
         if has_numbers {
@@ -144,6 +146,9 @@ fn show(
     }
     if end < count || !is_whole {
         notes.push(format!("read on with line {}", to + 1));
+    }
+    if text.encoding == Encoding::Latin1 {
+        notes.push("read as Latin-1".into());
     }
     if content.contains("\r\n") {
         notes.push("lines end with CRLF".into());

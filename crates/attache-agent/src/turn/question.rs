@@ -1,0 +1,74 @@
+//! Tells a question from a task. A small model changes files when it is asked about them, so for a question it gets no tool
+//! that could.
+
+/// How a question begins.
+const BEGINNINGS: [&str; 12] =
+    ["which", "what", "how", "where", "who", "when", "why", "after how", "in which", "does", "is", "are"];
+
+/// What a task has in it, at the beginning of a sentence.
+const TASKS: [&str; 18] = [
+    "add",
+    "change",
+    "correct",
+    "create",
+    "delete",
+    "fix",
+    "implement",
+    "make",
+    "mend",
+    "move",
+    "please",
+    "refactor",
+    "remove",
+    "rename",
+    "replace",
+    "set",
+    "update",
+    "write",
+];
+
+/// Whether a prompt asks for nothing but an answer. In doubt it does not.
+pub(crate) fn is_question(prompt: &str) -> bool {
+    // A dot in a name of a file ends no sentence.
+    let ends = prompt.match_indices(['.', '?', '!', '\n']).map(|(at, _)| at + 1);
+    let ends = ends
+        .filter(|at| prompt[*at - 1..].starts_with('\n') || !prompt[*at..].starts_with(|c: char| !c.is_whitespace()));
+    let mut sentences: Vec<String> = Vec::new();
+    let mut start = 0;
+    for end in ends.chain([prompt.len()]) {
+        let sentence = prompt[start..end].trim();
+        if !sentence.is_empty() {
+            sentences.push(sentence.to_lowercase());
+        }
+        start = end;
+    }
+    let begins = |sentence: &str, word: &str| {
+        sentence.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    };
+    let is_one =
+        |sentence: &String| sentence.ends_with('?') && BEGINNINGS.iter().any(|beginning| begins(sentence, beginning));
+    let is_task = |sentence: &String| TASKS.iter().any(|word| begins(sentence, word));
+    sentences.first().is_some_and(is_one) && !sentences.iter().any(is_task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_asks_for_an_answer_and_nothing_else() {
+        for (prompt, expected) in [
+            ("Which functions call `save`?", true),
+            ("How many lines does a.py have? Answer with the number only.", true),
+            ("Why does the test fail? Fix it.", false),
+            ("Can you mend a.py?", false),
+            ("Mend a.py.", false),
+            ("Is a.py right?\nPlease change it if not.", false),
+            ("Island names are missing?", false),
+            ("", false),
+            ("What is in a.py", false),
+        ] {
+            assert_eq!(is_question(prompt), expected, "{prompt}");
+        }
+    }
+}
