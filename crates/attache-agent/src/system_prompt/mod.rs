@@ -31,11 +31,11 @@ const SMALL: &str = include_str!("small.md");
 /// What the model has to know before all else. Reads files.
 pub(crate) fn system_prompt(place: &Place, is_small: bool) -> String {
     let mut text = if is_small { SMALL.to_owned() } else { STRONG.to_owned() };
-    text.push_str(&format!("\n# Place\n\n- Working directory: {}\n", place.cwd.display()));
-    for directory in &place.directories {
-        text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
-    }
     if !is_small {
+        text.push_str(&format!("\n# Place\n\n- Working directory: {}\n", place.cwd.display()));
+        for directory in &place.directories {
+            text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
+        }
         text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: sh\n", std::env::consts::OS));
     }
     text.push_str(&instructions::of_project(place));

@@ -12,6 +12,7 @@ use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
 use crate::model::{Call, End, Failure, Finish, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
+use crate::tools::usual_name;
 
 /// What the model answered.
 pub(super) struct Answer {
@@ -43,10 +44,11 @@ pub(super) async fn ask(
             Piece::Thought(text) => message.say(desk, Voice::Thought, text).await?,
             Piece::CallStarted { id, name } => {
                 message.pause();
-                start(desk, conversation, id, name).await?;
+                start(desk, conversation, id, usual_name(&name).to_owned()).await?;
             }
             Piece::CallGrew { .. } => {}
-            Piece::Call(call) => {
+            Piece::Call(mut call) => {
+                call.name = usual_name(&call.name).to_owned();
                 message.pause();
                 if calls.len() == MOST_CALLS {
                     let what = format!("the model made more than {MOST_CALLS} calls at once");

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod clumsy;
 mod commands;
 mod content;
 mod context;
