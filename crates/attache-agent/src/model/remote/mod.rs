@@ -308,7 +308,8 @@ impl Inner {
             .no_gzip()
             .tcp_nodelay(true)
             .connect_timeout(self.header_timeout)
-            .pool_max_idle_per_host(4)
+            // Servers on this machine close connections as they please, and new ones cost nothing.
+            .pool_max_idle_per_host(if self.address.is_local { 0 } else { 4 })
             .pool_idle_timeout(Duration::from_secs(60))
             .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")));
         if self.address.is_local {

@@ -58,7 +58,8 @@ pub(super) async fn prepare_write(
     }
     let old = known_text(workspace, &target).await?;
     let for_small = arguments.flag(FOR_SMALL)?;
-    let after = old.with(if for_small { ended_like(&old.content, &content).into() } else { content });
+    let after =
+        old.with(if for_small { ended_like(&old.content, &completed(&old.content, &content)).into() } else { content });
     if after.content != old.content {
         workspace.check_whole(&target)?;
     }
@@ -67,6 +68,25 @@ pub(super) async fn prepare_write(
         message.push_str(&format!(". What has changed:\n{}", changes(&old.content, &after.content)));
     }
     Ok(prepared(title, target, Some(old.content), after, message))
+}
+
+/// The whole of a file of which a small model has written a part, as it does where it was told to write all of it: what
+/// stands before the part and after it is as it was. A part is much shorter, and begins and ends with lines that the file
+/// has once, of which the first is not its first.
+fn completed(old: &str, new: &str) -> String {
+    let (before, part): (Vec<&str>, Vec<&str>) =
+        (old.lines().collect(), new.trim_matches(['\r', '\n']).lines().collect());
+    let place = |line: Option<&&str>| {
+        let line = line.filter(|line| !line.trim().is_empty())?;
+        let mut places = before.iter().enumerate().filter(|(_, other)| other == &line).map(|(at, _)| at);
+        places.next().filter(|_| places.next().is_none())
+    };
+    match (place(part.first()), place(part.last())) {
+        (Some(first), Some(last)) if first > 0 && last > first && part.len() * 10 < before.len() * 8 => {
+            [&before[..first], &part, &before[last + 1..]].concat().join("\n")
+        }
+        _ => new.to_owned(),
+    }
 }
 
 /// A text that ends with a line end if another one does.
@@ -208,6 +228,22 @@ pub(super) async fn perform(workspace: &Workspace, work: &Change) -> Result<Outc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_file_is_put_in_its_place() {
+        let old = "import re\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n\n\nEND = 1\n";
+        for (new, expected) in [
+            ("def one():\n    x = 1\n    return 1", Some(old.replace("    return 1", "    x = 1\n    return 1"))),
+            // From its beginning, of about its length, or with lines that are not there: what was written is meant.
+            ("import re\n\nEND = 1", None),
+            ("def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n\n\nEND = 1", None),
+            ("def three():\n    return 3", None),
+            ("", None),
+        ] {
+            let expected = expected.unwrap_or_else(|| new.to_owned());
+            assert_eq!(completed(old, new).trim_end(), expected.trim_end(), "{new:?}");
+        }
+    }
 
     #[test]
     fn the_first_line_that_differs_is_found() {
