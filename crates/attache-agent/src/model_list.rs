@@ -170,7 +170,7 @@ impl ModelList {
         let facts = self.config.models.get(id).cloned().unwrap_or_default();
         match catalog::parse(id) {
             Ok(choice) => {
-                let traits = catalog::traits(choice.provider, choice.name);
+                let traits = catalog::traits(Some(choice.provider), choice.provider.api, choice.name);
                 ModelInfo {
                     provider: choice.provider.name.into(),
                     name: choice.name.into(),

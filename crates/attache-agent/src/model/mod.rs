@@ -284,6 +284,13 @@ pub struct Usage {
     pub cached: u64,
     /// What came out, thoughts included.
     pub output: u64,
+    /// How much of what went in was written to a cache, where that has a price of its own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub written: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Why a model gave no answer. Says no more than a person may see: no key, no header, no body of a request.

@@ -23,7 +23,7 @@ fn model(provider: &str, server: &ModelServer) -> Remote {
 }
 
 fn settings(provider: &str, server: &ModelServer) -> Settings {
-    // Names that `genai` would take for those of others.
+    // Names that one could take for those of others.
     let name = match provider {
         "anthropic" => "gpt-5.1",
         "openai" => "claude-sonnet-4",
@@ -173,7 +173,7 @@ async fn reasons_and_usage_come_with_the_end() {
             let server = ModelServer::start(vec![answer]).await;
             let pieces = pieces(&model(provider, &server), request("hi")).await;
             let Some(Ok(Piece::End(end))) = pieces.last() else { panic!("{provider} {pieces:?}") };
-            let usage = Usage { input: 1000, cached: 800, output: 42 };
+            let usage = Usage { input: 1000, cached: 800, output: 42, ..Usage::default() };
             assert_eq!(*end, End { reason, usage, opaque: None }, "{provider}");
         }
     }
