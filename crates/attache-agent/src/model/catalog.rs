@@ -206,7 +206,8 @@ pub fn traits(provider: Option<&Provider>, api: Api, name: &str) -> Traits {
         None => Traits { context: COMMON_CONTEXT, images: false, audio: false, thinks: false },
     };
     // Chat completions of hosts that pass them on carry images, but not everybody's audio; Anthropic's carry none.
-    traits.audio &= api == Api::Gemini || (api == Api::OpenAi && provider.is_some_and(|provider| provider.name == "openai"));
+    traits.audio &=
+        api == Api::Gemini || (api == Api::OpenAi && provider.is_some_and(|provider| provider.name == "openai"));
     if provider.is_some_and(|provider| !provider.needs_key) {
         traits.context = traits.context.min(LOCAL_CONTEXT);
     }

@@ -118,7 +118,11 @@ mod tests {
                 "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google",
                 "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent?alt=sse",
             ),
-            (Api::Responses, "https://h/openai/v1/responses?api-version=1", "https://h/openai/v1/responses?api-version=1"),
+            (
+                Api::Responses,
+                "https://h/openai/v1/responses?api-version=1",
+                "https://h/openai/v1/responses?api-version=1",
+            ),
             (Api::Ollama, "http://h", "http://h/api/chat"),
             (Api::Ollama, "http://h/v1/", "http://h/api/chat"),
             (Api::Ollama, "http://h/at/v1", "http://h/at/api/chat"),

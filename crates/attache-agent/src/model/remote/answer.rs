@@ -92,7 +92,9 @@ impl Answer {
         self.wrapping = self.wrapping.saturating_add(bytes.len());
         match self.cutter.handle(bytes) {
             Ok(events) => self.read(&events),
-            Err(TooLong) => self.too_long(&format!("one event of the response from `{}`", self.who.name), LONGEST_EVENT),
+            Err(TooLong) => {
+                self.too_long(&format!("one event of the response from `{}`", self.who.name), LONGEST_EVENT)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EMPTY, Effort, Said, Seen, arguments, extend, grouped, left_out, seen, system, tools};
+use super::{EMPTY, Effort, Said, Seen, arguments, call_id, extend, grouped, left_out, seen, system, tools};
 use crate::model::remote::Inner;
 use crate::model::{Message, Part, Request};
 
@@ -15,7 +15,7 @@ pub(super) fn body(model: &Inner, request: &Request) -> Value {
         match &group[0] {
             Message::User { parts } => messages.push(json!({ "role": "user", "content": content(model, parts) })),
             Message::Assistant { text, calls, opaque } => {
-                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(&said)));
+                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(model, &said)));
             }
             Message::Tool { .. } => {
                 let results: Vec<Value> = group.iter().filter_map(|result| tool_result(model, result)).collect();
@@ -121,11 +121,12 @@ fn part(part: &Seen<'_>) -> Value {
     }
 }
 
-fn assistant(said: &Said<'_>) -> Value {
+fn assistant(model: &Inner, said: &Said<'_>) -> Value {
     let mut content: Vec<Value> = said.list("thinking").cloned().collect();
     content.extend(said.text.map(|text| json!({ "type": "text", "text": text })));
     content.extend(said.calls.iter().map(|call| {
-        json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": arguments(&call.arguments) })
+        let id = call_id(model, &call.id);
+        json!({ "type": "tool_use", "id": id, "name": call.name, "input": arguments(&call.arguments) })
     }));
     json!({ "role": "assistant", "content": content })
 }
@@ -136,7 +137,7 @@ fn tool_result(model: &Inner, message: &Message) -> Option<Value> {
     // Blank text is refused.
     let is_blank = |part: &&Seen<'_>| matches!(part, Seen::Text(text) if text.trim().is_empty());
     let content: Vec<Value> = seen(model, parts).iter().filter(|part| !is_blank(part)).map(part).collect();
-    let mut result = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
+    let mut result = json!({ "type": "tool_result", "tool_use_id": call_id(model, id), "content": content });
     if *is_error {
         extend(&mut result, [("is_error", json!(true))]);
     }
@@ -167,7 +168,9 @@ mod tests {
 
     #[test]
     fn thoughts_fit_into_the_answer() {
-        let budget = |effort, most| thinking("claude-sonnet-4-5", effort, most).first().map(|(_, value)| value["budget_tokens"].clone());
+        let budget = |effort, most| {
+            thinking("claude-sonnet-4-5", effort, most).first().map(|(_, value)| value["budget_tokens"].clone())
+        };
         assert_eq!(budget(Effort::High, 32_000), Some(json!(24_000)));
         assert_eq!(budget(Effort::High, 25_000), Some(json!(8_000)));
         assert_eq!(budget(Effort::Medium, 9_000), Some(json!(1_024)));

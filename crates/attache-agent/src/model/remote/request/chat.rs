@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{EMPTY, Effort, Said, Seen, arguments, cache_key, extend, grouped, result_text, seen, system, tools};
+use super::{
+    EMPTY, Effort, Said, Seen, arguments, cache_key, call_id, extend, grouped, result_text, seen, system, tools,
+};
 use crate::model::remote::Inner;
 use crate::model::{Message, Part, Request};
 
@@ -13,14 +15,13 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
         match &group[0] {
             Message::User { parts } => messages.push(json!({ "role": "user", "content": content(model, parts) })),
             Message::Assistant { text, calls, opaque } => {
-                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(&said)));
+                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(model, &said)));
             }
             Message::Tool { .. } => results(model, group, &mut messages),
         }
     }
-    let response_format = schema.map(|schema| {
-        json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema } })
-    });
+    let response_format =
+        schema.map(|schema| json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema } }));
     let mut body = json!({
         "model": model.info.name,
         "messages": messages,
@@ -80,12 +81,12 @@ fn part(part: &Seen<'_>) -> Value {
     }
 }
 
-fn assistant(said: &Said<'_>) -> Value {
+fn assistant(model: &Inner, said: &Said<'_>) -> Value {
     let mut message = json!({ "role": "assistant", "content": said.text });
     if !said.calls.is_empty() {
         let calls = said.calls.iter().map(|call| {
             let function = json!({ "name": call.name, "arguments": arguments(&call.arguments).to_string() });
-            json!({ "id": call.id, "type": "function", "function": function })
+            json!({ "id": call_id(model, &call.id), "type": "function", "function": function })
         });
         extend(&mut message, [("tool_calls", calls.collect())]);
     }
@@ -104,7 +105,7 @@ fn results(model: &Inner, group: &[Message], messages: &mut Vec<Value>) {
     for result in group {
         let Message::Tool { id, name, parts, is_error } = result else { continue };
         let text = result_text(model, name, parts, *is_error, &mut beside);
-        messages.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
+        messages.push(json!({ "role": "tool", "tool_call_id": call_id(model, id), "content": text }));
     }
     if !beside.is_empty() {
         messages.push(json!({ "role": "user", "content": content(model, &beside) }));

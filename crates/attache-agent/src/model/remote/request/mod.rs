@@ -6,6 +6,7 @@ mod gemini;
 mod ollama;
 mod responses;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
@@ -107,6 +108,20 @@ fn arguments(text: &str) -> Value {
     }
 }
 
+/// The id of a call as the server takes it: a session that changes its model brings along ids of another's form.
+fn call_id<'a>(model: &Inner, id: &'a str) -> Cow<'a, str> {
+    // OpenAI's limit is the lowest; Mistral's form is the strictest.
+    let is_mistral = model.info.provider == "mistral";
+    let is_plain = id.bytes().all(|c| c.is_ascii_alphanumeric() || (matches!(c, b'_' | b'-') && !is_mistral));
+    let is_short = if is_mistral { id.len() == 9 } else { (1..=40).contains(&id.len()) };
+    if is_plain && is_short {
+        return Cow::Borrowed(id);
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    Cow::Owned(super::spare_id(hasher.finish()))
+}
+
 /// What requests of one conversation have in common, so that they come to the same cache.
 fn cache_key(request: &Request) -> String {
     let mut hasher = DefaultHasher::new();
@@ -125,8 +140,14 @@ fn cache_key(request: &Request) -> String {
 /// A part of a message as the model can take it in.
 enum Seen<'a> {
     Text(&'a str),
-    Image { mime: &'a str, data: &'a str },
-    Audio { mime: &'a str, data: &'a str },
+    Image {
+        mime: &'a str,
+        data: &'a str,
+    },
+    Audio {
+        mime: &'a str,
+        data: &'a str,
+    },
     /// It cannot take it in, and is told so.
     LeftOut(String),
 }

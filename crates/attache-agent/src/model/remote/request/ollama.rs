@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EMPTY, Effort, Said, Seen, arguments, extend, grouped, result_text, seen, system, tools};
+use super::{EMPTY, Effort, Said, Seen, arguments, call_id, extend, grouped, result_text, seen, system, tools};
 use crate::model::remote::Inner;
 use crate::model::{Message, Part, Request};
 
@@ -14,7 +14,7 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
         match &group[0] {
             Message::User { parts } => messages.push(user(model, parts)),
             Message::Assistant { text, calls, opaque } => {
-                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(&said)));
+                messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(model, &said)));
             }
             Message::Tool { .. } => results(model, group, &mut messages),
         }
@@ -66,11 +66,12 @@ fn user(model: &Inner, parts: &[Part]) -> Value {
     message
 }
 
-fn assistant(said: &Said<'_>) -> Value {
+fn assistant(model: &Inner, said: &Said<'_>) -> Value {
     let mut message = json!({ "role": "assistant", "content": said.text.unwrap_or_default() });
     if !said.calls.is_empty() {
         let calls = said.calls.iter().map(|call| {
-            json!({ "id": call.id, "function": { "name": call.name, "arguments": arguments(&call.arguments) } })
+            let function = json!({ "name": call.name, "arguments": arguments(&call.arguments) });
+            json!({ "id": call_id(model, &call.id), "function": function })
         });
         extend(&mut message, [("tool_calls", calls.collect())]);
     }
@@ -82,7 +83,8 @@ fn results(model: &Inner, group: &[Message], messages: &mut Vec<Value>) {
     for result in group {
         let Message::Tool { id, name, parts, is_error } = result else { continue };
         let text = result_text(model, name, parts, *is_error, &mut beside);
-        messages.push(json!({ "role": "tool", "tool_name": name, "tool_call_id": id, "content": text }));
+        messages
+            .push(json!({ "role": "tool", "tool_name": name, "tool_call_id": call_id(model, id), "content": text }));
     }
     if !beside.is_empty() {
         messages.push(user(model, &beside));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{EMPTY, Effort, Said, Seen, arguments, cache_key, grouped, result_text, seen, system, tools};
+use super::{EMPTY, Effort, Said, Seen, arguments, cache_key, call_id, grouped, result_text, seen, system, tools};
 use crate::model::remote::Inner;
 use crate::model::{Call, Message, Part, Request};
 
@@ -13,7 +13,7 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
             Message::User { parts } => input.push(user(model, parts)),
             Message::Assistant { text, calls, opaque } => {
                 if let Some(said) = Said::new(model, text, calls, opaque.as_ref()) {
-                    assistant(&said, &mut input);
+                    assistant(model, &said, &mut input);
                 }
             }
             Message::Tool { .. } => results(model, group, &mut input),
@@ -28,8 +28,9 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
     if let Some(effort) = effort {
         reasoning.insert("effort".into(), json!(effort));
     }
-    let format = schema
-        .map(|schema| json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": false } }));
+    let format = schema.map(
+        |schema| json!({ "format": { "type": "json_schema", "name": "answer", "schema": schema, "strict": false } }),
+    );
     json!({
         "model": model.info.name,
         "instructions": system(request),
@@ -72,7 +73,7 @@ fn user(model: &Inner, parts: &[Part]) -> Value {
 }
 
 /// What the model said, in the order in which it said it as far as that is known: a thought belongs to what follows it.
-fn assistant(said: &Said<'_>, input: &mut Vec<Value>) {
+fn assistant(model: &Inner, said: &Said<'_>, input: &mut Vec<Value>) {
     let begin = input.len();
     let mut text = said.text;
     let mut calls: Vec<&Call> = said.calls.iter().collect();
@@ -83,11 +84,11 @@ fn assistant(said: &Said<'_>, input: &mut Vec<Value>) {
             input.extend(text.take().map(message));
         } else if let Some(id) = item.get("call").and_then(Value::as_str) {
             let place = calls.iter().position(|call| call.id == id);
-            input.extend(place.map(|place| function_call(calls.remove(place))));
+            input.extend(place.map(|place| function_call(model, calls.remove(place))));
         }
     }
     input.extend(text.map(message));
-    input.extend(calls.into_iter().map(function_call));
+    input.extend(calls.into_iter().map(|call| function_call(model, call)));
     // A thought that nothing follows is refused.
     while input.len() > begin && input.last().is_some_and(|item| item["type"] == "reasoning") {
         input.pop();
@@ -98,9 +99,9 @@ fn message(text: &str) -> Value {
     json!({ "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": text }] })
 }
 
-fn function_call(call: &Call) -> Value {
+fn function_call(model: &Inner, call: &Call) -> Value {
     let arguments = arguments(&call.arguments).to_string();
-    json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments })
+    json!({ "type": "function_call", "call_id": call_id(model, &call.id), "name": call.name, "arguments": arguments })
 }
 
 fn results(model: &Inner, group: &[Message], input: &mut Vec<Value>) {
@@ -108,7 +109,7 @@ fn results(model: &Inner, group: &[Message], input: &mut Vec<Value>) {
     for result in group {
         let Message::Tool { id, name, parts, is_error } = result else { continue };
         let output = result_text(model, name, parts, *is_error, &mut beside);
-        input.push(json!({ "type": "function_call_output", "call_id": id, "output": output }));
+        input.push(json!({ "type": "function_call_output", "call_id": call_id(model, id), "output": output }));
     }
     if !beside.is_empty() {
         input.push(user(model, &beside));
