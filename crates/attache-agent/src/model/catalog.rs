@@ -175,7 +175,7 @@ const KNOWN: &[Known] = &[
 /// What nobody knows better is taken for this.
 const COMMON_CONTEXT: u64 = 128_000;
 /// Local servers cut contexts to what fits their memory, and rarely say so.
-const LOCAL_CONTEXT: u64 = 32_000;
+pub(crate) const LOCAL_CONTEXT: u64 = 32_000;
 
 /// What a model can take in, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

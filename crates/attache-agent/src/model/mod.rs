@@ -3,7 +3,10 @@
 pub mod catalog;
 mod constrained;
 pub mod discover;
+pub(crate) mod listing;
+pub(crate) mod metered;
 pub mod offline;
+pub mod price;
 pub mod remote;
 pub mod retry;
 mod tidy;
@@ -14,7 +17,8 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use tidy::tidy;
+pub use metered::Spent;
+pub(crate) use tidy::tidy;
 
 /// A model that can be asked. Cheap to keep, and asked by several sessions at once.
 ///
@@ -83,6 +87,8 @@ pub struct ModelInfo {
     pub audio: bool,
     /// Whether it can be told how long to think.
     pub thinks: bool,
+    /// What it takes, where that is known.
+    pub price: Option<price::Price>,
 }
 
 impl ModelInfo {

@@ -36,6 +36,7 @@ impl Offline {
             images: false,
             audio: false,
             thinks: false,
+            price: None,
         };
         Offline { info }
     }

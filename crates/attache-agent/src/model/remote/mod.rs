@@ -59,6 +59,8 @@ pub struct Settings {
     pub context: Option<u64>,
     /// How freely it chooses its words.
     pub temperature: Option<f64>,
+    /// What it costs.
+    pub price: Option<super::price::Price>,
     /// Whether it can call tools by itself. `None` finds out.
     pub native_tools: Option<bool>,
     /// Whether it sees images.
@@ -162,6 +164,7 @@ impl Remote {
             images: settings.images.unwrap_or(traits.images),
             audio: settings.audio.unwrap_or(traits.audio),
             thinks: settings.thinks.unwrap_or(traits.thinks),
+            price: settings.price,
         };
         // A model on this machine may have to be read from disk first, and reads long prompts slowly.
         let (header, read) = if address.is_local { (300, 300) } else { (60, 120) };

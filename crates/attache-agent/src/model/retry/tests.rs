@@ -32,6 +32,7 @@ async fn seen(scripts: Vec<Vec<Result<Piece, ModelError>>>) -> Vec<(u64, String)
         images: false,
         audio: false,
         thinks: false,
+        price: None,
     };
     let model = Retry::new(Arc::new(Scripted { info, scripts: Mutex::new(scripts.into()) }), Patience::default());
     let start = tokio::time::Instant::now();
