@@ -26,6 +26,7 @@ use crate::gate::Gate;
 use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
+use crate::model::metered::{Budget, Meter};
 use crate::model_list::ModelList;
 use crate::project::{Project, Watched};
 use crate::replay::{self, Past};
@@ -147,6 +148,7 @@ impl CodingAgent {
         for repair in &past.repairs {
             session_log.keep(repair)?;
         }
+        self.models.refresh();
         let settings = self.settings();
         for (option, value) in &past.settings {
             // What cannot be had any more stays as it is by default.
@@ -179,6 +181,7 @@ impl CodingAgent {
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
         let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
         let fetch = Fetch::new(spill.clone());
+        let budget = Budget { cost: self.config.limits.max_cost, tokens: self.config.limits.max_tokens_total };
         let desk = Desk {
             log: session_log.clone(),
             settings,
@@ -196,7 +199,7 @@ impl CodingAgent {
                 self.config.permissions,
                 &self.config.rules,
             ),
-            models: self.models.clone(),
+            models: Arc::new(self.models.metered(Meter::new(budget, past.spent))),
             spill,
             place: Place {
                 cwd,

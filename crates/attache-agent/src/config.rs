@@ -8,8 +8,10 @@ use toml::Spanned;
 
 use attache_host::permission::{Policy, Rule};
 
-use crate::model::Thought;
+use crate::model::price::{Cost, Price};
 use crate::model::retry::Patience;
+use crate::model::{ModelError, Thought, catalog};
+use crate::providers::OwnProvider;
 use crate::settings::{Mode, Words};
 use crate::tools::commands::SandboxMode;
 use crate::turn::Limits;
@@ -62,6 +64,10 @@ pub struct Config {
     pub limits: Limits,
     /// What cannot be told of a model by its name.
     pub models: BTreeMap<String, ModelFacts>,
+    /// Providers of one's own, by name.
+    pub providers: BTreeMap<String, OwnProvider>,
+    /// Whether providers are asked which models they have.
+    pub lists_models: bool,
     /// How patiently a model is asked again. No file says it: it is for tests, which have no time.
     #[doc(hidden)]
     pub patience: Patience,
@@ -71,7 +77,7 @@ pub struct Config {
 }
 
 /// What cannot be told of a model by its name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFacts {
     /// How many tokens it takes.
@@ -84,6 +90,34 @@ pub struct ModelFacts {
     pub audio: Option<bool>,
     /// Whether it is small: it gets a short prompt and few tools, and is held to a form.
     pub small: Option<bool>,
+    /// Whether it can be told how long to think.
+    pub thinks: Option<bool>,
+    /// How freely it chooses its words; 0 is not at all.
+    pub temperature: Option<f64>,
+    /// What it costs.
+    pub price: Option<PriceFacts>,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceFacts {
+    /// For what goes in.
+    pub input: f64,
+    /// For what comes out.
+    pub output: f64,
+    /// For what goes in from a cache; as much as what does not, where it is not said.
+    pub cached: Option<f64>,
+    /// For what goes in and is written to a cache.
+    pub written: Option<f64>,
+}
+
+impl ModelFacts {
+    /// The price, if one is given that can be one.
+    pub(crate) fn price(&self) -> Option<Price> {
+        let price = self.price?;
+        Price::per_million(price.input, price.output, price.cached, price.written)
+    }
 }
 
 /// Why the settings cannot be used.
@@ -117,11 +151,16 @@ struct File {
     sandbox: Option<Spanned<String>>,
     max_turn_requests: Option<u32>,
     max_tokens: Option<u32>,
+    max_tokens_total: Option<u64>,
+    max_cost: Option<Spanned<f64>>,
     compact_at_percent: Option<u8>,
+    lists_models: Option<bool>,
     #[serde(default)]
     commands: CommandSettings,
     #[serde(default)]
-    models: BTreeMap<String, ModelFacts>,
+    models: BTreeMap<String, Spanned<ModelFacts>>,
+    #[serde(default)]
+    providers: BTreeMap<String, Spanned<OwnProvider>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -151,6 +190,8 @@ impl Config {
             writable: Vec::new(),
             limits: Limits::default(),
             models: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            lists_models: true,
             patience: Patience::default(),
             fetches_loopback: false,
         }
@@ -180,14 +221,67 @@ impl Config {
         self.sandbox = word(text, file.sandbox, "sandbox")?;
         self.pass_env = file.commands.pass_env;
         self.writable = self.writable(text, file.commands.writable)?;
-        self.models = file.models;
+        self.lists_models = file.lists_models.unwrap_or(true);
+        for (name, provider) in file.providers {
+            let line = line_of(text, provider.span().start);
+            let provider = provider.into_inner();
+            if let Some(fault) = provider.fault(&name) {
+                return Err(format!("line {line}: provider `{}`: {fault}", crate::model::tidy(&name, 40)));
+            }
+            self.providers.insert(name, provider);
+        }
+        for (id, facts) in file.models {
+            let line = line_of(text, facts.span().start);
+            let facts = facts.into_inner();
+            let is_wrong = |what: &str| format!("line {line}: model `{}`: {what}", crate::model::tidy(&id, 80));
+            if facts.price.is_some() && facts.price().is_none() {
+                return Err(is_wrong("`price` is in dollars for a million tokens"));
+            }
+            if facts.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+                return Err(is_wrong("`temperature` is between 0 and 2"));
+            }
+            self.models.insert(id, facts);
+        }
         let limits = Limits::default();
+        let max_cost = file.max_cost.map(|cost| {
+            let line = line_of(text, cost.span().start);
+            let amount = Cost::from_dollars(cost.into_inner()).filter(|cost| cost.0 > 0);
+            amount.ok_or_else(|| format!("line {line}: `max_cost` is an amount in dollars, such as 2.5"))
+        });
         self.limits = Limits {
             requests: file.max_turn_requests.unwrap_or(limits.requests).max(1),
             max_tokens: file.max_tokens,
             compact_at: file.compact_at_percent.unwrap_or(limits.compact_at).clamp(10, 95),
+            max_tokens_total: file.max_tokens_total,
+            max_cost: max_cost.transpose()?,
         };
         Ok(())
+    }
+
+    /// The whole name of a model, of the catalog or of a provider of one's own.
+    pub fn model_id(&self, model: &str) -> Result<String, ModelError> {
+        let model = model.trim();
+        if matches!(model, "offline" | crate::model_list::OFFLINE) {
+            return Ok(crate::model_list::OFFLINE.into());
+        }
+        let own = model.split_once(':').filter(|(name, _)| self.providers.contains_key(*name));
+        if let Some((provider, name)) = own.filter(|(_, name)| !name.trim().is_empty()) {
+            return Ok(format!("{provider}:{}", name.trim()));
+        }
+        if self.providers.contains_key(model.trim_end_matches(':')) {
+            let name = model.trim_end_matches(':');
+            let what = format!("`{name}` has no model of its own\nhint: write `{name}:` and the name of a model there");
+            return Err(ModelError::new(crate::model::Failure::Request, what));
+        }
+        let choice = catalog::parse(model).map_err(|mut error| {
+            // Who has providers of their own is told of them, too.
+            let own: Vec<&str> = self.providers.keys().map(String::as_str).collect();
+            if !own.is_empty() {
+                error.message.push_str(&format!(", and yours: {}", own.join(", ")));
+            }
+            error
+        })?;
+        Ok(format!("{}:{}", choice.provider.name, choice.name))
     }
 
     /// The paths that commands may change besides: they exist, and neither are secrets nor belong to us.
@@ -268,7 +362,8 @@ mod tests {
         .unwrap();
         assert_eq!(config.model.as_deref(), Some("ollama:qwen3"));
         assert_eq!((config.mode, config.thought, config.sandbox), (Mode::Code, Thought::Low, SandboxMode::Offline));
-        assert_eq!(config.limits, Limits { requests: 7, max_tokens: Some(99), compact_at: 50 });
+        let expected = Limits { requests: 7, max_tokens: Some(99), compact_at: 50, ..Limits::default() };
+        assert_eq!(config.limits, expected);
         assert_eq!(config.pass_env, ["GITHUB_TOKEN"]);
         assert_eq!(config.models["ollama:qwen3"].tools, Some(false));
     }
@@ -282,8 +377,39 @@ mod tests {
     }
 
     #[test]
+    fn money_tokens_and_providers_are_read() {
+        let config = read(
+            "max_cost = 2.5\nmax_tokens_total = 1000\nlists_models = false\n\
+             [models.'mine:x']\ntemperature = 0.0\nprice = { input = 1.0, output = 2 }\n\
+             [providers.mine]\napi = 'anthropic'\nbase_url = 'https://h'\nkey_env = 'MINE_KEY'\n\
+             headers = { x-team = 'hunter2' }\n",
+        )
+        .unwrap();
+        assert_eq!((config.limits.max_cost, config.limits.max_tokens_total), (Cost::from_dollars(2.5), Some(1000)));
+        assert!(!config.lists_models);
+        assert_eq!(config.models["mine:x"].price().unwrap().output, 2_000_000);
+        assert_eq!(config.providers["mine"].key_env.as_deref(), Some("MINE_KEY"));
+        assert!(!format!("{config:?}").contains("hunter2"));
+        assert_eq!(config.model_id(" mine:a:b ").unwrap(), "mine:a:b");
+        assert!(config.model_id("mine").unwrap_err().message.contains("no model of its own"));
+        assert!(config.model_id("other:x").unwrap_err().message.contains("and yours: mine"));
+        assert_eq!(config.model_id("offline").unwrap(), "offline:rules");
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, named) in [
+            ("max_cost = -1.0", "line 1: `max_cost` is an amount in dollars"),
+            ("[models.'a:b']\ntemperature = 9.0", "`temperature` is between 0 and 2"),
+            ("[models.'a:b']\nprice = { input = -1.0, output = 1.0 }", "`price` is in dollars"),
+            ("[providers.openai]\napi = 'openai'\nbase_url = 'http://h'", "`openai` is built in"),
+            ("[providers.Mine]\napi = 'openai'\nbase_url = 'http://h'", "small letters"),
+            ("[providers.mine]\napi = 'smtp'\nbase_url = 'http://h'", "`api` is one of `openai`, `responses`"),
+            ("[providers.mine]\napi = 'openai'\nbase_url = 'h'", "the base URL is not a URL"),
+            (
+                "[providers.mine]\napi = 'openai'\nbase_url = 'http://h'\nheaders = { 'a b' = 'x' }",
+                "a name that is none",
+            ),
             ("[commands]\nwritable = ['/']\nx = 1", "line 3"),
             (
                 "[commands]\nwritable = ['cache']",

@@ -156,7 +156,6 @@ impl Conversation {
             tools: desk.tools.specs(values.mode, model, self.is_question()),
             max_tokens: desk.limits.max_tokens.or(model.is_small.then_some(SMALL_ANSWER)),
             thought: if model.thinks { values.thought } else { Default::default() },
-            temperature: model.is_small.then_some(0.0),
             finish: Finish::May,
         }
     }

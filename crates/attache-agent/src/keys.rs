@@ -68,16 +68,20 @@ impl Keys {
 
     /// The key of a provider: from its environment variable, else the one that was kept.
     pub fn find(&self, provider: &Provider) -> Result<Option<Secret>, KeyError> {
-        match Keys::variable(provider).and_then(|name| std::env::var(name).ok()) {
+        self.find_for(provider.name, provider.key_variables)
+    }
+
+    /// The same for any name and its variables: providers of one's own have keys, too.
+    pub fn find_for(&self, name: &str, variables: &[&str]) -> Result<Option<Secret>, KeyError> {
+        match set_variable(variables).and_then(|name| std::env::var(name).ok()) {
             Some(key) => Ok(Some(Secret::from(key.trim()))),
-            None => Ok(self.read()?.remove(provider.name).map(Secret::from)),
+            None => Ok(self.read()?.remove(name).map(Secret::from)),
         }
     }
 
     /// The environment variable that has the key of a provider. It comes before a key that was kept.
     pub fn variable(provider: &Provider) -> Option<&'static str> {
-        let is_set = |name: &&&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
-        provider.key_variables.iter().find(is_set).copied()
+        set_variable(provider.key_variables)
     }
 
     /// The names of the providers whose keys are kept.
@@ -95,19 +99,29 @@ impl Keys {
 
     /// Keeps a key.
     pub fn keep(&self, provider: &Provider, key: &str) -> Result<(), KeyError> {
+        self.keep_for(provider.name, key)
+    }
+
+    /// The same for any name.
+    pub fn keep_for(&self, name: &str, key: &str) -> Result<(), KeyError> {
         let key = key.trim();
         if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(KeyError::NoKey);
         }
         let mut keys = self.read()?;
-        keys.insert(provider.name.into(), key.into());
+        keys.insert(name.into(), key.into());
         self.write(&keys)
     }
 
     /// Forgets a key. Tells whether there was one.
     pub fn forget(&self, provider: &Provider) -> Result<bool, KeyError> {
+        self.forget_for(provider.name)
+    }
+
+    /// The same for any name.
+    pub fn forget_for(&self, name: &str) -> Result<bool, KeyError> {
         let mut keys = self.read()?;
-        let had = keys.remove(provider.name).is_some();
+        let had = keys.remove(name).is_some();
         if had {
             self.write(&keys)?;
         }
@@ -143,6 +157,12 @@ impl Keys {
         };
         write().inspect_err(|_| drop(fs::remove_file(&temporary))).map_err(failed)
     }
+}
+
+/// The first of these variables that is set to something.
+fn set_variable<'a>(variables: &[&'a str]) -> Option<&'a str> {
+    let is_set = |name: &&&str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
+    variables.iter().find(is_set).copied()
 }
 
 #[cfg(test)]

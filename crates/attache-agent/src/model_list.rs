@@ -1,10 +1,14 @@
 //! Which models there are, and which one a session begins with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::watch;
 
 use attache::Error;
 use attache::model::auth::{AgentAuthMethod, AuthMethod, TerminalAuthMethod};
@@ -12,20 +16,34 @@ use attache::model::error::ErrorObject;
 
 use crate::config::Config;
 use crate::keys::{KeyError, Keys};
-use crate::model::catalog::{self, PROVIDERS, Provider};
+use crate::model::catalog::{self, Api, PROVIDERS, Provider};
 use crate::model::discover::{self, Found};
+use crate::model::listing::{self, Cache, Listed, Source};
+use crate::model::metered::{Meter, Metered};
 use crate::model::offline::Offline;
+use crate::model::price;
 use crate::model::remote::Remote;
 use crate::model::retry::Retry;
 use crate::model::{Failure, Model, ModelError, ModelInfo};
+use crate::providers::OwnProvider;
 
 /// The name of the model that needs nothing.
-const OFFLINE: &str = "offline:rules";
+pub(crate) const OFFLINE: &str = "offline:rules";
 /// How long is looked for a server on this machine.
 const DISCOVERY: Duration = Duration::from_millis(100);
 
-/// All models that can be had.
+/// How many models there are to choose from at most.
+const MOST_CHOICES: usize = 3000;
+
+/// All models that can be had. Each session has its own, which counts what the session's requests take.
+#[derive(Clone)]
 pub struct ModelList {
+    shared: Arc<Shared>,
+    meter: Arc<Meter>,
+}
+
+/// What all sessions have in common.
+struct Shared {
     config: Config,
     keys: Keys,
     found: Option<Found>,
@@ -38,17 +56,73 @@ pub struct ModelList {
     open: Mutex<HashMap<String, Arc<dyn Model>>>,
     /// Whether the user logged out: a key in the environment does not count then until they log in again.
     is_logged_out: AtomicBool,
+    /// What providers list, by their names.
+    listed: Mutex<BTreeMap<String, Vec<Listed>>>,
+    /// The providers whose lists are being fetched.
+    fetching: watch::Sender<HashSet<String>>,
+}
+
+/// Who serves a model.
+#[derive(Clone, Copy)]
+enum Served<'a> {
+    Known(&'static Provider),
+    Own(&'a str, &'a OwnProvider),
+}
+
+impl Served<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Served::Known(provider) => provider.name,
+            Served::Own(name, _) => name,
+        }
+    }
+
+    fn api(&self) -> Api {
+        match self {
+            Served::Known(provider) => provider.api,
+            Served::Own(_, own) => own.api,
+        }
+    }
+}
+
+/// A model to choose, with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The model, as `provider:name`.
+    pub id: String,
+    /// What is known of it.
+    pub info: ModelInfo,
+    /// Whether it calls tools by itself, where that is known.
+    pub tools: Option<bool>,
+    /// Where it comes from, in words; empty if its provider lists it.
+    pub origin: &'static str,
+}
+
+impl Choice {
+    /// A word about it: where it comes from, its context, what it takes in, what it costs.
+    pub fn about(&self) -> String {
+        let mut words = vec![self.origin.to_owned()];
+        if self.info.provider != "offline" {
+            words.push(format!("{}k context", self.info.context / 1000));
+            words.push(if self.info.images { "images" } else { "" }.to_owned());
+            words.push(if self.info.thinks { "thinks" } else { "" }.to_owned());
+            words.push(if self.tools == Some(false) { "no tools" } else { "" }.to_owned());
+            words.push(self.info.price.map(|price| price.words()).unwrap_or_default());
+        }
+        words.retain(|word| !word.is_empty());
+        words.join(", ")
+    }
 }
 
 impl ModelList {
     /// Looks what there is: the model that was named, else one whose key is there, else a server on this machine, else
-    /// the one that is built in.
+    /// the one that is built in. Lists of models are those that were kept; nobody is asked for one.
     pub async fn find(config: &Config) -> Result<Self, ModelError> {
         let keys = Keys::new(&config.config_dir);
         let mut found = None;
         let with_key = PROVIDERS.iter().find_map(|provider| Some((provider, with_key(&keys, provider)?)));
         let (first, why) = match (&config.model, with_key) {
-            (Some(model), _) => (ModelList::id_of(model)?, "it was chosen".into()),
+            (Some(model), _) => (config.model_id(model)?, "it was chosen".into()),
             (None, Some((provider, model))) => (model, keys.origin(provider)),
             (None, None) => {
                 found = discover::local_server(DISCOVERY).await;
@@ -61,7 +135,7 @@ impl ModelList {
             }
         };
         let is_chosen = config.model.is_some();
-        Ok(ModelList {
+        let shared = Arc::new(Shared {
             config: config.clone(),
             keys,
             found,
@@ -70,17 +144,79 @@ impl ModelList {
             is_chosen,
             open: Mutex::default(),
             is_logged_out: AtomicBool::new(false),
-        })
+            listed: Mutex::default(),
+            fetching: watch::Sender::default(),
+        });
+        let reader = shared.clone();
+        // Files are read where nobody waits for the runtime.
+        let _ = tokio::task::spawn_blocking(move || reader.read_kept()).await;
+        Ok(ModelList { shared, meter: Arc::default() })
+    }
+
+    /// The same for a session, which counts with this meter.
+    pub(crate) fn metered(&self, meter: Meter) -> Self {
+        ModelList { shared: self.shared.clone(), meter: Arc::new(meter) }
+    }
+
+    /// What counts the requests.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Fetches lists that are old or missing, in the background. What a server of one's own has room for may be something
+    /// else each time, so it is asked again.
+    pub(crate) fn refresh(&self) {
+        if !self.shared.config.lists_models {
+            return;
+        }
+        let shared = self.shared.clone();
+        let first = provider_of(&shared.first).to_owned();
+        // At once, so that a prompt that follows finds something to wait for.
+        let has_begun = shared.begin(&first);
+        tokio::spawn(async move {
+            let reader = shared.clone();
+            let sources = tokio::task::spawn_blocking(move || reader.sources()).await.unwrap_or_default();
+            let wanted = sources.into_iter().filter(|(source, is_stale)| *is_stale || source.is_own);
+            let mine = |source: &Source| (has_begun && source.provider == first) || shared.begin(&source.provider);
+            let wanted: Vec<Source> = wanted.map(|(source, _)| source).filter(mine).collect();
+            let mut fetches: FuturesUnordered<_> = wanted.iter().map(|source| shared.fetch(source)).collect();
+            while fetches.next().await.is_some() {}
+            if has_begun {
+                shared.end(&first);
+            }
+        });
+    }
+
+    /// Fetches all lists that can be had, and waits for them.
+    pub async fn fetch_lists(&self) {
+        let sources = self.shared.sources().into_iter().map(|(source, _)| source);
+        let mut fetches: FuturesUnordered<_> = sources
+            .filter(|source| self.shared.begin(&source.provider))
+            .map(|source| async move { self.shared.fetch(&source).await })
+            .collect();
+        while fetches.next().await.is_some() {}
+    }
+
+    /// Waits until the list of a model's provider is there, if that is a server of one's own which is being asked; not
+    /// longer than this. Of others, the table knows enough.
+    pub(crate) async fn wait_for_list(&self, id: &str, limit: Duration) {
+        let provider = provider_of(id);
+        let is_hosted = catalog::provider(provider).is_some_and(|provider| provider.needs_key);
+        if is_hosted && !self.shared.is_elsewhere(id) {
+            return;
+        }
+        let mut fetching = self.shared.fetching.subscribe();
+        let _ = tokio::time::timeout(limit, fetching.wait_for(|names| !names.contains(provider))).await;
     }
 
     /// The model that sessions begin with, as `provider:name`.
     pub fn first(&self) -> &str {
-        &self.first
+        &self.shared.first
     }
 
     /// Why sessions begin with that one, in words.
     pub fn why(&self) -> &str {
-        &self.why
+        &self.shared.why
     }
 
     /// The whole name of a model: users may leave out the part behind the colon where there is a default.
@@ -101,106 +237,67 @@ impl ModelList {
 
     /// What is known of the model that sessions begin with: what can be put into a prompt follows from it.
     pub fn first_info(&self) -> ModelInfo {
-        match self.open(&self.first) {
+        match self.open(self.first()) {
             Ok(model) => model.info().clone(),
-            Err(_) => self.facts(&self.first),
+            Err(_) => self.facts(self.first()),
         }
     }
 
     /// The models to choose from, with a word about each.
     pub fn choices(&self) -> Vec<(String, String)> {
-        let mut choices: Vec<(String, String)> = vec![(self.first.clone(), String::new())];
-        let mut add = |id: String, about: &str| {
-            if !choices.iter().any(|(known, _)| *known == id) {
-                choices.push((id, about.into()));
+        self.known().into_iter().map(|choice| (choice.id.clone(), choice.about())).collect()
+    }
+
+    /// The models to choose from, with what is known of each: the one that sessions begin with first.
+    pub fn known(&self) -> Vec<Choice> {
+        let shared = &self.shared;
+        let mut ids: Vec<(String, &'static str)> = vec![(shared.first.clone(), "")];
+        let mut seen: HashSet<String> = HashSet::from([shared.first.clone()]);
+        let mut add = |id: String, origin: &'static str| {
+            if ids.len() < MOST_CHOICES && seen.insert(id.clone()) {
+                ids.push((id, origin));
             }
         };
-        for id in self.config.models.keys().filter_map(|id| ModelList::id_of(id).ok()) {
+        for id in shared.config.models.keys().filter_map(|id| shared.config.model_id(id).ok()) {
             add(id, "from agent.toml");
         }
-        for model in PROVIDERS.iter().filter_map(|provider| with_key(&self.keys, provider)) {
+        for model in PROVIDERS.iter().filter_map(|provider| with_key(&shared.keys, provider)) {
             add(model, "");
         }
-        if let Some(found) = &self.found {
+        if let Some(found) = &shared.found {
             for name in found.models.iter().take(50) {
                 add(format!("{}:{name}", found.provider), "on this machine");
             }
         }
+        let listed = crate::lock(&shared.listed).clone();
+        for (provider, models) in &listed {
+            for model in models {
+                add(format!("{provider}:{}", model.name), "");
+            }
+        }
         add(OFFLINE.into(), "no language model: follows plain commands");
-        choices
+        let choice = |(id, origin): (String, &'static str)| {
+            let (info, tools) = shared.describe(&id, &listed);
+            Choice { id, info, tools, origin }
+        };
+        ids.into_iter().map(choice).collect()
     }
 
     /// A model, ready to be asked.
     pub fn open(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-        let mut open = crate::lock(&self.open);
-        if let Some(model) = open.get(id) {
-            return Ok(model.clone());
-        }
-        let model = self.make(id)?;
-        open.insert(id.into(), model.clone());
-        Ok(model)
-    }
-
-    fn make(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-        if id == OFFLINE {
-            return Ok(Arc::new(Offline::new()));
-        }
-        let choice = catalog::parse(id)?;
-        let provider = choice.provider;
-        if self.is_logged_out.load(Relaxed) && self.login_provider().is_some_and(|out| out.name == provider.name) {
-            return Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)));
-        }
-        let key = self.keys.find(provider).map_err(|error| ModelError::new(Failure::Key, error.to_string()))?;
-        if provider.needs_key && key.is_none() && !self.is_elsewhere(id) {
-            return Err(ModelError::new(Failure::Key, missing_key(provider)));
-        }
-        let facts = self.config.models.get(id).cloned().unwrap_or_default();
-        let mut settings = crate::model::remote::Settings::new(provider.name, choice.name);
-        settings.base_url = self.base_url(id);
-        settings.key = key;
-        settings.context = facts.context;
-        settings.native_tools = facts.tools;
-        settings.images = facts.images;
-        settings.audio = facts.audio;
-        settings.small = facts.small;
-        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
+        let model = self.shared.open(id)?;
+        Ok(Arc::new(Metered::new(model, self.meter.clone())))
     }
 
     /// What is known of a model without asking for its key.
     pub(crate) fn facts(&self, id: &str) -> ModelInfo {
-        let facts = self.config.models.get(id).cloned().unwrap_or_default();
-        match catalog::parse(id) {
-            Ok(choice) => {
-                let traits = catalog::traits(choice.provider, choice.name);
-                ModelInfo {
-                    provider: choice.provider.name.into(),
-                    name: choice.name.into(),
-                    context: facts.context.unwrap_or(traits.context),
-                    images: facts.images.unwrap_or(traits.images),
-                    audio: facts.audio.unwrap_or(traits.audio),
-                    thinks: traits.thinks,
-                    is_small: facts.small.unwrap_or(traits.is_small),
-                }
-            }
-            Err(_) => Offline::new().info().clone(),
-        }
-    }
-
-    /// Whether a model is asked for at an address of the user's own, where no key may be needed.
-    fn is_elsewhere(&self, id: &str) -> bool {
-        self.base_url(id).is_some()
-    }
-
-    fn base_url(&self, id: &str) -> Option<String> {
-        let found = self.found.as_ref().filter(|found| id.starts_with(&format!("{}:", found.provider)));
-        let own = self.config.base_url.clone().filter(|_| id == self.first);
-        own.or_else(|| found.map(|found| found.base_url.clone()))
+        let listed = crate::lock(&self.shared.listed);
+        self.shared.describe(id, &listed).0
     }
 
     /// The provider that was chosen and wants a key: there is a login for it.
     fn login_provider(&self) -> Option<&'static Provider> {
-        let provider = catalog::parse(&self.first).ok()?.provider;
-        (self.is_chosen && provider.needs_key && !self.is_elsewhere(&self.first)).then_some(provider)
+        self.shared.login_provider()
     }
 
     /// Whether there is anything to log in to.
@@ -230,27 +327,223 @@ impl ModelList {
     /// Says what is missing before sessions can be opened.
     pub fn check_key(&self) -> Result<(), ModelError> {
         if self.can_log_in() {
-            self.open(&self.first)?;
+            self.open(self.first())?;
         }
         Ok(())
     }
 
     /// Logs in with the key that there is.
     pub fn log_in(&self) -> Result<(), ModelError> {
-        let was_out = self.is_logged_out.swap(false, Relaxed);
-        let opened = self.open(&self.first).map(|_| ());
-        opened.inspect_err(|_| self.is_logged_out.store(was_out, Relaxed))
+        let was_out = self.shared.is_logged_out.swap(false, Relaxed);
+        let opened = self.open(self.first()).map(|_| ());
+        opened.inspect_err(|_| self.shared.is_logged_out.store(was_out, Relaxed))
     }
 
     /// Forgets the key that was kept, and every model that was opened with one.
     pub fn log_out(&self) -> Result<(), KeyError> {
-        self.is_logged_out.store(true, Relaxed);
-        crate::lock(&self.open).clear();
+        self.shared.is_logged_out.store(true, Relaxed);
+        crate::lock(&self.shared.open).clear();
         match self.login_provider() {
-            Some(provider) => self.keys.forget(provider).map(|_| ()),
+            Some(provider) => self.shared.keys.forget(provider).map(|_| ()),
             None => Ok(()),
         }
     }
+}
+
+impl Shared {
+    /// A model, made when it is first wanted.
+    fn open(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        if let Some(model) = crate::lock(&self.open).get(id) {
+            return Ok(model.clone());
+        }
+        let model = self.make(id)?;
+        crate::lock(&self.open).insert(id.into(), model.clone());
+        Ok(model)
+    }
+
+    /// Who serves a model, and its name there.
+    fn parse<'a>(&'a self, id: &'a str) -> Result<(Served<'a>, &'a str), ModelError> {
+        if let Some((provider, name)) = id.split_once(':')
+            && let Some((provider, own)) = self.config.providers.get_key_value(provider)
+        {
+            return Ok((Served::Own(provider, own), name));
+        }
+        let choice = catalog::parse(id)?;
+        Ok((Served::Known(choice.provider), choice.name))
+    }
+
+    fn make(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        if id == OFFLINE {
+            return Ok(Arc::new(Offline::new()));
+        }
+        let (served, name) = self.parse(id)?;
+        let mut settings = crate::model::remote::Settings::new(served.name(), name);
+        settings.key = self.key(served)?;
+        match served {
+            Served::Known(provider) => {
+                if self.is_logged_out.load(Relaxed)
+                    && self.login_provider().is_some_and(|out| out.name == provider.name)
+                {
+                    return Err(ModelError::new(Failure::Key, format!("logged out of `{}`", provider.name)));
+                }
+                if provider.needs_key && settings.key.is_none() && !self.is_elsewhere(id) {
+                    return Err(ModelError::new(Failure::Key, missing_key(provider)));
+                }
+                settings.base_url = self.base_url(id);
+            }
+            Served::Own(name, own) => {
+                settings.api = Some(own.api);
+                settings.base_url = Some(own.base_url.clone());
+                settings.headers = own.filled_headers(name)?;
+                settings.key_variable = own.key_env.clone();
+            }
+        }
+        let (info, tools) = self.describe(id, &crate::lock(&self.listed));
+        settings.context = Some(info.context);
+        settings.images = Some(info.images);
+        settings.audio = Some(info.audio);
+        settings.thinks = Some(info.thinks);
+        settings.small = Some(info.is_small);
+        settings.price = info.price;
+        let facts = self.config.models.get(id).cloned().unwrap_or_default();
+        // What a list says cannot be done is found out; what the person says is not.
+        settings.native_tools = facts.tools.or(tools.filter(|tools| !tools));
+        settings.temperature = facts.temperature;
+        Ok(Arc::new(Retry::new(Arc::new(Remote::new(settings)?), self.config.patience)))
+    }
+
+    fn key(&self, served: Served<'_>) -> Result<Option<attache::model::Secret>, ModelError> {
+        let found = match served {
+            Served::Known(provider) => self.keys.find(provider),
+            Served::Own(name, own) => self.keys.find_for(name, &own.variables()),
+        };
+        found.map_err(|error| ModelError::new(Failure::Key, error.to_string()))
+    }
+
+    /// What is known of a model: what the person says, else its provider, else its name. And whether it calls tools by
+    /// itself.
+    fn describe(&self, id: &str, listed: &BTreeMap<String, Vec<Listed>>) -> (ModelInfo, Option<bool>) {
+        let Ok((served, name)) = self.parse(id) else { return (Offline::new().info().clone(), None) };
+        let facts = self.config.models.get(id).cloned().unwrap_or_default();
+        let said = listed.get(served.name()).and_then(|models| models.iter().find(|model| model.name == name));
+        let said = said.cloned().unwrap_or_default();
+        let known = match served {
+            Served::Known(provider) => Some(provider),
+            Served::Own(..) => None,
+        };
+        let traits = catalog::traits(known, served.api(), name);
+        // Somebody else's server has prices of its own, or none.
+        let table = || price::known(served.name(), name).filter(|_| !self.is_elsewhere(id));
+        let info = ModelInfo {
+            provider: served.name().into(),
+            name: name.into(),
+            context: facts.context.or(said.context).unwrap_or(traits.context),
+            images: facts.images.or(said.images).unwrap_or(traits.images),
+            audio: facts.audio.unwrap_or(traits.audio),
+            thinks: facts.thinks.or(said.thinks).unwrap_or(traits.thinks),
+            is_small: facts.small.or(said.parameters.map(catalog::is_few)).unwrap_or(traits.is_small),
+            price: facts.price().or(said.price).or_else(table),
+        };
+        (info, facts.tools.or(said.tools))
+    }
+
+    /// Whether a model is asked for at an address of the user's own, where no key may be needed.
+    fn is_elsewhere(&self, id: &str) -> bool {
+        self.base_url(id).is_some()
+    }
+
+    fn base_url(&self, id: &str) -> Option<String> {
+        let provider = provider_of(id);
+        let found = self.found.as_ref().filter(|found| found.provider == provider);
+        // An address belongs to the provider of the model that it was given with.
+        let own = self.config.base_url.clone().filter(|_| provider_of(&self.first) == provider);
+        own.or_else(|| found.map(|found| found.base_url.clone()))
+    }
+
+    /// The provider that was chosen and wants a key: there is a login for it.
+    fn login_provider(&self) -> Option<&'static Provider> {
+        let provider = catalog::parse(&self.first).ok()?.provider;
+        let is_catalogs = !self.config.providers.contains_key(provider.name);
+        (self.is_chosen && is_catalogs && provider.needs_key && !self.is_elsewhere(&self.first)).then_some(provider)
+    }
+
+    /// Whom to ask for lists: who has a key, who was found, who was chosen; and whether what was kept of it is old.
+    fn sources(&self) -> Vec<(Source, bool)> {
+        let cache = Cache::new(&self.config.state_dir);
+        let known = PROVIDERS.iter().filter_map(|provider| {
+            let id = format!("{}:", provider.name);
+            let base_url = self.base_url(&id);
+            let key = self.keys.find(provider).ok().flatten();
+            let is_used = self.first.starts_with(&id);
+            let is_wanted = if provider.needs_key { key.is_some() || base_url.is_some() } else { is_used };
+            is_wanted.then(|| Source {
+                provider: provider.name.into(),
+                api: provider.api,
+                is_own: !provider.needs_key || base_url.is_some(),
+                base_url: base_url.unwrap_or_else(|| provider.base_url.into()),
+                key,
+                headers: Vec::new(),
+            })
+        });
+        let own = self.config.providers.iter().filter_map(|(name, own)| {
+            let key = self.keys.find_for(name, &own.variables()).ok().flatten();
+            (key.is_some() || own.key_env.is_none()).then_some(())?;
+            Some(Source {
+                provider: name.clone(),
+                api: own.api,
+                base_url: own.base_url.clone(),
+                key,
+                headers: own.filled_headers(name).ok()?,
+                is_own: true,
+            })
+        });
+        let with_age = |source: Source| {
+            let is_stale = cache.read(&source.provider, &source.base_url).is_none_or(|kept| kept.is_stale());
+            (source, is_stale)
+        };
+        known.chain(own).map(with_age).collect()
+    }
+
+    /// Reads the lists that were kept, however old.
+    fn read_kept(&self) {
+        let cache = Cache::new(&self.config.state_dir);
+        for (source, _) in self.sources() {
+            if let Some(kept) = cache.read(&source.provider, &source.base_url) {
+                crate::lock(&self.listed).insert(source.provider, kept.models);
+            }
+        }
+    }
+
+    /// Notes that a list is being fetched. Not if it is already.
+    fn begin(&self, provider: &str) -> bool {
+        self.fetching.send_if_modified(|names| names.insert(provider.to_owned()))
+    }
+
+    fn end(&self, provider: &str) {
+        self.fetching.send_if_modified(|names| names.remove(provider));
+    }
+
+    async fn fetch(self: &Arc<Self>, source: &Source) {
+        if let Some(models) = listing::fetch(source).await {
+            let (shared, source) = (self.clone(), source.clone());
+            let keep = move || {
+                Cache::new(&shared.config.state_dir).write(&source.provider, &source.base_url, &models);
+                let before = crate::lock(&shared.listed).insert(source.provider.clone(), models.clone());
+                if before.as_ref() != Some(&models) {
+                    // Those that were made with what was known before are made anew.
+                    let prefix = format!("{}:", source.provider);
+                    crate::lock(&shared.open).retain(|id, _| !id.starts_with(&prefix));
+                }
+            };
+            let _ = tokio::task::spawn_blocking(keep).await;
+        }
+        self.end(&source.provider);
+    }
+}
+
+/// The part of a model's name that says who serves it.
+fn provider_of(id: &str) -> &str {
+    id.split_once(':').map_or(id, |(provider, _)| provider)
 }
 
 fn with_key(keys: &Keys, provider: &'static Provider) -> Option<String> {

@@ -11,6 +11,7 @@ use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCall
 use attache::model::update::{MessageUpdate, SessionUpdate};
 use attache::{Dialect, Error};
 
+use crate::model::metered::Total;
 use crate::model::{Call, Message, Part};
 use crate::store::{self, Entry};
 
@@ -21,6 +22,8 @@ pub(crate) struct Past {
     /// The options that were set, in order.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) title: Option<String>,
+    /// What its requests took.
+    pub(crate) spent: Total,
     /// What has to be added, because the agent was stopped in the middle of a turn.
     pub(crate) repairs: Vec<Entry>,
 }
@@ -38,6 +41,7 @@ impl Past {
                 Entry::Compacted { messages } => past.messages.clone_from(messages),
                 Entry::Set { option, value } => past.settings.push((option.clone(), value.clone())),
                 Entry::Title { title } => past.title = Some(title.clone()),
+                Entry::Spent(spent) => past.spent.add(spent),
                 Entry::Update { update } => running.see(update),
                 _ => {}
             }

@@ -12,6 +12,7 @@ use attache::model::tool::ToolCallStatus;
 use attache::{Error, Prompt, Stop};
 
 use crate::conversation::Conversation;
+use crate::model::metered::Total;
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
@@ -107,6 +108,7 @@ impl CodingSession {
         };
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
+        look_at_models(&desk).await?;
         let model = desk.models.open(&desk.settings.now().model)?;
         let parts = attachments::parts(&blocks, model.info());
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
@@ -138,6 +140,7 @@ impl CodingSession {
             }
             BuiltIn::Permissions => permissions(&desk, rest),
             BuiltIn::Model if rest.is_empty() => {
+                look_at_models(&desk).await?;
                 let now = desk.settings.now().model;
                 let mut text = format!("The model is `{now}`. To choose from:\n\n");
                 for (id, about) in desk.settings.models() {
@@ -178,6 +181,7 @@ impl CodingSession {
                 self.conversation.messages.len()
             ));
         }
+        text.push_str(&spent(&self.desk.models.meter().session()));
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
         for problem in self.desk.gate.problems() {
             text.push_str(&format!("- Rules: {problem}\n"));
@@ -222,7 +226,7 @@ impl CodingSession {
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
-        let result = closed.and(result);
+        let result = closed.and(turn::keep_spent(&desk)).and(result);
         desk.log.keep(&Entry::TurnEnded { stop })?;
         desk.log.sync().await?;
         result
@@ -232,6 +236,7 @@ impl CodingSession {
 impl Session for CodingSession {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let desk = self.desk.clone();
+        desk.models.meter().begin_turn();
         let result = {
             let mut work = std::pin::pin!(self.work(&turn, &prompt));
             loop {
@@ -250,6 +255,9 @@ impl Session for CodingSession {
         };
         // However the work noticed it.
         let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
+        if let Some(usage) = turn::of_turn(&desk) {
+            turn.end_usage(usage);
+        }
         Ok(self.end(result).await?)
     }
 
@@ -268,6 +276,30 @@ impl Session for CodingSession {
             desk.tools.servers.close().await;
         }
     }
+}
+
+/// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.
+async fn look_at_models(desk: &Desk) -> Result<(), Error> {
+    desk.models.wait_for_list(&desk.settings.now().model, SOON).await;
+    if desk.settings.set_models(desk.models.choices()) {
+        desk.log.handle().options(desk.settings.options()).await?;
+    }
+    Ok(())
+}
+
+/// What the session has spent, as a line for people; nothing if no model was asked.
+fn spent(total: &Total) -> String {
+    if total.requests == 0 {
+        return String::new();
+    }
+    let usage = total.usage;
+    let cost = match (total.cost, total.unpriced) {
+        (Some(cost), 0) => format!(", {:.4} USD", cost.dollars()),
+        (Some(cost), count) => format!(", {:.4} USD without {count} requests of unknown price", cost.dollars()),
+        (None, _) => String::new(),
+    };
+    let (requests, input, cached, output) = (total.requests, usage.input, usage.cached, usage.output);
+    format!("- Spent: {input} tokens in ({cached} cached), {output} out, {requests} requests{cost}\n")
 }
 
 /// Waits until all MCP servers are there or have failed. Says so when that takes long.

@@ -98,7 +98,7 @@ pub(crate) struct Values {
 pub(crate) struct Settings {
     values: Arc<Mutex<Values>>,
     /// The models that can be chosen, as `provider:name` with a description.
-    models: Arc<Vec<(String, String)>>,
+    models: Arc<Mutex<Vec<(String, String)>>>,
     /// Whether any of them can be told how long to think.
     thinks: bool,
 }
@@ -115,7 +115,7 @@ impl Settings {
         if !models.iter().any(|(id, _)| *id == values.model) {
             models.insert(0, (values.model.clone(), String::new()));
         }
-        Settings { values: Arc::new(Mutex::new(values)), models: Arc::new(models), thinks }
+        Settings { values: Arc::new(Mutex::new(values)), models: Arc::new(Mutex::new(models)), thinks }
     }
 
     pub(crate) fn now(&self) -> Values {
@@ -130,8 +130,20 @@ impl Settings {
         self.lock().mode = mode;
     }
 
-    pub(crate) fn models(&self) -> &[(String, String)] {
-        &self.models
+    pub(crate) fn models(&self) -> Vec<(String, String)> {
+        crate::lock(&self.models).clone()
+    }
+
+    /// Sets which models can be chosen. Tells whether that is something new.
+    pub(crate) fn set_models(&self, mut models: Vec<(String, String)>) -> bool {
+        let now = self.now().model;
+        if !models.iter().any(|(id, _)| *id == now) {
+            models.insert(0, (now, String::new()));
+        }
+        let mut known = crate::lock(&self.models);
+        let is_new = *known != models;
+        *known = models;
+        is_new
     }
 
     /// Sets an option by its words.
@@ -141,7 +153,7 @@ impl Settings {
             "mode" => values.mode = Mode::from_word(word).ok_or(Unset::NoSuchValue)?,
             "thought" if self.thinks => values.thought = Thought::from_word(word).ok_or(Unset::NoSuchValue)?,
             "sandbox" => values.sandbox = SandboxMode::from_word(word).ok_or(Unset::NoSuchValue)?,
-            "model" if self.models.iter().any(|(id, _)| id == word) => values.model = word.into(),
+            "model" if crate::lock(&self.models).iter().any(|(id, _)| id == word) => values.model = word.into(),
             "model" => return Err(Unset::NoSuchValue),
             _ => return Err(Unset::NoSuchOption),
         }
@@ -151,9 +163,9 @@ impl Settings {
     /// All options as they are now.
     pub(crate) fn options(&self) -> Vec<ConfigOption> {
         let values = self.now();
-        let models = self.models.iter().map(|(id, description)| {
+        let models = self.models().into_iter().map(|(id, description)| {
             ConfigValue::new(id.as_str(), id.as_str())
-                .with(|value| value.description = Some(description.clone()).filter(|text| !text.is_empty()))
+                .with(|value| value.description = Some(description).filter(|text| !text.is_empty()))
         });
         let mut options = vec![
             values.mode.option("mode", "Mode").category(ConfigCategory::Mode),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
-use attache_agent::{CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
+use attache_agent::{Choice, CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
@@ -22,6 +22,9 @@ pub(crate) const MODEL: &str = "ATTACHE_MODEL";
 
 /// The variable that says where its provider is.
 pub(crate) const BASE_URL: &str = "ATTACHE_BASE_URL";
+
+/// The variable that, set to `off`, keeps the agent from asking providers which models they have.
+const MODEL_LISTS: &str = "ATTACHE_MODEL_LISTS";
 
 /// The variable that adds to the system prompt.
 pub(crate) const SYSTEM: &str = "ATTACHE_SYSTEM";
@@ -122,6 +125,7 @@ impl fmt::Display for Chosen {
 fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
     let loaded = Config::load(paths::config()?, paths::state()?);
     let mut config = loaded.map_err(|error| Failure::usage(error.to_string()))?;
+    config.lists_models &= variable(MODEL_LISTS).as_deref() != Some("off");
     let base_url = choice.base_url.clone().or_else(|| variable(BASE_URL));
     let chosen = match (&choice.model, variable(MODEL), config.model.take()) {
         (Some(model), _, _) => Some((Chosen::Option, model.clone())),
@@ -134,7 +138,8 @@ fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
         config.base_url = base_url;
     }
     let Some((by, model)) = chosen else { return Ok((config, None)) };
-    config.model = Some(model_id(&model).map_err(|failure| Failure::usage(format!("{by}: {failure}")))?);
+    let id = config.model_id(&model).map_err(|error| Failure::usage(format!("{by}: {}", error.message)))?;
+    config.model = Some(id);
     Ok((config, Some(by)))
 }
 
@@ -146,18 +151,49 @@ pub(crate) fn settings(model: Option<&String>) -> Result<(Config, Option<Chosen>
 
 /// The whole name of a model.
 pub(crate) fn model_id(model: &str) -> Result<String, Failure> {
-    ModelList::id_of(model).map_err(|error| Failure::usage(error.message))
+    let loaded = Config::load(paths::config()?, paths::state()?);
+    let config = loaded.map_err(|error| Failure::usage(error.to_string()))?;
+    config.model_id(model).map_err(|error| Failure::usage(error.message))
 }
 
-fn provider_of(name: &str) -> Result<&'static Provider, Failure> {
+/// Whether a name is that of a provider: one that is known, or one of agent.toml.
+pub(crate) fn is_provider(name: &str) -> Result<bool, Failure> {
+    if catalog::provider(name).is_some() {
+        return Ok(true);
+    }
+    let loaded = Config::load(paths::config()?, paths::state()?);
+    Ok(loaded.is_ok_and(|config| config.providers.contains_key(name)))
+}
+
+/// A provider that a key can be kept for.
+struct KeyOwner {
+    name: String,
+    /// The variable that is set to a key, and comes before one that is kept.
+    variable: Option<String>,
+}
+
+fn key_owner(name: &str) -> Result<KeyOwner, Failure> {
     if name == "offline" {
         return Err(Failure::usage("`offline` is built in and has no key"));
     }
-    catalog::provider(name).ok_or_else(|| {
-        let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-        let names = names.join(", ");
-        Failure::usage(format!("there is no provider `{}`\nhint: the providers are {names}", one_line(name)))
-    })
+    if let Some(provider) = catalog::provider(name) {
+        let variable = Keys::variable(provider).map(str::to_owned);
+        return Ok(KeyOwner { name: name.into(), variable });
+    }
+    let loaded = Config::load(paths::config()?, paths::state()?);
+    let own = loaded.map(|config| config.providers).unwrap_or_default();
+    match own.get(name) {
+        Some(provider) => {
+            let set = provider.key_env.clone().filter(|name| variable(name).is_some());
+            Ok(KeyOwner { name: name.into(), variable: set })
+        }
+        None => {
+            let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+            let names: Vec<&str> = names.into_iter().chain(own.keys().map(String::as_str)).collect();
+            let names = names.join(", ");
+            Err(Failure::usage(format!("there is no provider `{}`\nhint: the providers are {names}", one_line(name))))
+        }
+    }
 }
 
 /// More than this is no key.
@@ -165,7 +201,7 @@ const LONGEST_KEY: u64 = 64 << 10;
 
 /// Asks for a key and keeps it.
 pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
-    let provider = provider_of(provider)?;
+    let provider = key_owner(provider)?;
     let failed = |error: std::io::Error| Failure::usage(format!("no key was read: {error}"));
     let key = if std::io::stdin().is_terminal() {
         let tty = Tty::open().map_err(failed)?;
@@ -179,9 +215,9 @@ pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
         });
         read.await.map_err(|_| Failure::usage("no key was read"))?.map_err(failed)?
     };
-    keys()?.keep(provider, &key).map_err(|error| Failure::usage(error.to_string()))?;
+    keys()?.keep_for(&provider.name, &key).map_err(|error| Failure::usage(error.to_string()))?;
     eprintln!("the key for {} is kept in a file that only you can read", provider.name);
-    if let Some(variable) = Keys::variable(provider) {
+    if let Some(variable) = provider.variable {
         eprintln!("note: {variable} is set, and comes before it");
     }
     Ok(())
@@ -189,12 +225,12 @@ pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
 
 /// Forgets a key.
 pub(crate) fn logout(provider: &str) -> Result<(), Failure> {
-    let provider = provider_of(provider)?;
-    match keys()?.forget(provider).map_err(|error| Failure::usage(error.to_string()))? {
+    let provider = key_owner(provider)?;
+    match keys()?.forget_for(&provider.name).map_err(|error| Failure::usage(error.to_string()))? {
         true => eprintln!("the key for {} is forgotten", provider.name),
         false => eprintln!("there was no key for {}", provider.name),
     }
-    if let Some(variable) = Keys::variable(provider) {
+    if let Some(variable) = provider.variable {
         eprintln!("note: {variable} is still set");
     }
     Ok(())
@@ -206,42 +242,106 @@ fn keys() -> Result<Keys, Failure> {
 
 #[derive(Serialize)]
 struct ProviderRow {
-    provider: &'static str,
+    provider: String,
     /// `yes`, `no`, or `not needed`.
     key: &'static str,
-    variable: Option<&'static str>,
+    variable: Option<String>,
     default_model: Option<&'static str>,
+    /// The models that it lists, as far as that is known.
+    models: Vec<ModelRow>,
 }
 
-/// Lists the providers, and what would be used now.
+#[derive(Serialize)]
+struct ModelRow {
+    model: String,
+    context: u64,
+    tools: Option<bool>,
+    images: bool,
+    thinks: bool,
+    /// In US dollars for a million tokens.
+    price: Option<PriceRow>,
+}
+
+#[derive(Serialize)]
+struct PriceRow {
+    input: f64,
+    output: f64,
+    cached: f64,
+}
+
+impl ModelRow {
+    fn new(choice: &Choice) -> Self {
+        let dollars = |token: u64| token as f64 / 1e6;
+        let price = choice.info.price.map(|price| PriceRow {
+            input: dollars(price.input),
+            output: dollars(price.output),
+            cached: dollars(price.cached),
+        });
+        let info = &choice.info;
+        let (images, thinks) = (info.images, info.thinks);
+        ModelRow { model: choice.id.clone(), context: info.context, tools: choice.tools, images, thinks, price }
+    }
+}
+
+/// Lists the providers and their models, and what would be used now.
 pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
-    let ModelListOptions { choice, json } = list;
+    let ModelListOptions { choice, refresh, json } = list;
     let (config, chosen) = config(choice)?;
     let keys = keys()?;
     if let Err(error) = keys.kept() {
         eprintln!("warning: {error}");
     }
+    let models = ModelList::find(&config).await;
+    if let (true, Ok(models)) = (refresh, &models) {
+        models.fetch_lists().await;
+    }
+    let known: Vec<Choice> = models.as_ref().map(ModelList::known).unwrap_or_default();
+    let of = |provider: &str| -> Vec<ModelRow> {
+        known.iter().filter(|choice| choice.info.provider == provider).map(ModelRow::new).collect()
+    };
     let row = |provider: &'static Provider| ProviderRow {
-        provider: provider.name,
+        provider: provider.name.into(),
         key: match keys.find(provider) {
             Ok(Some(_)) => "yes",
             _ if provider.needs_key => "no",
             _ => "not needed",
         },
-        variable: provider.key_variables.first().copied(),
+        variable: provider.key_variables.first().map(|&name| name.to_owned()),
         default_model: provider.default_model,
+        models: of(provider.name),
     };
-    let rows: Vec<ProviderRow> = PROVIDERS.iter().map(row).collect();
+    let own = config.providers.iter().map(|(name, own)| {
+        let variables: Vec<&str> = own.key_env.as_deref().into_iter().collect();
+        let key = match keys.find_for(name, &variables) {
+            Ok(Some(_)) => "yes",
+            _ if own.key_env.is_some() => "no",
+            _ => "not needed",
+        };
+        let variable = own.key_env.clone();
+        ProviderRow { provider: name.clone(), key, variable, default_model: None, models: of(name) }
+    });
+    let rows: Vec<ProviderRow> = PROVIDERS.iter().map(row).chain(own).collect();
     if *json {
         return print_lines(rows.iter().map(visible::json));
     }
-    let models = ModelList::find(&config).await.map_err(|error| Failure::usage(error.to_string()))?;
-    let lines = rows.iter().map(|row| {
-        let model = row.default_model.map(|model| format!("  {}:{model}", row.provider)).unwrap_or_default();
-        format!("{:<12} key: {:<10} {:<20}{model}", row.provider, row.key, row.variable.unwrap_or_default())
-    });
-    print_lines(lines.map(|line| line.trim_end().to_owned()))?;
+    let models = models.map_err(|error| Failure::usage(error.to_string()))?;
+    print_lines(rows.iter().map(provider_line))?;
+    let listed: Vec<String> = known.iter().filter(|choice| choice.info.provider != "offline").map(model_line).collect();
+    if !listed.is_empty() {
+        print_lines(std::iter::once(String::new()).chain(listed))?;
+    }
     let why = chosen.map_or_else(|| models.why().to_owned(), |by| by.to_string());
     eprintln!("would use: {} ({})", one_line(models.first()), one_line(&why));
     Ok(())
+}
+
+fn provider_line(row: &ProviderRow) -> String {
+    let model = row.default_model.map(|model| format!("  {}:{model}", row.provider)).unwrap_or_default();
+    let variable = row.variable.as_deref().unwrap_or_default();
+    let line = format!("{:<12} key: {:<10} {variable:<20}{model}", row.provider, row.key);
+    line.trim_end().to_owned()
+}
+
+fn model_line(choice: &Choice) -> String {
+    format!("{:<44} {}", one_line(&choice.id), choice.about()).trim_end().to_owned()
 }

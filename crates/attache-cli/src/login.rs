@@ -1,6 +1,6 @@
 //! `attache login` and `attache logout`: one command for agents and for providers of models.
 
-use attache_agent::model::catalog::{self, PROVIDERS};
+use attache_agent::model::catalog::PROVIDERS;
 
 use crate::agents::config::Config;
 use crate::agents::{self, is_known};
@@ -44,7 +44,7 @@ fn target(options: &Login) -> Result<Target, Failure> {
         }
         let (config, _) = crate::agent::settings(None)?;
         let chosen = config.model.as_deref().and_then(|model| model.split_once(':')).map(|(provider, _)| provider);
-        match chosen.filter(|provider| catalog::provider(provider).is_some()) {
+        match chosen.filter(|provider| *provider != "offline") {
             Some(provider) => Ok(Target::Provider(provider.into())),
             None => {
                 let providers: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
@@ -59,7 +59,7 @@ fn target(options: &Login) -> Result<Target, Failure> {
     if options.provider {
         return Ok(Target::Provider(name.into()));
     }
-    let is_provider = name == "offline" || catalog::provider(name).is_some();
+    let is_provider = name == "offline" || crate::agent::is_provider(name)?;
     let has_agent = is_known(name) || Config::read()?.agents.contains_key(name);
     match (is_agent, has_agent, is_provider) {
         (true, ..) => agent(Some(name)),

@@ -7,10 +7,14 @@ use super::ModelError;
 pub enum Api {
     /// OpenAI's chat completions, which most servers speak.
     OpenAi,
+    /// OpenAI's Responses, where thoughts are kept between calls.
+    Responses,
     /// Anthropic's messages.
     Anthropic,
     /// Gemini's `streamGenerateContent`.
     Gemini,
+    /// Ollama's own API, which can be told the size of the context.
+    Ollama,
 }
 
 /// Someone who serves models.
@@ -46,7 +50,7 @@ pub const PROVIDERS: &[Provider] = &[
     hosted("groq", Api::OpenAi, "https://api.groq.com/openai/v1/", &["GROQ_API_KEY"], "openai/gpt-oss-120b"),
     hosted("mistral", Api::OpenAi, "https://api.mistral.ai/v1/", &["MISTRAL_API_KEY"], "devstral-medium-latest"),
     hosted("xai", Api::OpenAi, "https://api.x.ai/v1/", &["XAI_API_KEY"], "grok-code-fast-1"),
-    local("ollama", "http://127.0.0.1:11434/v1/", &["OLLAMA_API_KEY"]),
+    Provider { api: Api::Ollama, ..local("ollama", "http://127.0.0.1:11434/v1/", &["OLLAMA_API_KEY"]) },
     local("lmstudio", "http://127.0.0.1:1234/v1/", &["LMSTUDIO_API_KEY"]),
     local("llamacpp", "http://127.0.0.1:8080/v1/", &["LLAMA_API_KEY"]),
     local("vllm", "http://127.0.0.1:8000/v1/", &["VLLM_API_KEY"]),
@@ -171,7 +175,7 @@ const KNOWN: &[Known] = &[
 /// What nobody knows better is taken for this.
 const COMMON_CONTEXT: u64 = 128_000;
 /// Local servers cut contexts to what fits their memory, and rarely say so.
-const LOCAL_CONTEXT: u64 = 32_000;
+pub(crate) const LOCAL_CONTEXT: u64 = 32_000;
 
 /// What a model can take in, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +195,11 @@ pub struct Traits {
 /// A model with fewer billions of parameters is small.
 const SMALL: f32 = 5.0;
 
+/// Whether a model with so many parameters is small.
+pub(crate) fn is_few(parameters: u64) -> bool {
+    (parameters as f64) < f64::from(SMALL) * 1e9
+}
+
 /// Whether a name tells of few parameters: `qwen2.5-coder:1.5b`. Of several numbers the largest counts: `30b-a3b`.
 fn is_small(name: &str) -> bool {
     let words = name.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
@@ -198,8 +207,14 @@ fn is_small(name: &str) -> bool {
     billions.reduce(f32::max).is_some_and(|billions| billions < SMALL)
 }
 
-/// What the name of a model tells.
-pub fn traits(provider: &Provider, name: &str) -> Traits {
+/// Whether OpenAI wants a model to be asked by its Responses API: those that think.
+pub(crate) fn has_responses(name: &str) -> bool {
+    let digit = |text: Option<&str>| text.and_then(|text| text.chars().next()).and_then(|c| c.to_digit(10));
+    digit(name.strip_prefix('o')).is_some() || digit(name.strip_prefix("gpt-")).is_some_and(|number| number >= 5)
+}
+
+/// What the name of a model tells. Without a provider of the catalog it is one of the person's own.
+pub fn traits(provider: Option<&Provider>, api: Api, name: &str) -> Traits {
     let lower = name.to_ascii_lowercase();
     let bare = lower.rsplit('/').next().unwrap_or(&lower);
     let row = KNOWN.iter().filter(|row| bare.starts_with(row.prefix)).max_by_key(|row| row.prefix.len());
@@ -211,8 +226,9 @@ pub fn traits(provider: &Provider, name: &str) -> Traits {
         None => Traits { context: COMMON_CONTEXT, images: false, audio: false, thinks: false, is_small },
     };
     // Chat completions of hosts that pass them on carry images, but not everybody's audio; Anthropic's carry none.
-    traits.audio &= provider.api == Api::Gemini || provider.name == "openai";
-    if !provider.needs_key {
+    traits.audio &=
+        api == Api::Gemini || (api == Api::OpenAi && provider.is_some_and(|provider| provider.name == "openai"));
+    if provider.is_some_and(|provider| !provider.needs_key) {
         traits.context = traits.context.min(LOCAL_CONTEXT);
     }
     traits
@@ -251,7 +267,7 @@ mod tests {
     fn the_longest_prefix_tells_most() {
         let of = |text: &str| {
             let choice = parse(text).unwrap();
-            traits(choice.provider, choice.name)
+            traits(Some(choice.provider), choice.provider.api, choice.name)
         };
         assert_eq!(of("openai:gpt-4.1-mini").context, 1_000_000);
         assert!(of("openai:gpt-4o-audio-preview").audio);
@@ -271,6 +287,16 @@ mod tests {
             assert_eq!(of(name).is_small, is_small, "{name}");
         }
         assert_eq!(of("openai:something-new").context, 128_000);
+    }
+
+    #[test]
+    fn models_that_think_at_openai_have_an_api_of_their_own() {
+        for name in ["o3", "o4-mini", "gpt-5", "gpt-5.1-codex", "gpt-6"] {
+            assert!(has_responses(name), "{name}");
+        }
+        for name in ["gpt-4.1", "gpt-4o", "gpt-oss-20b", "omni-moderation", "gpt-", "claude"] {
+            assert!(!has_responses(name), "{name}");
+        }
     }
 
     #[test]

@@ -46,7 +46,6 @@ pub(super) fn shape(request: &Request) -> (Request, Value) {
         tools: Vec::new(),
         max_tokens: request.max_tokens,
         thought: request.thought,
-        temperature: request.temperature,
         finish: request.finish,
     };
     (request, schema)
@@ -334,6 +333,7 @@ impl Constrained {
         end.usage.input += self.spent.input;
         end.usage.cached += self.spent.cached;
         end.usage.output += self.spent.output;
+        end.usage.written += self.spent.written;
         self.out.push(Piece::End(end));
     }
 }

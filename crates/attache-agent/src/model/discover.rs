@@ -8,6 +8,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::listing::is_plain;
+
 /// A model server that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -133,11 +135,6 @@ fn models(answer: &[u8]) -> Option<Vec<String>> {
         .take(MOST_MODELS)
         .collect();
     (!models.is_empty()).then_some(models)
-}
-
-/// Whether a name can be shown and sent as it is.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 200 && name.chars().all(|c| c.is_ascii_graphic() || c.is_alphanumeric())
 }
 
 fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {

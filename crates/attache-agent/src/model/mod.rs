@@ -3,7 +3,10 @@
 pub mod catalog;
 mod constrained;
 pub mod discover;
+pub(crate) mod listing;
+pub(crate) mod metered;
 pub mod offline;
+pub mod price;
 pub mod remote;
 pub mod retry;
 mod tidy;
@@ -15,7 +18,8 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use tidy::tidy;
+pub use metered::Spent;
+pub(crate) use tidy::tidy;
 
 /// A model that can be asked. Cheap to keep, and asked by several sessions at once.
 ///
@@ -86,6 +90,8 @@ pub struct ModelInfo {
     pub thinks: bool,
     /// Whether it is small: it gets a short prompt and few tools, and is held to a form.
     pub is_small: bool,
+    /// What it takes, where that is known.
+    pub price: Option<price::Price>,
 }
 
 impl ModelInfo {
@@ -113,8 +119,6 @@ pub struct Request {
     pub max_tokens: Option<u32>,
     /// How long it should think.
     pub thought: Thought,
-    /// How much chance there is in its answer; `None` leaves that to its server.
-    pub temperature: Option<f32>,
     /// Whether it may come to its end now. Only models that are held to a form are held to this.
     pub finish: Finish,
 }
@@ -308,6 +312,13 @@ pub struct Usage {
     pub cached: u64,
     /// What came out, thoughts included.
     pub output: u64,
+    /// How much of what went in was written to a cache, where that has a price of its own.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub written: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Why a model gave no answer. Says no more than a person may see: no key, no header, no body of a request.

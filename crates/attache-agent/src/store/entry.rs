@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Message;
+use crate::model::metered::Spent;
 
 /// One entry of a session's log.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +60,8 @@ pub enum Entry {
         /// Why: the name of the stop reason.
         stop: String,
     },
+    /// A request to a model took something.
+    Spent(Spent),
     /// An entry that this version does not understand, because a newer one wrote it. Kept as it is.
     Unknown(RawJson),
 }
@@ -95,6 +98,9 @@ impl Entry {
             Entry::Set { option, value } => ("set", vec![("option", json(option)?), ("value", json(value)?)]),
             Entry::Title { title } => ("title", vec![("title", json(title)?)]),
             Entry::TurnEnded { stop } => ("turn_ended", vec![("stop", json(stop)?)]),
+            Entry::Spent(Spent { model, usage, cost }) => {
+                ("spent", vec![("model", json(model)?), ("usage", json(usage)?), ("cost", json(cost)?)])
+            }
             Entry::Unknown(entry) => return Ok(entry.clone()),
         };
         let mut text = format!("{{\"type\":\"{tag}\"");
@@ -131,6 +137,11 @@ fn read(json: &RawJson) -> Option<Entry> {
         "plain" => Entry::Plain { update: Box::new(model(json, "update")?) },
         "set" => Entry::Set { option: value(json, "option")?, value: value(json, "value")? },
         "title" => Entry::Title { title: value(json, "title")? },
+        "spent" => Entry::Spent(Spent {
+            model: value(json, "model")?,
+            usage: value(json, "usage")?,
+            cost: value::<Option<_>>(json, "cost")?,
+        }),
         "turn_ended" => Entry::TurnEnded { stop: value(json, "stop")? },
         _ => return None,
     })

@@ -7,6 +7,7 @@ mod guard;
 mod prime;
 mod question;
 mod reply;
+mod usage;
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,6 @@ use attache::model::Meta;
 use attache::model::error::ErrorObject;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
-use attache::model::update::{SessionUpdate, UsageUpdate};
 use attache::{Error, Stop};
 
 use crate::conversation::Conversation;
@@ -31,6 +31,7 @@ pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
 pub(crate) use question::is_question;
+pub(crate) use usage::{keep_spent, of_turn};
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -55,12 +56,16 @@ pub struct Limits {
     pub max_tokens: Option<u32>,
     /// How full the context may be, in percent, before the conversation is compacted.
     pub compact_at: u8,
+    /// How many tokens the session may take in all.
+    pub max_tokens_total: Option<u64>,
+    /// What the session may cost in all, as far as prices are known.
+    pub max_cost: Option<crate::model::price::Cost>,
 }
 
 impl Default for Limits {
     /// A hundred requests are more than most tasks take, and an end to those that never end.
     fn default() -> Self {
-        Limits { requests: 100, max_tokens: None, compact_at: 80 }
+        Limits { requests: 100, max_tokens: None, compact_at: 80, max_tokens_total: None, max_cost: None }
     }
 }
 
@@ -118,6 +123,9 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     }
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
+        if let Some(stop) = usage::limit_reached(desk, &*model).await? {
+            return Ok(stop);
+        }
         if conversation.is_full(&*model, desk.limits.compact_at) {
             compact_unasked(desk, conversation, &*model).await?;
         }
@@ -135,8 +143,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         } else {
             answer.end.usage.input + answer.end.usage.output
         };
-        let usage = UsageUpdate::new(conversation.used, model.info().context);
-        desk.log.show(SessionUpdate::Usage(usage)).await?;
+        usage::tell(desk, conversation.used, &*model).await?;
         let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
         if is_empty && answer.end.reason == EndReason::Done {
             if has_begun {

@@ -113,8 +113,10 @@ fn needed_by_built_in(spec: &AgentSpec) -> Result<Option<(String, bool)>, Failur
             PROVIDERS.iter().find(|provider| provider.needs_key && matches!(keys.find(provider), Ok(Some(_))));
         return Ok(with_key.map(|provider| (provider.name.to_owned(), false)));
     };
-    let provider = model.split(':').next().and_then(catalog::provider);
-    let address = base_url.map(String::as_str).or(provider.map(|provider| provider.base_url));
+    let provider = model.split(':').next().unwrap_or_default();
+    let known = catalog::provider(provider).map(|provider| provider.base_url);
+    let own = config.providers.get(provider).map(|own| own.base_url.as_str());
+    let address = own.or(base_url.map(String::as_str)).or(known);
     Ok(address.map(|address| (model.clone(), is_loopback(address))))
 }
 

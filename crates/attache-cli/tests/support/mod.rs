@@ -52,6 +52,8 @@ impl Home {
         command.env("XDG_CONFIG_HOME", self.path("config")).env("XDG_STATE_HOME", self.path("state"));
         // Whatever model servers this machine has.
         command.env("ATTACHE_MODEL", "offline");
+        // And whatever networks it has.
+        command.env("ATTACHE_MODEL_LISTS", "off");
         command
     }
 

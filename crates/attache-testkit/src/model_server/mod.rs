@@ -5,9 +5,11 @@
 //!
 //! ```text
 //! POST …/chat/completions                       OpenAI's chat completions
+//! POST …/responses                              OpenAI's Responses
 //! POST …/messages                               Anthropic's messages
 //! POST …/models/NAME:streamGenerateContent      Google's Gemini (with `alt=sse`)
 //! POST …/models/NAME:generateContent
+//! POST …/api/chat                               Ollama's own
 //! GET  …/models                                 the list of models, in the words of the one who asks
 //! GET  …/api/tags                               the list of models, in Ollama's words
 //! ```
@@ -46,9 +48,11 @@ use crate::tally::Tally;
 mod answer;
 mod anthropic;
 mod gemini;
+mod ollama;
 mod openai;
 mod play;
 mod request;
+mod responses;
 mod script;
 #[cfg(test)]
 mod tests;

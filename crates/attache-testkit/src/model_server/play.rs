@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, Ending};
 use super::request::{Api, ModelRequest};
-use super::{anthropic, gemini, openai};
+use super::{anthropic, gemini, ollama, openai, responses};
 use crate::http::{Connection, Gone};
 
 /// Sends an answer.
@@ -21,6 +21,8 @@ pub(super) async fn play(connection: Connection, answer: &Answer, request: &Mode
     }
     let whole = match request.api {
         Api::OpenAi => openai::whole(answer, request),
+        Api::Responses => responses::whole(answer, request),
+        Api::Ollama => ollama::whole(answer, request),
         Api::Anthropic => anthropic::whole(answer, request),
         Api::Gemini => gemini::whole(answer, request),
     };
@@ -30,7 +32,8 @@ pub(super) async fn play(connection: Connection, answer: &Answer, request: &Mode
 /// An error's body in the words of an API.
 pub(super) fn error(api: Api, status: u16, message: &str) -> Value {
     match api {
-        Api::OpenAi => openai::error(status, message),
+        Api::OpenAi | Api::Responses => openai::error(status, message),
+        Api::Ollama => ollama::error(message),
         Api::Anthropic => anthropic::error(status, message),
         Api::Gemini => gemini::error(status, message),
     }
@@ -55,6 +58,8 @@ async fn send_whole(mut connection: Connection, answer: &Answer, body: &Value) -
 async fn send_stream(mut connection: Connection, answer: &Answer, request: &ModelRequest) -> Result<(), Gone> {
     let mut events = match request.api {
         Api::OpenAi => openai::events(answer, request),
+        Api::Responses => responses::events(answer, request),
+        Api::Ollama => ollama::events(answer, request),
         Api::Anthropic => anthropic::events(answer, request),
         Api::Gemini => gemini::events(answer, request),
     };
@@ -65,7 +70,8 @@ async fn send_stream(mut connection: Connection, answer: &Answer, request: &Mode
         }
     };
     let rest = events.split_off(sent);
-    connection.chunked_head(200, &headers(answer, "text/event-stream")).await?;
+    let kind = if request.api == Api::Ollama { "application/x-ndjson" } else { "text/event-stream" };
+    connection.chunked_head(200, &headers(answer, kind)).await?;
     for (index, event) in events.iter().enumerate() {
         send_raw(&mut connection, answer, |after| after == index).await?;
         if index > 0 && !answer.delay.is_zero() {
@@ -84,6 +90,8 @@ async fn send_stream(mut connection: Connection, answer: &Answer, request: &Mode
         Ending::Error(_, message) => {
             let event = match request.api {
                 Api::OpenAi => openai::error_event(message),
+                Api::Responses => responses::error_event(message),
+                Api::Ollama => ollama::error_event(message),
                 Api::Anthropic => anthropic::error_event(message),
                 Api::Gemini => gemini::error_event(message),
             };

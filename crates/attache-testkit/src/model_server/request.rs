@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{anthropic, gemini, openai};
+use super::{anthropic, gemini, ollama, openai, responses};
 
 /// A request that the model was asked.
 #[derive(Debug, Clone)]
@@ -26,6 +26,10 @@ pub struct ModelRequest {
 pub enum Api {
     /// OpenAI's chat completions.
     OpenAi,
+    /// OpenAI's Responses.
+    Responses,
+    /// Ollama's own.
+    Ollama,
     /// Anthropic's messages.
     Anthropic,
     /// Google's Gemini.
@@ -62,6 +66,10 @@ impl Api {
     pub(super) fn of(path: &str) -> Option<Api> {
         if path.ends_with("/chat/completions") {
             Some(Api::OpenAi)
+        } else if path.ends_with("/responses") {
+            Some(Api::Responses)
+        } else if path.ends_with("/api/chat") {
+            Some(Api::Ollama)
         } else if path.ends_with("/messages") {
             Some(Api::Anthropic)
         } else if path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent") {
@@ -81,7 +89,9 @@ impl ModelRequest {
     /// The name of the model; empty if there is none.
     pub fn model(&self) -> &str {
         match self.api {
-            Api::OpenAi | Api::Anthropic => self.body["model"].as_str().unwrap_or_default(),
+            Api::OpenAi | Api::Responses | Api::Ollama | Api::Anthropic => {
+                self.body["model"].as_str().unwrap_or_default()
+            }
             Api::Gemini => {
                 let path = self.path.split('?').next().unwrap_or_default();
                 let name = path.rsplit('/').next().unwrap_or_default();
@@ -93,7 +103,9 @@ impl ModelRequest {
     /// Whether the answer is to come as a stream.
     pub fn is_stream(&self) -> bool {
         match self.api {
-            Api::OpenAi | Api::Anthropic => self.body["stream"] == true,
+            Api::OpenAi | Api::Responses | Api::Anthropic => self.body["stream"] == true,
+            // Who says nothing wants one here.
+            Api::Ollama => self.body["stream"] != false,
             Api::Gemini => self.path.contains(":streamGenerateContent"),
         }
     }
@@ -101,7 +113,8 @@ impl ModelRequest {
     /// The system prompt; empty if there is none.
     pub fn system(&self) -> String {
         match self.api {
-            Api::OpenAi => openai::system(&self.body),
+            Api::OpenAi | Api::Ollama => openai::system(&self.body),
+            Api::Responses => responses::system(&self.body),
             Api::Anthropic => anthropic::system(&self.body),
             Api::Gemini => gemini::system(&self.body),
         }
@@ -111,6 +124,8 @@ impl ModelRequest {
     pub fn turns(&self) -> Vec<Turn> {
         match self.api {
             Api::OpenAi => openai::turns(&self.body),
+            Api::Responses => responses::turns(&self.body),
+            Api::Ollama => ollama::turns(&self.body),
             Api::Anthropic => anthropic::turns(&self.body),
             Api::Gemini => gemini::turns(&self.body),
         }
@@ -129,7 +144,8 @@ impl ModelRequest {
     /// The names of the tools that may be called.
     pub fn tool_names(&self) -> Vec<String> {
         match self.api {
-            Api::OpenAi => openai::tool_names(&self.body),
+            Api::OpenAi | Api::Ollama => openai::tool_names(&self.body),
+            Api::Responses => responses::tool_names(&self.body),
             Api::Anthropic => anthropic::tool_names(&self.body),
             Api::Gemini => gemini::tool_names(&self.body),
         }
@@ -146,7 +162,11 @@ impl ModelRequest {
 
     /// Why a provider would not take this request.
     pub(super) fn fault(&self) -> Option<String> {
-        let messages = if self.api == Api::Gemini { "contents" } else { "messages" };
+        let messages = match self.api {
+            Api::Gemini => "contents",
+            Api::Responses => "input",
+            Api::OpenAi | Api::Ollama | Api::Anthropic => "messages",
+        };
         if self.body[messages].as_array().is_none_or(Vec::is_empty) {
             return Some(format!("`{messages}` has to be a list with something in it"));
         }
@@ -181,7 +201,7 @@ impl ModelRequest {
                     None => return Some(format!("there is no call `{id}` for this result")),
                 },
                 // In the other APIs, the model may go on after a call in the same message.
-                Turn::Assistant(_) if self.api != Api::OpenAi => {}
+                Turn::Assistant(_) if !matches!(self.api, Api::OpenAi | Api::Ollama) => {}
                 Turn::User(_) | Turn::Assistant(_) => {
                     if let Some(id) = open.first() {
                         return Some(format!("the call `{id}` has no result"));

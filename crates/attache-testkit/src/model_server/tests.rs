@@ -12,6 +12,7 @@ mod faults;
 mod gemini;
 mod openai;
 mod questions;
+mod responses;
 mod script;
 
 const OPENAI: &str = "/v1/chat/completions";

@@ -150,7 +150,7 @@ fn written(text: &str, reason: EndReason) -> (Vec<Message>, String) {
     let tools = vec![spec("read_file"), spec("write_file")];
     let request = Request { tools, messages: vec![Message::user("mend it")], ..Request::default() };
     let (shaped, _) = shape(&request);
-    let usage = Usage { input: 10, cached: 5, output: 1 };
+    let usage = Usage { input: 10, cached: 5, output: 1, ..Usage::default() };
     let end = move |reason| Ok(Piece::End(End { reason, usage, ..End::default() }));
     let first = r#"{"action":"write_file","arguments":{"path":"a.py"}}"#;
     let first = stream::iter([Ok(Piece::Text(first.into())), end(EndReason::Done)]).boxed();

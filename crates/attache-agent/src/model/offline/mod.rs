@@ -37,6 +37,7 @@ impl Offline {
             audio: false,
             thinks: false,
             is_small: false,
+            price: None,
         };
         Offline { info }
     }

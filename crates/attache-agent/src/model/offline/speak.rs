@@ -82,7 +82,7 @@ fn pieces(answer: Answer, request: &Request) -> Vec<(Piece, bool)> {
         }
         pieces.push((Piece::Call(Call { id, name, arguments }), false));
     }
-    let usage = Usage { input: tokens(size(request)), cached: 0, output: tokens(output) };
+    let usage = Usage { input: tokens(size(request)), output: tokens(output), ..Usage::default() };
     pieces.push((Piece::End(End { reason, usage, opaque: None }), false));
     pieces
 }

@@ -7,19 +7,19 @@ use crate::model::{Failure, ModelError};
 
 /// A base URL that requests can be appended to.
 #[derive(Debug, Clone)]
-pub(super) struct Address {
+pub(crate) struct Address {
     /// Ends with a slash.
-    pub(super) base: Url,
+    base: Url,
     /// Host and port, for people.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// Whether it is this machine.
-    pub(super) is_local: bool,
+    pub(crate) is_local: bool,
     /// Whether it is spoken to through TLS.
-    pub(super) is_secure: bool,
+    pub(crate) is_secure: bool,
 }
 
 impl Address {
-    pub(super) fn new(api: Api, text: &str) -> Result<Address, ModelError> {
+    pub(crate) fn new(api: Api, text: &str) -> Result<Address, ModelError> {
         // The text is not repeated: it may have a password in it.
         let wrong = |why: &str| {
             let hint = "hint: write it like `http://127.0.0.1:8080/v1`";
@@ -34,22 +34,18 @@ impl Address {
         }
         let Some(host) = base.host_str().map(str::to_owned) else { return Err(wrong("has no host")) };
         base.set_fragment(None);
-        if api != Api::OpenAi {
-            // `genai` puts its paths after the whole of these.
-            base.set_query(None);
-        }
         let path = base.path().trim_end_matches('/').to_owned();
-        let path = path.strip_suffix("/chat/completions").unwrap_or(&path);
-        let path = path.strip_suffix("/messages").unwrap_or(path);
-        let last = path.rsplit('/').next().unwrap_or_default();
-        let is_version = last.starts_with('v') && last[1..].starts_with(|c: char| c.is_ascii_digit());
+        let ends = ["/chat/completions", "/responses", "/messages", "/api/chat"];
+        let path = ends.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(&path);
+        let is_version = |part: &str| part.starts_with('v') && part[1..].starts_with(|c: char| c.is_ascii_digit());
         let path = match api {
             // Here the version is a part of what people write, unless they write nothing.
-            Api::OpenAi if path.is_empty() => "/v1/".to_owned(),
-            Api::OpenAi => format!("{path}/"),
+            Api::OpenAi | Api::Responses | Api::Ollama if path.is_empty() => "/v1/".to_owned(),
+            Api::OpenAi | Api::Responses | Api::Ollama => format!("{path}/"),
             // Here it is not, by the custom of their own libraries.
-            Api::Anthropic if !is_version => format!("{path}/v1/"),
-            Api::Gemini if !is_version => format!("{path}/v1beta/"),
+            Api::Anthropic if !path.rsplit('/').next().is_some_and(is_version) => format!("{path}/v1/"),
+            // In Google's cloud it comes first, before the project.
+            Api::Gemini if !path.split('/').any(is_version) => format!("{path}/v1beta/"),
             Api::Anthropic | Api::Gemini => format!("{path}/"),
         };
         base.set_path(&path);
@@ -69,19 +65,34 @@ impl Address {
         Ok(Address { base, host, is_local, is_secure })
     }
 
-    /// What requests are sent to when we name it ourselves.
-    pub(super) fn request_url(&self, api: Api, name: &str) -> String {
-        let mut url = self.base.clone();
-        let base = self.base.path();
-        match api {
-            Api::OpenAi => url.set_path(&format!("{base}chat/completions")),
-            Api::Anthropic => url.set_path(&format!("{base}messages")),
-            Api::Gemini => {
-                url.set_path(&format!("{base}models/{name}:streamGenerateContent"));
-                url.set_query(Some("alt=sse"));
-            }
+    /// What requests are sent to. What the base URL asks for, such as a version, is asked for here as well.
+    pub(crate) fn request_url(&self, api: Api, name: &str) -> String {
+        let mut url = match api {
+            Api::OpenAi => self.join("chat/completions"),
+            Api::Responses => self.join("responses"),
+            Api::Anthropic => self.join("messages"),
+            Api::Gemini => self.join(&format!("models/{name}:streamGenerateContent")),
+            Api::Ollama => self.beside("api/chat"),
+        };
+        if api == Api::Gemini {
+            url.query_pairs_mut().append_pair("alt", "sse");
         }
         url.into()
+    }
+
+    /// A path of the API.
+    pub(crate) fn join(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path()));
+        url
+    }
+
+    /// A path of the same server that is beside its `v1`.
+    pub(crate) fn beside(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let base = self.base.path().strip_suffix("v1/").unwrap_or(self.base.path());
+        url.set_path(&format!("{base}{path}"));
+        url
     }
 }
 
@@ -102,6 +113,19 @@ mod tests {
             (Api::Anthropic, "https://h/v1/messages", "https://h/v1/messages"),
             (Api::Gemini, "http://h", "http://h/v1beta/models/m:streamGenerateContent?alt=sse"),
             (Api::Gemini, "http://h/v1alpha", "http://h/v1alpha/models/m:streamGenerateContent?alt=sse"),
+            (
+                Api::Gemini,
+                "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google",
+                "https://l-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent?alt=sse",
+            ),
+            (
+                Api::Responses,
+                "https://h/openai/v1/responses?api-version=1",
+                "https://h/openai/v1/responses?api-version=1",
+            ),
+            (Api::Ollama, "http://h", "http://h/api/chat"),
+            (Api::Ollama, "http://h/v1/", "http://h/api/chat"),
+            (Api::Ollama, "http://h/at/v1", "http://h/at/api/chat"),
         ] {
             assert_eq!(Address::new(api, text).unwrap().request_url(api, "m"), url);
         }

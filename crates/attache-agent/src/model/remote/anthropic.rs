@@ -54,6 +54,7 @@ impl Reader {
                 self.thoughts.insert(index, block);
             }
             "redacted_thinking" => {
+                out.note(text(&block, "/data").len());
                 self.thoughts.insert(index, block);
             }
             _ => {}
@@ -76,7 +77,11 @@ impl Reader {
                 out.thought(more);
                 self.append(index, "thinking", more);
             }
-            "signature_delta" => self.append(index, "signature", text(delta, "/signature")),
+            "signature_delta" => {
+                let more = text(delta, "/signature");
+                out.note(more.len());
+                self.append(index, "signature", more);
+            }
             _ => {}
         }
     }
@@ -110,6 +115,7 @@ impl Reader {
             if input > 0 {
                 self.usage.input = input;
                 self.usage.cached = read;
+                self.usage.written = written;
             }
         }
         if let Some(output) = count(usage, "/output_tokens") {

@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use attache::model::Secret;
-use genai::webc::StreamTimeout;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
@@ -25,6 +24,10 @@ pub(crate) enum Lack {
     Tools,
     /// Keep to a JSON Schema.
     Schema,
+    /// Sum up its thoughts for people.
+    Summaries,
+    /// Speak Ollama's own API.
+    OwnApi,
 }
 
 impl Trouble {
@@ -41,14 +44,21 @@ pub(super) struct Who {
     /// The host of the base URL, with its port. Never the whole URL: people put passwords into those.
     pub(super) host: String,
     pub(super) key: Option<Secret>,
+    /// Other words that are not to be shown: the values of headers.
+    pub(super) secrets: Vec<Secret>,
     /// Where a key is looked for.
-    pub(super) key_variable: Option<&'static str>,
+    pub(super) key_variable: Option<String>,
 }
 
 impl Who {
     /// The server answered with a status that is not success.
     pub(super) fn status(&self, status: u16, headers: &HeaderMap, body: &str) -> Trouble {
-        let body: Value = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
+        let page = is_page(headers, body).then(|| match title(body) {
+            title if title.is_empty() => "it sent a web page".to_owned(),
+            title => format!("it sent a web page: {title}"),
+        });
+        let said = || Value::String(page.clone().unwrap_or_else(|| body.to_owned()));
+        let body: Value = serde_json::from_str(body).unwrap_or_else(|_| said());
         // Gemini puts its error into a list when it was asked for a stream.
         let body = body.get(0).unwrap_or(&body);
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
@@ -85,9 +95,15 @@ impl Who {
             || matches!(status, Some(401 | 403))
             || has(&["api key not valid", "api_key_invalid"])
         {
-            // What the server says here often has a part of the key in it.
-            let what = if self.key.is_some() { "did not take the key" } else { "wants a key" };
-            Trouble::new(Failure::Key, format!("`{provider}` {what}{}{}", number(status), self.key_hint()))
+            let what = match (self.key.is_some() || !self.secrets.is_empty(), status) {
+                (true, Some(403)) => "refused the request",
+                (true, _) => "did not take the key",
+                (false, _) => "wants a key",
+            };
+            // What the server says of a wrong key often has a part of the key in it; why it forbids something has to be
+            // known.
+            let quote = if status == Some(403) { quote } else { String::new() };
+            Trouble::new(Failure::Key, format!("`{provider}` {what}{}{quote}{}", number(status), self.key_hint()))
         } else if is(&["insufficient_quota", "billing_error"]) || status == Some(402) {
             Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left{quote}"))
         } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) || status == Some(429) {
@@ -118,26 +134,50 @@ impl Who {
         if !matches!(trouble.error.kind, Failure::Key | Failure::RateLimit | Failure::TooLong) {
             trouble.lack = lack(&lower);
         }
+        // Ollama says which model it does not have; a server without its API does not.
+        if trouble.lack.is_none() && matches!(status, Some(404 | 405 | 501)) && !lower.contains("model") {
+            trouble.lack = Some(Lack::OwnApi);
+        }
         trouble
     }
 
+    /// The server sent a web page in the place of an answer.
+    pub(super) fn page(&self, page: &str) -> Trouble {
+        let hint = "hint: is the base URL right, and does nothing stand between here and there?";
+        let title = self.quote(&title(page));
+        Trouble::new(Failure::Request, format!("`{}` sent a web page in place of an answer{title}\n{hint}", self.host))
+    }
+
+    /// The key, or what else is sent along, cannot be sent.
+    pub(super) fn bad_key(&self) -> Trouble {
+        Trouble::new(Failure::Request, format!("the key or the address of `{}` is no good", self.provider))
+    }
+
+    /// No head of an answer came.
+    pub(super) fn late(&self) -> Trouble {
+        Trouble::new(Failure::Server, format!("`{}` did not answer in time", self.host))
+    }
+
     /// The request or its answer did not come through.
-    pub(super) fn transport(&self, error: &(dyn std::error::Error + Send + Sync + 'static)) -> Trouble {
-        let (host, name) = (&self.host, &self.name);
-        if let Some(timeout) = error.downcast_ref::<StreamTimeout>() {
-            return match timeout {
-                StreamTimeout::Headers => Trouble::new(Failure::Server, format!("`{host}` did not answer in time")),
-                StreamTimeout::Read => self.silence(),
-            };
-        }
-        let Some(error) = error.downcast_ref::<reqwest::Error>() else {
-            return Trouble::new(Failure::Server, format!("the answer of `{name}` is not readable"));
-        };
+    pub(super) fn transport(&self, error: &reqwest::Error) -> Trouble {
+        let host = &self.host;
         if error.is_builder() {
-            return Trouble::new(Failure::Request, format!("the key or the address of `{}` is no good", self.provider));
+            return self.bad_key();
+        }
+        let why = root(error);
+        if error.is_timeout() {
+            return self.late();
+        }
+        if error.is_connect() && why.contains("InvalidContentType") {
+            let hint = "hint: if it does not speak TLS there, write `http://` in the base URL";
+            let why = format!("`{host}` cannot be reached: its answer is not TLS\n{hint}");
+            return Trouble::new(Failure::Server, why);
+        }
+        if why.contains("invalid HTTP") || why.contains("invalid header") {
+            let hint = "hint: if it speaks TLS there, write `https://` in the base URL";
+            return Trouble::new(Failure::Server, format!("`{host}` does not answer in HTTP\n{hint}"));
         }
         if error.is_connect() {
-            let why = root(error);
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let hint = if is_local(host) {
                 // One that is usually elsewhere was sent here by its address.
@@ -169,7 +209,8 @@ impl Who {
         // Only the beginning is shown, so only that is looked at.
         let said: String = said.chars().take(2000).collect();
         let key = self.key.as_ref().map(Secret::expose).unwrap_or_default();
-        let said = if key.is_empty() { said } else { said.replace(key, "…") };
+        let secrets = self.secrets.iter().map(Secret::expose).chain([key]).filter(|secret| !secret.is_empty());
+        let said = secrets.fold(said, |said, secret| said.replace(secret, "…"));
         let start: String = key.chars().take(8).collect();
         said.split_inclusive(char::is_whitespace)
             .map(|word| {
@@ -181,7 +222,7 @@ impl Who {
     }
 
     fn key_hint(&self) -> String {
-        match self.key_variable {
+        match &self.key_variable {
             Some(variable) => format!("\nhint: set {variable}, or run `attache login`"),
             None => "\nhint: run `attache login`".to_owned(),
         }
@@ -227,12 +268,29 @@ const NO_TOOLS: &[&str] = &[
 /// What a model lacks, by what its server says.
 fn lack(said: &str) -> Option<Lack> {
     let has = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+    if has(&["reasoning summar", "reasoning.summary"]) {
+        return Some(Lack::Summaries);
+    }
     if has(NO_TOOLS) {
         return Some(Lack::Tools);
     }
     let schema = has(&["response_format", "json_schema", "structured output"]);
     (schema && has(&["support", "unknown", "unrecognized", "not permitted", "not allowed", "invalid", "must be"]))
         .then_some(Lack::Schema)
+}
+
+/// Whether a body is a web page.
+fn is_page(headers: &HeaderMap, body: &str) -> bool {
+    let kind = headers.get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let start = body.trim_start().get(..14).unwrap_or(body).to_ascii_lowercase();
+    kind.to_ascii_lowercase().contains("html") || start.starts_with("<!doctype html") || start.starts_with("<html")
+}
+
+/// The title of a web page; empty if it has none.
+fn title(page: &str) -> String {
+    let page: String = page.chars().take(8_000).collect();
+    let start = page.to_ascii_lowercase().find("<title>").map(|at| at + "<title>".len());
+    start.and_then(|start| page[start..].split('<').next()).map(|title| tidy(title, 80)).unwrap_or_default()
 }
 
 fn number(status: Option<u16>) -> String {

@@ -6,6 +6,9 @@ use super::out::{Out, TooManyCalls};
 use super::reader::{Ending, count, text};
 use crate::model::{End, EndReason, Usage};
 
+/// What ids begin with that we gave to calls which came without one. They are not sent back.
+pub(super) const OWN_ID: &str = "call#";
+
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     finish: Option<String>,
@@ -38,11 +41,11 @@ impl Reader {
 
     fn part(&mut self, part: &Value, out: &mut Out) -> Result<(), TooManyCalls> {
         let signature = text(part, "/thoughtSignature");
+        out.note(signature.len());
         if let Some(call) = part.get("functionCall") {
             let (name, number) = (text(call, "/name"), self.calls);
             self.calls += 1;
-            // `genai` knows this form for one that the provider has not given, and does not send it.
-            let id = out.start(number, text(call, "/id"), name, |random| format!("call#{name}#{random}"))?;
+            let id = out.start(number, text(call, "/id"), name, |random| format!("{OWN_ID}{name}#{random}"))?;
             if let Some(arguments) = call.get("args").filter(|arguments| !arguments.is_null()) {
                 out.grow(number, &arguments.to_string());
             }
@@ -67,7 +70,7 @@ impl Reader {
         let of = |key: &str| count(usage, key);
         let input = of("/promptTokenCount").unwrap_or(0).saturating_add(of("/toolUsePromptTokenCount").unwrap_or(0));
         let output = of("/candidatesTokenCount").unwrap_or(0).saturating_add(of("/thoughtsTokenCount").unwrap_or(0));
-        self.usage = Usage { input, cached: of("/cachedContentTokenCount").unwrap_or(0), output };
+        self.usage = Usage { input, cached: of("/cachedContentTokenCount").unwrap_or(0), output, ..Usage::default() };
     }
 
     pub(super) fn end(&mut self, out: &Out) -> Option<Ending> {

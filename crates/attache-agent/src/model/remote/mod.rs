@@ -1,4 +1,4 @@
-//! Models behind HTTP: chat completions, Anthropic's messages and Gemini, carried by `genai`.
+//! Models behind HTTP: chat completions, OpenAI's Responses, Anthropic's messages, Gemini and Ollama.
 
 mod address;
 mod answer;
@@ -6,38 +6,43 @@ mod anthropic;
 mod date;
 mod failure;
 mod gemini;
+mod http;
+mod ollama;
 mod openai;
 mod out;
 mod reader;
 mod request;
-mod unfinished;
+mod responses;
+mod sse;
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use attache::model::Secret;
 use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use genai::adapter::AdapterKind;
-use genai::resolver::{AuthData, Endpoint};
-use genai::{Headers, ModelIden, ServiceTarget};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::catalog::{self, Api};
 use super::constrained::{self, Constrained};
 use super::{Failure, Model, ModelError, ModelInfo, Piece, Reply, Request, tidy, written};
-use address::Address;
-use answer::{Answer, Inbox};
+pub(crate) use address::Address;
+use answer::Answer;
 pub(super) use failure::Trouble;
 use failure::{Lack, Who};
+pub(crate) use http::{client, headers};
 pub(super) use out::{Out, spare_id};
 use reader::Reader;
+
+/// Where OpenAI is.
+const OPENAI: &str = "api.openai.com";
 
 /// Which model to ask, and how. What is `None` follows from the catalog.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Who serves it, by the name in the catalog.
+    /// Who serves it: a name in the catalog, or one of the person's own with `api` and `base_url`.
     pub provider: String,
     /// Its name there.
     pub name: String,
@@ -45,8 +50,18 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// The key. No other place is looked at for one.
     pub key: Option<Secret>,
+    /// How the provider is spoken to.
+    pub api: Option<Api>,
+    /// Headers that go with every request. They come before our own of the same name.
+    pub headers: Vec<(String, Secret)>,
+    /// The variable that a key is looked for in, for the hint when there is none.
+    pub key_variable: Option<String>,
     /// How many tokens it takes in.
     pub context: Option<u64>,
+    /// How freely it chooses its words.
+    pub temperature: Option<f64>,
+    /// What it costs.
+    pub price: Option<super::price::Price>,
     /// Whether it can call tools by itself. `None` finds out.
     pub native_tools: Option<bool>,
     /// Whether it sees images.
@@ -80,10 +95,16 @@ pub(super) struct Inner {
     info: ModelInfo,
     api: Api,
     address: Address,
+    headers: Vec<(String, Secret)>,
     who: Who,
+    temperature: Option<f64>,
     header_timeout: Duration,
     read_timeout: Duration,
-    client: OnceLock<genai::Client>,
+    client: OnceLock<reqwest::Client>,
+    /// Whether the server that should speak Ollama's API only knows chat completions.
+    is_plain: AtomicBool,
+    /// Whether the server refuses to sum up thoughts.
+    hides_thoughts: AtomicBool,
     /// How tools are called, as [`Tools`] by number. Learnt from what the server says.
     tools: AtomicU8,
     finds_out: bool,
@@ -104,27 +125,41 @@ impl Remote {
     /// A model with these settings. Fails on an unknown provider, a bad address, and when there is no key where one is
     /// needed.
     pub fn new(settings: Settings) -> Result<Remote, ModelError> {
-        let Settings { provider, name, base_url, key, .. } = settings;
-        let Some(known) = catalog::provider(&provider) else {
+        let Settings { provider, name, base_url, key, headers, .. } = settings;
+        let known = catalog::provider(&provider);
+        if known.is_none() && (settings.api.is_none() || base_url.is_none()) {
             let hint = format!("hint: the providers are {}", catalog::names());
             let message = format!("there is no provider `{}`\n{hint}", tidy(&provider, 60));
             return Err(ModelError::new(Failure::Request, message));
-        };
+        }
         // The name becomes a part of URLs.
         if name.is_empty() || name.len() > 200 || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(ModelError::new(Failure::Request, format!("`{}` is no name of a model", tidy(&name, 60))));
         }
         let is_given = base_url.is_some();
-        let address = Address::new(known.api, base_url.as_deref().unwrap_or(known.base_url))?;
+        let api = settings.api.or(known.map(|known| known.api)).unwrap_or(Api::OpenAi);
+        let address = Address::new(api, base_url.as_deref().unwrap_or(known.map_or("", |known| known.base_url)))?;
+        let api = match api {
+            // Others who speak chat completions have no such thing, or not quite.
+            Api::OpenAi if address.host == OPENAI && catalog::has_responses(&name) => Api::Responses,
+            api => api,
+        };
         // Keys that come from files often end with a new line.
         let key = key.map(|key| Secret::from(key.expose().trim())).filter(|key| !key.expose().is_empty());
-        let key_variable = known.key_variables.first().copied();
-        let who = Who { provider: provider.clone(), name: name.clone(), host: address.host.clone(), key, key_variable };
+        let first_variable = || known.and_then(|known| known.key_variables.first()).map(|&name| name.to_owned());
+        let who = Who {
+            provider: provider.clone(),
+            name: name.clone(),
+            host: address.host.clone(),
+            key,
+            secrets: headers.iter().map(|(_, value)| value.clone()).collect(),
+            key_variable: settings.key_variable.or_else(first_variable),
+        };
         // Someone else's server may want no key, whoever's API it speaks.
-        if who.key.is_none() && known.needs_key && !is_given {
+        if who.key.is_none() && known.is_some_and(|known| known.needs_key) && !is_given {
             return Err(who.no_key());
         }
-        let traits = catalog::traits(known, &name);
+        let traits = catalog::traits(known, api, &name);
         let info = ModelInfo {
             provider,
             name,
@@ -133,20 +168,27 @@ impl Remote {
             audio: settings.audio.unwrap_or(traits.audio),
             thinks: settings.thinks.unwrap_or(traits.thinks),
             is_small: settings.small.unwrap_or(traits.is_small),
+            price: settings.price,
         };
         // A model on this machine may have to be read from disk first, and reads long prompts slowly.
         let (header, read) = if address.is_local { (300, 300) } else { (60, 120) };
         // Small ones were taught to call tools, and do not.
         let is_native = settings.native_tools.unwrap_or(!info.is_small);
         let tools = if is_native { Tools::Native } else { Tools::Schema };
+        let temperature = settings.temperature.or(info.is_small.then_some(0.0));
         let inner = Inner {
             info,
-            api: known.api,
+            api,
             address,
+            headers,
             who,
+            // Chance leads small ones astray.
+            temperature,
             header_timeout: settings.header_timeout.unwrap_or(Duration::from_secs(header)),
             read_timeout: settings.read_timeout.unwrap_or(Duration::from_secs(read)),
             client: OnceLock::new(),
+            is_plain: AtomicBool::new(false),
+            hides_thoughts: AtomicBool::new(false),
             tools: AtomicU8::new(tools as u8),
             finds_out: settings.native_tools.is_none(),
         };
@@ -204,6 +246,10 @@ impl Asking {
                 (Some(Lack::Schema), Tools::Schema) => Some(Tools::Asked),
                 _ => None,
             };
+            if !self.begun && self.inner.does_without(trouble.lack) {
+                self.current = None;
+                continue;
+            }
             match next {
                 Some(next) if !self.begun && !self.request.tools.is_empty() => {
                     self.inner.tools.fetch_max(next as u8, Ordering::Relaxed);
@@ -231,101 +277,86 @@ impl Inner {
     /// Begins to ask.
     async fn start(self: &Arc<Self>, request: &Request, tools: Tools) -> BoxStream<'static, Result<Piece, Trouble>> {
         if request.tools.is_empty() {
-            return self.send(request.clone(), None).await;
+            return self.send(request, None).await;
         }
         if tools == Tools::Native {
-            return written::recognise(self.send(request.clone(), None).await, request);
+            return written::recognise(self.send(request, None).await, request);
         }
         let (shaped, schema) = constrained::shape(request);
-        let answer = self.send(shaped.clone(), (tools == Tools::Schema).then_some(schema)).await;
+        let answer = self.send(&shaped, (tools == Tools::Schema).then_some(schema)).await;
         let inner = self.clone();
-        let ask = Box::new(move |request| async move { inner.send(request, None).await }.boxed());
+        let ask = Box::new(move |request| async move { inner.send(&request, None).await }.boxed());
         constrained::unwrap(answer, Constrained::new(request, shaped, ask))
     }
 
-    async fn send(&self, request: Request, schema: Option<Value>) -> BoxStream<'static, Result<Piece, Trouble>> {
-        let out = Out::new(&request.messages);
-        let inbox = Arc::new(Inbox::default());
-        let options = request::options(self, &request, schema).with_raw_frame_sink_arc(inbox.clone());
-        let chat = request::chat(self, request);
-        let started = match self.client() {
-            Ok(client) => client.exec_chat_stream(self.target(), chat, Some(&options)).await.map_err(|_| {
-                Trouble::new(Failure::Request, format!("the request to `{}` cannot be made", self.who.provider))
-            }),
-            Err(trouble) => Err(trouble),
-        };
-        match started {
-            Ok(response) => Answer::new(
-                response.stream,
-                inbox,
-                Reader::new(self.api),
-                out,
-                self.who.clone(),
-                self.info.id(),
-                (self.header_timeout, self.read_timeout),
-            )
-            .boxed(),
+    /// Learns what the server lacks that we can do without. Tells whether it is to be asked again.
+    fn does_without(&self, lack: Option<Lack>) -> bool {
+        match lack {
+            Some(Lack::OwnApi) if self.api == Api::Ollama => !self.is_plain.swap(true, Ordering::Relaxed),
+            Some(Lack::Summaries) if self.api == Api::Responses => !self.hides_thoughts.swap(true, Ordering::Relaxed),
+            _ => false,
+        }
+    }
+
+    /// How the server is spoken to, as far as we know by now.
+    fn api(&self) -> Api {
+        if self.is_plain.load(Ordering::Relaxed) { Api::OpenAi } else { self.api }
+    }
+
+    /// Whether thoughts are to be summed up for people.
+    fn shows_summaries(&self) -> bool {
+        !self.hides_thoughts.load(Ordering::Relaxed)
+    }
+
+    async fn send(&self, request: &Request, schema: Option<Value>) -> BoxStream<'static, Result<Piece, Trouble>> {
+        match self.answer(request, schema).await {
+            Ok(answer) => stream::unfold(answer, Answer::next).boxed(),
             Err(trouble) => stream::iter([Err(trouble)]).boxed(),
         }
     }
 
-    /// Where the request goes. Nothing of it is left to `genai`, which would go by the name of the model and look for
-    /// keys in the environment.
-    fn target(&self) -> ServiceTarget {
-        let kind = match self.api {
-            Api::OpenAi => AdapterKind::OpenAI,
-            Api::Anthropic => AdapterKind::Anthropic,
-            Api::Gemini => AdapterKind::Gemini,
-        };
-        let auth = match &self.who.key {
-            Some(key) => AuthData::from_single(key.expose()),
-            None => AuthData::RequestOverride {
-                url: self.address.request_url(self.api, &self.info.name),
-                headers: match self.api {
-                    Api::Anthropic => Headers::from(("anthropic-version", "2023-06-01")),
-                    Api::OpenAi | Api::Gemini => Headers::default(),
-                },
-            },
-        };
-        ServiceTarget {
-            endpoint: Endpoint::from_owned(self.address.base.as_str()),
-            auth,
-            model: ModelIden::new(kind, self.info.name.as_str()),
+    async fn answer(&self, request: &Request, schema: Option<Value>) -> Result<Answer, Trouble> {
+        let api = self.api();
+        let url = self.address.request_url(api, &self.info.name);
+        let body = request::body(self, request, schema);
+        let headers = self.all_headers(api).ok_or_else(|| self.who.bad_key())?;
+        let client = self.client()?;
+        let (response, first) = http::post(&client, &url, headers, &body, &self.who, self.header_timeout).await?;
+        let out = Out::new(&request.messages);
+        let (who, id) = (self.who.clone(), self.info.id());
+        let mut answer = Answer::new(response, Reader::new(api), out, who, id, self.read_timeout);
+        if !first.is_empty() {
+            answer.handle(&first);
         }
+        Ok(answer)
+    }
+
+    /// The headers of a request. `None` if there is something in a key that cannot be sent.
+    fn all_headers(&self, api: Api) -> Option<HeaderMap> {
+        let key = self.who.key.as_ref().map(Secret::expose);
+        let own: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        headers(key_headers(api, key).iter().map(|(name, value)| (*name, value.as_str())).chain(own))
     }
 
     /// The HTTP client, made when it is first needed: it loads the system's certificates.
-    fn client(&self) -> Result<genai::Client, Trouble> {
+    fn client(&self) -> Result<reqwest::Client, Trouble> {
         if let Some(client) = self.client.get() {
             return Ok(client.clone());
         }
-        // Whoever came first has installed one already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            // A redirect would take the key with it.
-            .redirect(reqwest::redirect::Policy::none())
-            // A small compressed answer can be a very large one.
-            .no_gzip()
-            .tcp_nodelay(true)
-            .connect_timeout(self.header_timeout)
-            // Servers on this machine close connections as they please, and new ones cost nothing.
-            .pool_max_idle_per_host(if self.address.is_local { 0 } else { 4 })
-            .pool_idle_timeout(Duration::from_secs(60))
-            .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")));
-        if self.address.is_local {
-            builder = builder.no_proxy();
-        }
-        if !self.address.is_secure {
-            // Nothing will be checked against certificates, so none have to be there.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder.build().ok().and_then(|client| genai::Client::builder().with_reqwest(client).build().ok());
-        let Some(client) = client else {
-            let hint = "hint: are the system's certificates installed?";
-            return Err(Trouble::new(Failure::Request, format!("TLS does not work on this machine\n{hint}")));
-        };
+        let client = client(&self.address, self.header_timeout)?;
         Ok(self.client.get_or_init(|| client).clone())
     }
+}
+
+/// Where a key goes, and what an API wants to be told beside it.
+pub(crate) fn key_headers(api: Api, key: Option<&str>) -> Vec<(&'static str, String)> {
+    let key = match api {
+        Api::OpenAi | Api::Responses | Api::Ollama => key.map(|key| ("authorization", format!("Bearer {key}"))),
+        Api::Anthropic => key.map(|key| ("x-api-key", key.to_owned())),
+        Api::Gemini => key.map(|key| ("x-goog-api-key", key.to_owned())),
+    };
+    let version = (api == Api::Anthropic).then(|| ("anthropic-version", "2023-06-01".to_owned()));
+    key.into_iter().chain(version).collect()
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ impl Reader {
         // Those who send both send the same in both.
         out.thought(if content.is_empty() { text(delta, "/reasoning") } else { content });
         for detail in delta.get("reasoning_details").and_then(Value::as_array).into_iter().flatten() {
+            out.note(["/data", "/text", "/summary", "/signature"].iter().map(|key| text(detail, key).len()).sum());
             join_detail(&mut self.details, detail);
         }
     }
@@ -122,6 +123,7 @@ impl Reader {
             _ => String::new(),
         };
         if slot.name.is_empty() {
+            out.note(more.len());
             slot.early.push_str(&more);
         } else if !more.is_empty() {
             out.grow(slot.number, &more);
@@ -136,6 +138,7 @@ impl Reader {
             input: count(usage, "/prompt_tokens").unwrap_or(0),
             cached: cached.unwrap_or(0),
             output: count(usage, "/completion_tokens").unwrap_or(0),
+            ..Usage::default()
         };
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Out {
     /// The ids of all calls of the conversation, because providers repeat theirs.
     taken: HashSet<String>,
     calls: usize,
+    /// How much has come in all, in bytes: text, thoughts, arguments, and what is kept for the provider.
+    bytes: usize,
     /// Whether the model has said anything that a person would miss.
     pub(crate) spoke: bool,
 }
@@ -55,8 +57,19 @@ impl Out {
         self.ready.push_back(piece);
     }
 
+    /// How much has come in all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes that something came which nobody is shown, such as a signature.
+    pub(crate) fn note(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     pub(crate) fn text(&mut self, text: &str) {
         if !text.is_empty() {
+            self.note(text.len());
             self.spoke = true;
             self.ready.push_back(Piece::Text(text.to_owned()));
         }
@@ -64,6 +77,7 @@ impl Out {
 
     pub(crate) fn thought(&mut self, text: &str) {
         if !text.is_empty() {
+            self.note(text.len());
             self.ready.push_back(Piece::Thought(text.to_owned()));
         }
     }
@@ -81,6 +95,7 @@ impl Out {
             return Err(TooManyCalls);
         }
         self.spoke = true;
+        self.note(id.len() + name.len());
         let mut id = id.to_owned();
         while id.is_empty() || self.taken.contains(&id) {
             id = spare(RandomState::new().hash_one(self.calls));
@@ -97,6 +112,7 @@ impl Out {
     /// The arguments of a call go on. They are given out whole, so only when they have grown by a fair share: giving
     /// out each step of a long file would take its length squared.
     pub(crate) fn grow(&mut self, number: u64, more: &str) {
+        self.note(more.len());
         let Some(call) = self.open.get_mut(&number) else { return };
         call.arguments.push_str(more);
         if call.arguments.len() > call.shown + call.shown / 16 {

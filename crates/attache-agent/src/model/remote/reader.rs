@@ -1,13 +1,14 @@
 //! Reads what a provider streams, event by event. One reader an API; each is fed events and asked for pieces.
 //!
-//! `genai` brings the events; what they mean is read here, because its own reading loses what we need: which call an
-//! argument belongs to, whether an answer ended or was cut, why it ended, and which signature belongs to what.
+//! They keep what an agent has to know: which call an argument belongs to, whether an answer ended or was cut, why it
+//! ended, and which signature belongs to what.
 
 use serde_json::Value;
 
 use super::failure::{Trouble, Who};
 use super::out::{Out, TooManyCalls};
-use super::{anthropic, gemini, openai};
+use super::sse::Framing;
+use super::{anthropic, gemini, ollama, openai, responses};
 use crate::model::catalog::Api;
 use crate::model::{End, Failure, Piece};
 
@@ -15,16 +16,28 @@ use crate::model::{End, Failure, Piece};
 #[derive(Debug)]
 pub(super) enum Reader {
     OpenAi(openai::Reader),
+    Responses(responses::Reader),
     Anthropic(anthropic::Reader),
     Gemini(gemini::Reader),
+    Ollama(ollama::Reader),
 }
 
 impl Reader {
     pub(super) fn new(api: Api) -> Self {
         match api {
             Api::OpenAi => Reader::OpenAi(openai::Reader::default()),
+            Api::Responses => Reader::Responses(responses::Reader::default()),
             Api::Anthropic => Reader::Anthropic(anthropic::Reader::default()),
             Api::Gemini => Reader::Gemini(gemini::Reader::default()),
+            Api::Ollama => Reader::Ollama(ollama::Reader::default()),
+        }
+    }
+
+    /// How its events are told apart.
+    pub(super) fn framing(&self) -> Framing {
+        match self {
+            Reader::Ollama(_) => Framing::Lines,
+            _ => Framing::Events,
         }
     }
 
@@ -43,11 +56,15 @@ impl Reader {
             let message = format!("`{}` sent something that is not JSON", who.provider);
             return Err(Trouble::new(Failure::Server, message));
         };
-        if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
+        let inner = ["/error", "/response/error"].iter().find_map(|pointer| event.pointer(pointer));
+        let error = inner.filter(|error| !error.is_null());
+        if let Some(error) = error.or_else(|| (text(&event, "/type") == "error").then_some(&event)) {
             return Err(who.event(error));
         }
         let result = match self {
             Reader::OpenAi(reader) => reader.handle(&event, out),
+            Reader::Responses(reader) => reader.handle(&event, out),
+            Reader::Ollama(reader) => reader.handle(&event, out),
             Reader::Anthropic(reader) => reader.handle(event, out),
             Reader::Gemini(reader) => reader.handle(&event, out),
         };
@@ -61,6 +78,8 @@ impl Reader {
     pub(super) fn is_over(&self) -> bool {
         match self {
             Reader::OpenAi(reader) => reader.done,
+            Reader::Responses(reader) => reader.done,
+            Reader::Ollama(reader) => reader.done,
             Reader::Anthropic(reader) => reader.done,
             // What is counted comes with the reason or after it; the stream itself is the end.
             Reader::Gemini(_) => false,
@@ -71,6 +90,8 @@ impl Reader {
     pub(super) fn finish(&mut self, out: &mut Out, id: &str, who: &Who) -> Result<(), Trouble> {
         let end = match self {
             Reader::OpenAi(reader) => reader.end(out),
+            Reader::Responses(reader) => reader.end(),
+            Reader::Ollama(reader) => reader.end(),
             Reader::Anthropic(reader) => reader.end(),
             Reader::Gemini(reader) => reader.end(out),
         };

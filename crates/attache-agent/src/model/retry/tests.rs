@@ -33,6 +33,7 @@ async fn seen(scripts: Vec<Vec<Result<Piece, ModelError>>>) -> Vec<(u64, String)
         audio: false,
         thinks: false,
         is_small: false,
+        price: None,
     };
     let model = Retry::new(Arc::new(Scripted { info, scripts: Mutex::new(scripts.into()) }), Patience::default());
     let start = tokio::time::Instant::now();

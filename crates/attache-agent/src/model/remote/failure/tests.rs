@@ -12,7 +12,8 @@ fn who() -> Who {
         name: "gpt-x".into(),
         host: "api.example.com".into(),
         key: Some(Secret::from("sk-test-1234567890abcdef")),
-        key_variable: Some("OPENAI_API_KEY"),
+        secrets: vec![Secret::from("header-secret")],
+        key_variable: Some("OPENAI_API_KEY".into()),
     }
 }
 
@@ -44,7 +45,9 @@ fn statuses_and_errors_are_sorted() {
     check(400, r#"{"error":{"message":"The input token count (9) exceeds the maximum"}}"#, TooLong, "9");
     check(400, r#"{"error":{"message":"bad field"}}"#, Request, "(400): bad field");
     check(422, r#"{"detail":"extra field"}"#, Request, "extra field");
-    check(500, "<html>oops</html>", Server, "<html>oops</html>");
+    check(403, r#"{"error":{"message":"no access to header-secret in this region"}}"#, Key, "(403): no access to … in");
+    check(500, "<html>oops</html>", Server, "(500): it sent a web page");
+    check(502, "<!DOCTYPE html><html><TITLE>Bad\n gateway</title>", Server, "(502): it sent a web page: Bad gateway");
     check(529, r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, Server, "overloaded");
     check(503, "", Server, "overloaded");
     check(302, "", Request, "elsewhere");
@@ -108,6 +111,9 @@ fn what_a_model_lacks_is_noticed() {
         (400, "Invalid schema for function 'read' in tools[0]", None),
         (400, "response_format of type json_schema is not supported", Some(Lack::Schema)),
         (400, "bad", None),
+        (400, "Your organization must be verified to generate reasoning summaries.", Some(Lack::Summaries)),
+        (404, "there is no such path", Some(Lack::OwnApi)),
+        (404, "model 'x' not found", None),
         (401, "does not support tools", None),
     ] {
         let body = json!({ "error": { "message": said } }).to_string();

@@ -130,7 +130,7 @@ async fn images_are_sent_to_those_who_see() {
         let can = |can| move |settings| Settings { images: Some(can), audio: Some(can), ..settings };
         let body = asked(can(true), provider, request.clone()).await.body.to_string();
         assert_eq!(body.matches("iVBORw0=").count(), 2, "{provider}: {body}");
-        let heard = if provider == "anthropic" { 0 } else { 1 };
+        let heard = usize::from(matches!(provider, "openai" | "gemini"));
         assert!(body.matches("UklGRg==").count() >= heard, "{provider}: {body}");
         let body = asked(can(false), provider, request.clone()).await.body.to_string();
         assert!(!body.contains("iVBORw0=") && !body.contains("UklGRg=="), "{provider}: {body}");
@@ -254,4 +254,107 @@ async fn signatures_go_back_to_the_model_that_made_them() {
     assert_eq!(body["messages"][2]["reasoning_content"], "Hm, let me see.");
     let body = sent_back("openai", Says::text("Done.").thought("Hm."), same).await;
     assert_eq!(body["messages"][2].get("reasoning_content"), None, "only calls want their thoughts back");
+}
+
+#[tokio::test]
+async fn thoughts_of_openai_go_back_encrypted_with_what_they_belong_to() {
+    let answer = || Says::text("I look.").thought("Hm.").signature("c2VjcmV0").call("read", json!({"path": "a"}));
+    let body = sent_back("responses", answer(), |settings| settings).await;
+    let kinds: Vec<&str> = body["input"].as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
+    assert_eq!(kinds, ["message", "reasoning", "message", "function_call", "function_call_output"]);
+    assert_eq!(body["input"][1]["encrypted_content"], "c2VjcmV0");
+    assert_eq!((&body["store"], &body["include"][0]), (&json!(false), &json!("reasoning.encrypted_content")));
+    assert_eq!(body["input"][1].get("id"), None, "nothing is stored under it");
+    let other = |settings| Settings { name: "gpt-5.1-mini".into(), ..settings };
+    let body = sent_back("responses", answer(), other).await;
+    assert!(!body.to_string().contains("c2VjcmV0"));
+}
+
+#[tokio::test]
+async fn a_server_that_sums_up_no_thoughts_is_not_asked_to() {
+    let server = ModelServer::with(|request| match request.body["reasoning"].get("summary") {
+        Some(_) => Says::status(400).body(json!({"error": {
+            "message": "Your organization must be verified to generate reasoning summaries.", "param": "reasoning.summary",
+        }})),
+        None => Says::text("ok"),
+    })
+    .await;
+    let model = model("responses", &server);
+    for _ in 0..2 {
+        assert_eq!(story(&model, request("hi")).await, "say ok | end Done");
+    }
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn openai_itself_has_another_api_for_models_that_think() {
+    let api = |name: &str, base_url: Option<&str>| {
+        let key = Some(Secret::from(KEY));
+        let base_url = base_url.map(str::to_owned);
+        Remote::new(Settings { key, base_url, ..Settings::new("openai", name) }).unwrap().inner.api
+    };
+    assert_eq!(api("gpt-5.1", None), Api::Responses);
+    assert_eq!(api("o3", Some("https://api.openai.com/v1")), Api::Responses);
+    assert_eq!(api("gpt-4.1", None), Api::OpenAi);
+    assert_eq!(api("gpt-5.1", Some("http://127.0.0.1:8080/v1")), Api::OpenAi);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_ollama_is_asked_by_chat_completions() {
+    // A server without `/api/chat`.
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let page = attache_testkit::Response::bytes("text/event-stream", chunk);
+    let server = attache_testkit::HttpFixture::start(vec![("/v1/chat/completions", page)]).await;
+    let model = Remote::new(Settings { base_url: Some(server.url("/v1")), ..Settings::new("ollama", "m") }).unwrap();
+    for _ in 0..2 {
+        assert_eq!(story(&model, request("hi")).await, "say hi | end Done");
+    }
+    let paths: Vec<String> = server.requests().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(paths, ["/api/chat", "/v1/chat/completions", "/v1/chat/completions"]);
+    // A model that is not there is not looked for elsewhere.
+    let missing = json!({"error": "model 'm' not found"});
+    let server = ModelServer::with(move |_| Says::status(404).body(missing.clone())).await;
+    let story = story(&super::model("ollama", &server), request("hi")).await;
+    assert!(story.contains("`ollama` has no model") && server.requests().len() == 1, "{story}");
+}
+
+#[tokio::test]
+async fn ids_of_other_models_are_taken_along_in_a_form_that_is_taken() {
+    let mut request = request("hi");
+    let id = "call#read#12345678901234567890";
+    let call = Call { id: id.into(), name: "read".into(), arguments: "{}".into() };
+    request.messages.push(Message::Assistant { text: String::new(), calls: vec![call], opaque: None });
+    request.messages.push(Message::Tool { id: id.into(), name: "read".into(), parts: vec![], is_error: false });
+    for provider in ["openai", "responses", "anthropic", "ollama", "mistral"] {
+        let asked = asked(|settings| settings, provider, request.clone()).await;
+        let ids: Vec<String> = asked
+            .turns()
+            .into_iter()
+            .filter_map(|turn| match turn {
+                Turn::Call { id, .. } | Turn::Result { id, .. } => Some(id),
+                _ => None,
+            })
+            .collect();
+        assert!(ids.len() == 2 && ids[0] == ids[1], "{provider}: {ids:?}");
+        assert!(ids[0].len() == 9 && ids[0].bytes().all(|c| c.is_ascii_alphanumeric()), "{provider}: {ids:?}");
+    }
+}
+
+#[tokio::test]
+async fn headers_of_ones_own_go_along_and_come_first() {
+    let set = |settings| Settings {
+        provider: "azure".into(),
+        api: Some(Api::OpenAi),
+        headers: vec![("api-key".into(), Secret::from("azure-secret")), ("X-Team".into(), Secret::from("blue"))],
+        key: None,
+        ..settings
+    };
+    let asked_with = asked(set, "openai", request("hi")).await;
+    assert_eq!((asked_with.header("api-key"), asked_with.header("x-team")), (Some("azure-secret"), Some("blue")));
+    assert_eq!(asked_with.header("authorization"), None);
+    let set = |settings| Settings { headers: vec![("Authorization".into(), Secret::from("Basic x"))], ..settings };
+    let asked_with = asked(set, "openai", request("hi")).await;
+    assert_eq!(asked_with.header("authorization"), Some("Basic x"));
+    let settings = Settings { headers: vec![("a".into(), Secret::from("azure-secret"))], ..Settings::new("x", "y") };
+    assert!(!format!("{settings:?}").contains("azure-secret"));
 }

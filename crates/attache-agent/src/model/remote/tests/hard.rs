@@ -10,11 +10,14 @@ async fn hear(provider: &str, response: Response) -> String {
     let path = match provider {
         "openai" => "/v1/chat/completions",
         "anthropic" => "/v1/messages",
+        "responses" => "/v1/responses",
+        "ollama" => "/api/chat",
         _ => "/v1beta/models/m:streamGenerateContent",
     };
     let server = HttpFixture::start(vec![(path, response)]).await;
     let settings = Settings {
         base_url: Some(server.url("")),
+        api: (provider == "responses").then_some(Api::Responses),
         key: Some(Secret::from(KEY)),
         read_timeout: Some(Duration::from_millis(500)),
         header_timeout: Some(Duration::from_millis(500)),
@@ -123,10 +126,8 @@ async fn an_answer_of_endless_events_is_given_up() {
 
 #[tokio::test]
 async fn an_event_without_end_is_given_up() {
-    let story = hear("openai", events("data: never a whole event").endless()).await;
-    // Which of the two bounds is met first depends on what else this process holds.
-    let is_given_up = story.starts_with("error Server: ") || story.contains("exceeded 32 MiB");
-    assert!(is_given_up, "{story}");
+    let story = hear("openai", events(&format!("data: never a whole event{}", "x".repeat(60_000))).endless()).await;
+    assert!(story.starts_with("error Request: one event of the response from `m` exceeded 8 MiB"), "{story}");
 }
 
 #[tokio::test]
@@ -159,6 +160,167 @@ async fn a_server_without_tls_is_not_talked_to_as_if_it_had_it() {
     let model = Remote::new(Settings { base_url, ..Settings::new("vllm", "m") }).unwrap();
     let story = story(&model, request("hi")).await;
     assert!(story.starts_with("error Server: `127.0.0.1:") && story.contains("cannot be reached: "), "{story}");
+    assert!(story.contains("hint: if it does not speak TLS there, write `http://`"), "{story}");
+}
+
+/// A server that reads a request and answers with these bytes, again and again if it is to.
+async fn raw(answer: Vec<u8>, times: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let written = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = written.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 65_536]).await;
+            for _ in 0..times {
+                if stream.write_all(&answer).await.is_err() {
+                    break;
+                }
+                count.fetch_add(answer.len(), Ordering::Relaxed);
+            }
+        }
+    });
+    (url, written)
+}
+
+async fn hear_raw(provider: &str, url: String) -> String {
+    let api = (provider == "responses").then_some(Api::Responses);
+    let key = Some(Secret::from(KEY));
+    let settings = Settings { base_url: Some(url), api, key, ..Settings::new(provider, "m") };
+    story(&Remote::new(settings).unwrap(), request("hi")).await
+}
+
+#[tokio::test]
+async fn a_server_with_tls_is_not_talked_to_as_if_it_had_none() {
+    // What servers answer who expect TLS: an alert of it.
+    let (url, _) = raw(vec![0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46], 1).await;
+    let story = hear_raw("vllm", url).await;
+    assert!(story.starts_with("error Server: `127.0.0.1:") && story.contains("does not answer in HTTP"), "{story}");
+    assert!(story.contains("hint: if it speaks TLS there, write `https://`"), "{story}");
+}
+
+#[tokio::test]
+async fn of_a_huge_error_little_is_read() {
+    for provider in PROVIDERS {
+        for head in ["content-length: 1048576000", "transfer-encoding: chunked"] {
+            let head = format!("HTTP/1.1 500 Oh\r\n{head}\r\n\r\n").into_bytes();
+            // One chunk of a thousand MiB, or a body without chunks.
+            let start = if head.ends_with(b"chunked\r\n\r\n") { b"3e800000\r\n".to_vec() } else { Vec::new() };
+            let body = vec![b'x'; 1 << 20];
+            let (url, written) = raw_stream([head, start].concat(), body, 1000).await;
+            let before = Instant::now();
+            let story = hear_raw(provider, url).await;
+            assert!(story.starts_with("error Server: "), "{provider}: {story}");
+            assert!(before.elapsed() < Duration::from_secs(5), "{provider}");
+            // What is in the buffers of the kernel is not ours.
+            let written = written.load(Ordering::Relaxed);
+            assert!(written < 16 << 20, "{provider}: {written}");
+        }
+    }
+}
+
+/// A server that sends a head, then a body over and over.
+async fn raw_stream(head: Vec<u8>, body: Vec<u8>, times: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let written = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = written.clone();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 65_536]).await;
+        let _ = stream.write_all(&head).await;
+        for _ in 0..times {
+            if stream.write_all(&body).await.is_err() {
+                break;
+            }
+            count.fetch_add(body.len(), Ordering::Relaxed);
+        }
+    });
+    (url, written)
+}
+
+#[tokio::test]
+async fn a_long_event_is_read_and_one_that_is_too_long_is_refused_at_once() {
+    let event = |length: usize| {
+        let text = "x".repeat(length);
+        events(&format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
+        ))
+    };
+    let start = Instant::now();
+    let story = hear("openai", event(7_000_000)).await;
+    assert!(story.ends_with("xxx | end Done") && story.len() > 7_000_000);
+    let story = hear("openai", event(16_000_000)).await;
+    assert!(story.starts_with("error Request: one event of the response from `m` exceeded 8 MiB"), "{story}");
+    // Quadratic time would be minutes.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn what_is_around_the_text_does_not_count() {
+    // 40 MiB on the wire, and little text in it.
+    let event =
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"a\"}}}}],\"pad\":\"{}\"}}\n\n", "p".repeat(100_000));
+    let end = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let story = hear("openai", events(&(event.repeat(420) + end))).await;
+    assert_eq!(story, format!("say {} | end Done", "a".repeat(420)));
+}
+
+#[tokio::test]
+async fn a_web_page_is_no_answer() {
+    for provider in PROVIDERS {
+        let page = Response::html("<html><head><title>Sign in\u{1b}[2J here</title></head></html>");
+        let story = hear(provider, page).await;
+        assert!(story.starts_with("error Request: `127.0.0.1:"), "{provider}: {story}");
+        assert!(
+            story.contains("sent a web page in place of an answer: Sign in [2J here\nhint: is the base URL"),
+            "{story}"
+        );
+        let story = hear(provider, Response::html("<title>Bad gateway</title>").endless()).await;
+        assert!(story.contains("sent a web page in place of an answer: Bad gateway"), "{provider}: {story}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_an_error_with_its_words() {
+    let error = r#" {"error":{"message":"out of memory","type":"server_error"}}"#;
+    let story = hear("openai", Response::bytes("application/json", error)).await;
+    assert_eq!(story, "error Server: `openai` has a problem: out of memory");
+    let story = hear("openai", Response::bytes("application/json", r#"{"choices":[]}"#)).await;
+    assert!(story.starts_with("error Request: ") && story.contains("without a stream"), "{story}");
+    // Some servers call a stream so.
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    assert_eq!(hear("openai", Response::bytes("application/json", chunk)).await, "say hi | end Done");
+}
+
+#[tokio::test]
+async fn statuses_have_words_of_their_own() {
+    for provider in PROVIDERS {
+        for (status, start, part) in [
+            (401, "error Key: ", "did not take the key (401)"),
+            (403, "error Key: ", "refused the request (403): the script wants this error"),
+            (429, "error RateLimit: ", "has had too many requests: the script wants"),
+            (500, "error Server: ", "has a problem (500): the script wants"),
+            (503, "error Server: ", "is overloaded: the script wants"),
+        ] {
+            let server = ModelServer::with(move |_| Says::status(status)).await;
+            let story = story(&model(provider, &server), request("hi")).await;
+            assert!(story.starts_with(start) && story.contains(part), "{provider} {status}: {story}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn signs_of_life_are_heard_but_not_for_ever() {
+    // A comment every 100 ms, where silence may be 500 ms.
+    let start = Instant::now();
+    let slowly = events(": still here\n\n").endless().slow(14, Duration::from_millis(100));
+    let story = hear("openai", slowly).await;
+    assert!(story.contains("stopped in the middle of its answer"), "{story}");
+    let time = start.elapsed();
+    assert!(time > Duration::from_millis(2_000) && time < Duration::from_secs(20), "{time:?}");
 }
 
 #[tokio::test]

@@ -28,9 +28,7 @@ async fn a_model_without_tools_is_asked_for_json_from_then_on() {
     }
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "it was asked with tools once");
-    let format = &requests[2].body["response_format"];
-    assert_eq!(format["type"], "json_schema");
-    assert_eq!(format["json_schema"]["schema"]["oneOf"][0]["required"], json!(["action", "arguments"]));
+    assert_eq!(requests[2].body["format"]["oneOf"][0]["required"], json!(["action", "arguments"]));
     assert!(requests[2].system().contains("- read {"));
     // A request without tools is nothing special.
     let plain = Request { tools: vec![], ..request("hi") };

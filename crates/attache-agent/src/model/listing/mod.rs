@@ -1,0 +1,166 @@
+//! Which models a provider has, as it lists them itself. What it says is bounded, and not believed further than it goes.
+
+mod cache;
+mod parse;
+
+use std::time::Duration;
+
+use attache::model::Secret;
+use futures_util::stream::{self, StreamExt};
+use reqwest::{Client, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::catalog::Api;
+use super::price::Price;
+use super::remote::{Address, client, headers, key_headers};
+
+pub(crate) use cache::Cache;
+
+/// How much of a list is read. The longest there is, with descriptions of four hundred models, has a quarter of it.
+const MOST_BYTES: usize = 8 << 20;
+/// How many models of one provider are kept.
+const MOST_MODELS: usize = 500;
+/// How many models of a server are asked about one by one.
+const MOST_ASKED: usize = 30;
+/// How long one request may take.
+const TIME: Duration = Duration::from_secs(10);
+
+/// A model that a provider lists. What it does not say is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) images: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) thinks: Option<bool>,
+    /// How many parameters it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parameters: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) price: Option<Price>,
+}
+
+/// Whom to ask for a list.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// The provider's name.
+    pub(crate) provider: String,
+    pub(crate) api: Api,
+    pub(crate) base_url: String,
+    pub(crate) key: Option<Secret>,
+    pub(crate) headers: Vec<(String, Secret)>,
+    /// Whether it is a server of the person's own, whose models have the context that it gives them.
+    pub(crate) is_own: bool,
+}
+
+/// Asks for the list. `None` if there is none to be had.
+pub(crate) async fn fetch(source: &Source) -> Option<Vec<Listed>> {
+    let asking = Asking::new(source)?;
+    let mut models = match source.api {
+        Api::Ollama => match asking.ollama().await {
+            Some(models) => models,
+            None => asking.openai().await?,
+        },
+        Api::OpenAi | Api::Responses => asking.openai().await?,
+        Api::Anthropic => parse::anthropic(&asking.get(asking.address.join("models"), &[("limit", "1000")]).await?),
+        Api::Gemini => parse::gemini(&asking.get(asking.address.join("models"), &[("pageSize", "1000")]).await?),
+    };
+    models.retain(|model| is_plain(&model.name) && !parse::is_no_chat(&source.provider, &model.name));
+    models.truncate(MOST_MODELS);
+    (!models.is_empty()).then_some(models)
+}
+
+/// Whether a name can be shown and sent as it is.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 200 && name.chars().all(|c| c.is_ascii_graphic() || c.is_alphanumeric())
+}
+
+struct Asking<'a> {
+    source: &'a Source,
+    address: Address,
+    client: Client,
+    headers: reqwest::header::HeaderMap,
+}
+
+impl<'a> Asking<'a> {
+    fn new(source: &'a Source) -> Option<Self> {
+        let address = Address::new(source.api, &source.base_url).ok()?;
+        let client = client(&address, TIME).ok()?;
+        let key = key_headers(source.api, source.key.as_ref().map(Secret::expose));
+        let own = source.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        let headers = headers(key.iter().map(|(name, value)| (*name, value.as_str())).chain(own))?;
+        Some(Asking { source, address, client, headers })
+    }
+
+    /// The list of a server that speaks like OpenAI, with what local servers say elsewhere.
+    async fn openai(&self) -> Option<Vec<Listed>> {
+        if self.source.provider == "lmstudio"
+            && let Some(list) = self.get(self.address.beside("api/v0/models"), &[]).await
+        {
+            return Some(parse::lmstudio(&list));
+        }
+        let mut models = parse::openai(&self.get(self.address.join("models"), &[]).await?);
+        if self.source.is_own && models.iter().any(|model| model.context.is_none()) {
+            // llama.cpp says here how much of the context it has room for.
+            let props = self.get(self.address.beside("props"), &[]).await;
+            let props = props.map(|props| parse::props(&props)).unwrap_or_default();
+            for model in &mut models {
+                model.context = model.context.or(props.context);
+                model.images = model.images.or(props.images);
+            }
+        }
+        Some(models)
+    }
+
+    /// Ollama's list, and what it says of each of the first models.
+    async fn ollama(&self) -> Option<Vec<Listed>> {
+        let mut models = parse::tags(&self.get(self.address.beside("api/tags"), &[]).await?);
+        models.retain(|model| is_plain(&model.name));
+        let names: Vec<String> = models.iter().take(MOST_ASKED).map(|model| model.name.clone()).collect();
+        let show = |name: String| async move {
+            let request = self.client.post(self.address.beside("api/show")).body(json!({ "model": name }).to_string());
+            self.read(request).await.map(|said| parse::show(&name, &said))
+        };
+        let shown: Vec<Option<Listed>> = stream::iter(names).map(show).buffered(4).collect().await;
+        for (model, shown) in models.iter_mut().zip(shown) {
+            if let Some(shown) = shown {
+                *model = shown;
+            }
+        }
+        Some(models)
+    }
+
+    async fn get(&self, mut url: Url, query: &[(&str, &str)]) -> Option<Value> {
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.read(self.client.get(url)).await
+    }
+
+    /// The JSON that a request brings, if it is not too long and does not take too long.
+    async fn read(&self, request: reqwest::RequestBuilder) -> Option<Value> {
+        let read = async {
+            let mut response = request.headers(self.headers.clone()).send().await.ok()?;
+            if !response.status().is_success() {
+                return None;
+            }
+            let mut body = Vec::new();
+            while let Some(bytes) = response.chunk().await.ok()? {
+                body.extend_from_slice(&bytes);
+                if body.len() > MOST_BYTES {
+                    return None;
+                }
+            }
+            serde_json::from_slice(&body).ok()
+        };
+        tokio::time::timeout(TIME, read).await.ok().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests;

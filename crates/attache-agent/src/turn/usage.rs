@@ -1,0 +1,57 @@
+//! What a session's requests took: written down, shown, and held to a limit.
+
+use attache::model::Patch;
+use attache::model::notice::NoticeSeverity;
+use attache::model::unstable::Usage;
+use attache::model::update::{Cost, SessionUpdate, UsageUpdate};
+use attache::{Error, Stop};
+
+use super::Desk;
+use crate::model::Model;
+use crate::model::metered::Reached;
+use crate::store::Entry;
+
+/// Tells how full the context is, and what the session has cost so far.
+pub(super) async fn tell(desk: &Desk, used: u64, model: &dyn Model) -> Result<(), Error> {
+    keep_spent(desk)?;
+    let cost = desk.models.meter().session().cost;
+    let update = UsageUpdate::new(used, model.info().context).with(|update| {
+        update.cost = cost.map_or(Patch::Keep, |cost| Patch::Set(Cost::new(cost.dollars(), "USD")));
+    });
+    desk.log.show(SessionUpdate::Usage(update)).await
+}
+
+/// Writes down what was spent since the last time.
+pub(crate) fn keep_spent(desk: &Desk) -> Result<(), Error> {
+    for spent in desk.models.meter().take_unkept() {
+        desk.log.keep(&Entry::Spent(spent))?;
+    }
+    Ok(())
+}
+
+/// Whether the session has spent what it may; the person is told which limit it is.
+pub(super) async fn limit_reached(desk: &Desk, model: &dyn Model) -> Result<Option<Stop>, Error> {
+    let meter = desk.models.meter();
+    if let Some(warning) = meter.warning(model.info()) {
+        desk.log.notice(NoticeSeverity::Warning, warning).await?;
+    }
+    let Some(reached) = meter.reached().filter(|_| model.info().provider != "offline") else { return Ok(None) };
+    desk.log.notice(NoticeSeverity::Warning, format!("Stopped: {}.", reached.words())).await?;
+    Ok(Some(match reached {
+        Reached::Tokens(_) => Stop::MaxTokens,
+        Reached::Cost(_) => Stop::MaxTurnRequests,
+    }))
+}
+
+/// What the turn took, for its end; nothing if no model was asked.
+pub(crate) fn of_turn(desk: &Desk) -> Option<Usage> {
+    let turn = desk.models.meter().turn();
+    let usage = turn.usage;
+    let some = |count: u64| Some(count).filter(|count| *count > 0);
+    (turn.requests > 0).then(|| {
+        Usage::new(turn.tokens(), usage.input, usage.output).with(|told| {
+            told.cached_read_tokens = some(usage.cached);
+            told.cached_write_tokens = some(usage.written);
+        })
+    })
+}
