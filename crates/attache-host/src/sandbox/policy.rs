@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{git, npm, view};
+use super::{Layer, ProjectLayers, git, npm, view};
 
 /// What a confined process may do.
 ///
@@ -39,6 +39,13 @@ pub struct Policy {
     pub network: Network,
     /// Variables that stand in for settings that are hidden, by name. Nothing secret is in them.
     pub variables: Vec<(String, String)>,
+    /// Directories that can be read, and changed in a layer: what is shared stays as it is. It takes namespaces; without
+    /// them they can be read.
+    pub layers: Vec<Layer>,
+    /// A directory that is seen in place of the one for temporary files. It takes namespaces.
+    pub temporary: Option<PathBuf>,
+    /// Variables that lead programs to directories of their own, by name. They go before what the person has set.
+    pub private_variables: Vec<(String, String)>,
 }
 
 /// Whether a confined process has a network.
@@ -75,6 +82,9 @@ impl Policy {
             sockets: Vec::new(),
             network: Network::Open,
             variables,
+            layers: Vec::new(),
+            temporary: None,
+            private_variables: Vec::new(),
         };
         policy.protect_home();
         let writable: Vec<PathBuf> = policy.writable.iter().map(|path| view::resolve(path)).collect();
@@ -85,6 +95,34 @@ impl Policy {
                 |path: &PathBuf| !writable.iter().any(|writable| view::resolve(path).starts_with(writable));
             let added = repository.directory.filter(|path| is_outside(path) && !policy.writable.contains(path));
             policy.writable.extend(added);
+        }
+        policy
+    }
+
+    /// The strictest, for what runs without a question: [`new`](Self::new) without a network, with temporary files of its
+    /// own, with caches in [layers](Self::use_layers), and in the given directories nothing can be changed that other
+    /// programs run by themselves: settings of editors, of CI, our own. `more` is what the person lets commands change
+    /// besides; a cache among it is written in its layer all the same.
+    pub fn unasked(roots: &[PathBuf], more: &[PathBuf], layers: &ProjectLayers) -> Self {
+        let mut policy = Policy { network: Network::Offline, ..Policy::new(roots) };
+        let shared = std::env::temp_dir();
+        policy.writable.retain(|path| *path != shared || roots.contains(path));
+        policy.protected.extend(roots.iter().flat_map(|root| crate::secrets::run_in_project(root)));
+        policy.use_layers(layers);
+        let layered: Vec<PathBuf> = policy.layers.iter().map(|layer| layer.at.clone()).collect();
+        let is_layered = |path: &Path| layered.iter().any(|layer| view::resolve(path).starts_with(layer));
+        for path in more.iter().filter(|path| !is_layered(path)) {
+            policy.allow_writing(path);
+        }
+        let shared = view::resolve(&shared);
+        let is_in_use = |path: &PathBuf| view::resolve(path).starts_with(&shared);
+        let paths = policy.writable.iter().chain(&policy.hidden).chain(&policy.protected);
+        if paths.chain([&layers.temporary()]).any(is_in_use) {
+            policy.writable.push(layers.temporary());
+            let own = layers.temporary().to_string_lossy().into_owned();
+            policy.private_variables.push(("TMPDIR".into(), own));
+        } else {
+            policy.temporary = Some(layers.temporary());
         }
         policy
     }
