@@ -50,7 +50,7 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 use attache::process::Command;
 
 pub use explain::Explanation;
-pub use layers::{Cleared, Layer, ProjectLayers, clear_layers};
+pub use layers::{Cleared, Layer, ProjectLayers, clear_layers, remove_old_files};
 pub use policy::{Network, Policy};
 
 /// What no sandbox of ours keeps back, on any machine, in a sentence each.

@@ -6,6 +6,7 @@
 mod support;
 
 mod commands;
+mod confined;
 mod content;
 mod context;
 mod files;

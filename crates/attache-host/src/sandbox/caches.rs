@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Layer, Policy, ProjectLayers, Sandbox, kernel};
+use super::{Layer, Policy, ProjectLayers, Sandbox, kernel, view};
 
 /// One directory that programs keep what they have downloaded or built in.
 struct Cache {
@@ -102,6 +102,18 @@ impl Policy {
     pub fn use_layers(&mut self, layers: &ProjectLayers) {
         let Some(home) = std::env::home_dir().filter(|home| home.parent().is_some()) else { return };
         let can_overlay = Sandbox::check().is_ok_and(|support| support.namespaces) && kernel::can_overlay(layers);
+        let real = |paths: &[PathBuf]| paths.iter().map(|path| view::resolve(path)).collect::<Vec<_>>();
+        let (hidden, writable, real_home) = (real(&self.hidden), real(&self.writable), view::resolve(&home));
+        // Whether it is something around the home or around what can be changed, or in the latter by itself: such as one
+        // that the project has for its own. A home that can be changed has caches like any other.
+        let is_no_cache = |shared: &Path| {
+            let is_in = |writable: &PathBuf| {
+                writable.starts_with(shared) || shared.starts_with(writable) && !real_home.starts_with(writable)
+            };
+            real_home.starts_with(shared)
+                || hidden.iter().any(|hidden| shared.starts_with(hidden))
+                || writable.iter().any(is_in)
+        };
         let mut taken: Vec<PathBuf> = Vec::new();
         let mut needs_private = false;
         for cache in CACHES {
@@ -109,7 +121,7 @@ impl Policy {
             match shared {
                 // It is part of one already.
                 Some(shared) if taken.iter().any(|taken| shared.starts_with(taken)) => {}
-                Some(shared) if self.is_hidden(&shared) || self.is_writable_around(&shared, &home) => {}
+                Some(shared) if is_no_cache(&shared) => {}
                 Some(shared) if can_overlay && let Ok(layer) = layers.layer(cache, &shared) => {
                     taken.push(shared);
                     self.layers.push(layer);
@@ -129,19 +141,6 @@ impl Policy {
         if needs_private {
             self.writable.push(layers.private_directory());
         }
-    }
-
-    /// Whether a directory is no cache but something around the home or around what can be changed, or in the latter by
-    /// itself: such as one that the project has for its own.
-    fn is_writable_around(&self, shared: &Path, home: &Path) -> bool {
-        let real = |path: &PathBuf| super::view::resolve(path);
-        let home = real(&home.to_owned());
-        let is_in = |writable: &PathBuf| {
-            let writable = real(writable);
-            // A home that can be changed has caches like any other.
-            writable.starts_with(shared) || shared.starts_with(&writable) && !home.starts_with(&writable)
-        };
-        home.starts_with(shared) || self.writable.iter().any(is_in)
     }
 }
 

@@ -83,15 +83,18 @@ impl ProjectLayers {
         make_private(&directory)?;
         Ok(directory)
     }
+}
 
-    /// Removes temporary files that nobody has changed for a day. May take a while.
-    pub fn remove_old_temporary_files(&self) {
-        let now = SystemTime::now();
-        for entry in fs::read_dir(self.temporary()).into_iter().flatten().flatten() {
-            let changed = entry.metadata().and_then(|found| found.modified());
-            if changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > TEMPORARY)) {
-                let _ = remove(&entry.path(), &mut 0);
-            }
+/// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary). May
+/// take a while.
+pub fn remove_old_files(temporary: &Path) {
+    let now = SystemTime::now();
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|found| found.modified());
+        if changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > TEMPORARY)) {
+            // Commands may be at work there, so nothing is done by path to what is inside of a directory.
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let _ = if is_directory { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
         }
     }
 }
@@ -165,7 +168,7 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// Removes a tree, without following links. Directories in it may be closed even to their owner: commands make such, and
+/// Removes a tree in which nobody is at work, without following links. Directories in it may be closed even to their owner: commands make such, and
 /// so does the kernel.
 fn remove(path: &Path, bytes: &mut u64) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;

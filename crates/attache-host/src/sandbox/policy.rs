@@ -102,9 +102,10 @@ impl Policy {
     /// The strictest, for what runs without a question: [`new`](Self::new) without a network, with temporary files of its
     /// own, with caches in [layers](Self::use_layers), and in the given directories nothing can be changed that other
     /// programs run by themselves: settings of editors, of CI, our own. `more` is what the person lets commands change
-    /// besides; a cache among it is written in its layer all the same.
-    pub fn unasked(roots: &[PathBuf], more: &[PathBuf], layers: &ProjectLayers) -> Self {
+    /// besides; a cache among it is written in its layer all the same. `own` is hidden: our settings and records.
+    pub fn unasked(roots: &[PathBuf], more: &[PathBuf], own: &[PathBuf], layers: &ProjectLayers) -> Self {
         let mut policy = Policy { network: Network::Offline, ..Policy::new(roots) };
+        policy.hide_own(own);
         let shared = std::env::temp_dir();
         policy.writable.retain(|path| *path != shared || roots.contains(path));
         policy.protected.extend(roots.iter().flat_map(|root| crate::secrets::run_in_project(root)));
@@ -134,6 +135,19 @@ impl Policy {
         self.protected.extend(git::repository_of(&path).protected);
         self.writable.push(path);
         self.protect_home();
+    }
+
+    /// Hides our own settings and records, wherever they are.
+    pub fn hide_own(&mut self, own: &[PathBuf]) {
+        for path in own {
+            // What does not exist cannot be kept from being made, if it is inside of something writable.
+            if self.writable.iter().any(|writable| path.starts_with(writable)) {
+                let _ = super::layers::make_private(path);
+            }
+            if !self.hidden.contains(path) {
+                self.hidden.push(path.clone());
+            }
+        }
     }
 
     /// Whether a path is hidden by itself or by what is around it. To name it as writable would uncover it.
