@@ -3,6 +3,9 @@
 
 use std::net::TcpListener;
 
+use attache::Protocol;
+use attache::model::permission::PermissionSubject;
+use attache::model::tool::ToolCallContent;
 use attache_agent::{Mode, SandboxMode};
 use attache_host::permission::Policy;
 use attache_host::sandbox::Sandbox;
@@ -161,7 +164,7 @@ async fn the_network_is_asked_for_by_name() {
             json!({"command": line, "needs": ["network"], "reason": "fetch\u{1b}[2J the\ncrates"}),
         )])
         .await;
-        let mut chat = world.open(Person::saying(says)).await;
+        let mut chat = world.open(Person { says, ..Person::at(Protocol::V2) }).await;
         chat.turn("run it").await;
         let [reason] = &reasons(&chat)[..] else { panic!("{:?}", chat.asked) };
         let expected = r#"the command wants the network, because (in the model's words) "fetch\x1b[2J the crates""#;
@@ -194,7 +197,7 @@ async fn to_leave_the_sandbox_is_always_asked_about() {
         let mut world = world(vec![("run_command", wants())]).await;
         world.config.permissions = policy;
         world.put_at("config/permissions.toml", rules);
-        let mut chat = world.open(no()).await;
+        let mut chat = world.open(Person { says: Says::RejectOnce, ..Person::at(Protocol::V2) }).await;
         chat.turn("run it").await;
         assert_eq!(chat.asked.len(), asked, "{rules} {policy:?} {:?}", world.results());
         let is_free = rules.contains("allow") && asked == 0;
@@ -205,9 +208,16 @@ async fn to_leave_the_sandbox_is_always_asked_about() {
             assert!(ask.description.as_deref().unwrap().contains("outside of the sandbox"), "{ask:?}");
         }
     }
+    // A client of version 1 shows the call and nothing else, so it is said there.
     let world = world(vec![("run_command", wants())]).await;
-    world.open(Person::new()).await.turn("run it").await;
+    let mut chat = world.open(Person::new()).await;
+    chat.turn("run it").await;
     assert!(world.root.join("out.txt").exists());
+    let Some(PermissionSubject::ToolCall(subject)) = &chat.asked[0].subject else { panic!("{:?}", chat.asked) };
+    let ToolCallContent::Content(block) = &subject.tool_call.content.set().unwrap()[0] else { panic!("{subject:?}") };
+    let expected =
+        "It wants to run outside of the sandbox, with all that you may do. The model says why: \"it writes there\"";
+    assert_eq!(block.content.as_text(), Some(expected));
 }
 
 #[tokio::test]
@@ -227,7 +237,7 @@ async fn a_hostile_repository_does_no_harm() {
     let config = |world: &World| {
         let script = format!("{}/evil.sh", world.project().display());
         format!(
-            "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {script}\n\thooksPath = {0}\n\tpager = {script}\n\
+            "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {script}\n\thooksPath = {0}/hooks\n\tpager = {script}\n\
              [diff]\n\texternal = {script}\n[diff \"x\"]\n\ttextconv = {script}\n[filter \"x\"]\n\tclean = {script}\n\
              \tsmudge = {script}\n",
             world.project().display()
@@ -241,6 +251,7 @@ async fn a_hostile_repository_does_no_harm() {
         world.put(".git/config", &config(world));
         world.put(".gitattributes", "* filter=x diff=x\n");
         world.put("a.txt", "x");
+        world.put("hooks/sample", "");
         let script = world.project().join("evil.sh");
         world.put("evil.sh", "#!/bin/sh\ntouch ran.txt\necho x > ../harm.txt\necho x > .git/hooks/evil\ncat\n");
         std::fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

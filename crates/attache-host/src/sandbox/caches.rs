@@ -1,4 +1,4 @@
-//! The caches of package managers and compilers: read as they are, written in a layer of one's own.
+//! The caches of package managers and compilers, and where they install: read as they are, written in a layer of one's own.
 //!
 //! A command that may write to `~/.cargo` or `~/.npm` decides what every later build on this machine runs. So nothing that
 //! is confined does. Where the kernel has overlays, the shared directory can be seen through the layer, and what is written
@@ -70,6 +70,9 @@ const CACHES: &[Cache] = caches! {
     "pip"          ""                   "PIP_CACHE_DIR"        ""    ""                 "" [];
     "pnpm"         ".local/share/pnpm"  "PNPM_HOME"            ""    "PNPM_HOME"        "" [];
     "pub"          ".pub-cache"         "PUB_CACHE"            ""    ""                 "" ["bin"];
+    "pyenv"        ".pyenv"             "PYENV_ROOT"           ""    ""                 "" ["bin" "libexec"];
+    "python"       ".local/lib"         ""                     ""    ""                 "" [];
+    "rbenv"        ".rbenv"             "RBENV_ROOT"           ""    ""                 "" ["bin" "libexec"];
     "sbt"          ".sbt"               ""                     ""    ""                 "" [];
     "sccache"      ""                   "SCCACHE_DIR"          ""    ""                 "" [];
     "stack"        ".stack"             "STACK_ROOT"           ""    ""                 "" ["config.yaml"];
