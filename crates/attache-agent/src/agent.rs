@@ -166,6 +166,7 @@ impl CodingAgent {
             hidden: vec![self.config.config_dir.clone(), self.config.state_dir.clone()],
             pass_env: self.config.pass_env.clone(),
             writable: self.config.writable.clone(),
+            state_dir: Some(self.config.state_dir.clone()),
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
         let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());

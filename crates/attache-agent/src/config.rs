@@ -58,7 +58,7 @@ pub struct Config {
     pub system: Option<String>,
     /// Variables that commands get besides those that every process does, by name; `*` at the end stands for any end.
     pub pass_env: Vec<String>,
-    /// What commands may change in the sandbox besides the directories of the session, such as caches of package managers.
+    /// What commands may change in the sandbox besides the directories of the session.
     pub writable: Vec<PathBuf>,
     /// What a turn may take.
     pub limits: Limits,

@@ -8,7 +8,10 @@ use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
 use attache::model::permission::{PermissionOption, PermissionOptionKind};
 use attache::model::tool::{ToolCallUpdate, ToolKind};
-use attache_host::permission::{Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict, carried};
+use attache_host::permission::{
+    self as judged, Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict,
+};
+use attache_host::permission::{carried, visible};
 
 use crate::settings::Mode;
 
@@ -24,11 +27,30 @@ pub(crate) struct Gate {
     asking: tokio::sync::Mutex<()>,
 }
 
+/// How something would be run, which decides whether it is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// As it always is: anything but a command, and a command that cannot be confined.
+    Usual,
+    /// It can be kept in the strictest sandbox, and asks for no more.
+    Confined,
+    /// It wants the network, for the reason that the model gives.
+    Network(String),
+    /// It wants to run outside of the sandbox, for the reason that the model gives.
+    Unsandboxed(String),
+}
+
+/// The name that rules have for running outside of the sandbox. A rule that allows a command does not allow that; one that
+/// names it, letter by letter, does.
+const UNSANDBOXED: &str = "command:unsandboxed";
+
 /// What was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pass {
     /// It may be done.
     Yes,
+    /// It may be done in the strictest sandbox and not otherwise: nobody was asked, and no rule allows it.
+    Confined,
     /// A person said no, or nobody said yes; a sentence for the model.
     No(String),
     /// It may not, by a rule or by the mode, without a question; a sentence for the model.
@@ -88,6 +110,7 @@ impl Gate {
         turn: &Turn,
         mode: Mode,
         actions: &[Action],
+        terms: &Terms,
         title: &str,
         call: ToolCallUpdate,
     ) -> Result<Pass, Error> {
@@ -103,12 +126,29 @@ impl Gate {
         }
         let _one = self.asking.lock().await;
         let subject = Subject::new(self.session.clone(), actions.to_vec());
-        let decision = {
+        let mut decision = {
             let mut engine = self.engine();
             engine.set_policy(self.policy.unwrap_or(mode.policy()));
             engine.reload();
             engine.decide(&subject)
         };
+        match terms {
+            Terms::Confined if decision.verdict == Verdict::Ask && self.confines(mode) => {
+                let mut engine = self.engine();
+                engine.set_policy(Policy::Confined);
+                if engine.decide(&subject).verdict == Verdict::Allow {
+                    return Ok(Pass::Confined);
+                }
+            }
+            Terms::Usual | Terms::Confined => {}
+            Terms::Network(why) => {
+                let why = in_its_words(why);
+                decision.reason = format!("the command wants the network, because {why}; {}", decision.reason);
+            }
+            Terms::Unsandboxed(why) => {
+                decision = self.without_sandbox(decision, why);
+            }
+        }
         match decision.verdict {
             Verdict::Allow => return Ok(Pass::Yes),
             Verdict::Deny => return Ok(Pass::Refused(format!("refused: {}", decision.reason))),
@@ -146,6 +186,36 @@ impl Gate {
     pub(crate) async fn confirm(&self, turn: &Turn, title: &str, call: ToolCallUpdate) -> Result<bool, Error> {
         let _one = self.asking.lock().await;
         Ok(ask_person(turn, Ask::new(title).tool_call(call)).await?.is_allowed())
+    }
+
+    /// Whether commands of this mode run unasked where they are confined. Not if whoever started us has said what is
+    /// allowed.
+    pub(crate) fn confines(&self, mode: Mode) -> bool {
+        mode == Mode::Code && self.policy.is_none()
+    }
+
+    /// What becomes of a command that wants to run outside of the sandbox, from what is decided about the command itself.
+    /// It is always asked about, unless a rule names just that.
+    fn without_sandbox(&self, decided: judged::Decision, why: &str) -> judged::Decision {
+        let engine = self.engine();
+        let name = Some(UNSANDBOXED.to_owned());
+        let action = Action::Other { kind: ToolKind::Execute, name, paths: Vec::new() };
+        let itself = engine.decide(&Subject::new(self.session.clone(), vec![action]));
+        let is_denied = |decision: &judged::Decision| decision.verdict == Verdict::Deny;
+        if let Some(denied) = [&decided, &itself].into_iter().find(|decision| is_denied(decision)) {
+            return denied.clone();
+        }
+        let is_for_us = |rule: &Rule| rule.agent.as_ref().is_none_or(|agent| *agent == self.session.agent);
+        let names_it = |rule: &Rule| {
+            rule.verdict == Verdict::Allow && is_for_us(rule) && rule.tools.iter().any(|tool| tool == UNSANDBOXED)
+        };
+        if decided.verdict == Verdict::Allow && itself.verdict == Verdict::Allow && engine.rules().any(names_it) {
+            return decided;
+        }
+        let why = in_its_words(why);
+        judged::Decision::ask(format!(
+            "the command wants to run outside of the sandbox, with all that you may do, because {why}"
+        ))
     }
 
     fn is_own_output(&self, action: &Action) -> bool {
@@ -189,6 +259,15 @@ const MOMENT: Duration = Duration::from_millis(100);
 const ALLOW_ALWAYS: &str = "allow_always";
 const ALLOW_SESSION: &str = "allow_session";
 const REJECT_ALWAYS: &str = "reject_always";
+
+/// How much of a reason is shown.
+const LONGEST_REASON: usize = 300;
+
+/// What the model says, for a person: on one line, and marked as its own words.
+fn in_its_words(reason: &str) -> String {
+    let words = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("(in the model's words) \"{}\"", visible(&crate::tools::first_line(&words, LONGEST_REASON)))
+}
 
 /// What "always" stands for, in words; empty when there is no rule for it.
 fn pattern(suggestion: &[Rule]) -> String {

@@ -48,7 +48,12 @@ impl Words for Mode {
     const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
         (Mode::Ask, "ask", "Ask", "Reads freely, asks before it changes or runs anything"),
         (Mode::Architect, "architect", "Architect", "Reads and plans; changes nothing"),
-        (Mode::Code, "code", "Code", "Changes files in the project; asks before it runs what no rule allows"),
+        (
+            Mode::Code,
+            "code",
+            "Code",
+            "Changes files in the project and runs commands in the sandbox; asks for the rest",
+        ),
     ];
 }
 

@@ -38,6 +38,16 @@ pub(crate) enum Task {
     Mcp(McpWork),
 }
 
+impl Work {
+    /// The command that it runs, if it is one.
+    pub(crate) fn command(&mut self) -> Option<&mut CommandWork> {
+        match self {
+            Work::Task(Task::Command(work)) => Some(work),
+            _ => None,
+        }
+    }
+}
+
 /// Tools by name, with what is shown before their arguments are known.
 const TOOLS: &[(&str, &str, ToolKind)] = &[
     ("read_file", "Read a file", ToolKind::Read),

@@ -389,7 +389,7 @@ pub(crate) enum AgentMode {
     Ask,
     /// Reads and plans; changes nothing
     Architect,
-    /// Changes files in the project; asks before it runs what no rule allows
+    /// Changes files in the project and runs commands in the sandbox; asks for the rest
     Code,
 }
 
@@ -774,6 +774,16 @@ pub(crate) enum SandboxCommand {
         #[arg(last = true, value_name = "COMMAND", required = true)]
         command: Vec<String>,
     },
+    /// Remove what commands have written in private layers: to the caches of package managers, and temporary files
+    #[command(after_help = SANDBOX_CLEAR_EXAMPLES)]
+    Clear {
+        /// Those of this directory instead of the current one
+        #[arg(short = 'C', long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// Those of all projects
+        #[arg(long, conflicts_with = "cwd")]
+        all: bool,
+    },
 }
 
 /// What a sandbox is made for.
@@ -788,6 +798,9 @@ pub(crate) struct SandboxOptions {
     /// Take the network away too, and all sockets; so does `sandbox = "offline"` in agent.toml
     #[arg(long)]
     pub(crate) offline: bool,
+    /// Make the strictest one, in which commands run that nobody is asked about
+    #[arg(long)]
+    pub(crate) unasked: bool,
     /// Let this socket be reached, or those of this directory
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Vec<PathBuf>,
@@ -870,18 +883,28 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   attache sandbox explain
   attache sandbox explain --offline -- cargo test
+  attache sandbox explain --unasked
   attache sandbox explain --json | jq .gaps";
 
 const SANDBOX_RUN_EXAMPLES: &str = "\
 The command gets this terminal, and of this environment PATH, HOME and the like, and what `--env`
-and `[commands] pass_env` in agent.toml name. `[commands] writable = [\"~/.npm\"]` there lets more be
-changed. The exit code is the command's; 126 and 127 mean that it could not be started, 2 that the
+and `[commands] pass_env` in agent.toml name. `[commands] writable = [\"~/notes\"]` there lets more be
+changed. What it writes to caches such as `~/.npm` stays in a private layer of the project, which
+`attache sandbox clear` removes. The exit code is the command's; 126 and 127 mean that it could not be started, 2 that the
 sandbox could not be made, and then nothing ran.
 
 Examples:
   attache sandbox run -- make test
   attache sandbox run --offline -- sh install.sh
+  attache sandbox run --unasked -- cargo build
   attache sandbox run --add-dir ../library -- bash";
+
+const SANDBOX_CLEAR_EXAMPLES: &str = "\
+What is shared, such as `~/.cargo`, stays as it is. Layers that are in use are left alone.
+
+Examples:
+  attache sandbox clear
+  attache sandbox clear --all";
 
 const DELETE_EXAMPLES: &str = "\
 Of runs at most 2000 and 1 GiB are kept in any case; the oldest go first.

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use attache_agent::{Config, SandboxMode};
 use attache_host::environment;
-use attache_host::sandbox::{Explanation, Network, Policy, Sandbox};
+use attache_host::sandbox::{Explanation, Network, Policy, ProjectLayers, Sandbox, clear_layers};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{SandboxCommand, SandboxOptions};
@@ -27,6 +27,25 @@ pub(crate) async fn run(command: SandboxCommand) -> Result<(), Failure> {
             let code = start(&options, &command).await?;
             std::process::exit(code)
         }
+        SandboxCommand::Clear { cwd, all } => clear(cwd.as_deref(), all),
+    }
+}
+
+/// Removes private layers.
+fn clear(cwd: Option<&Path>, all: bool) -> Result<(), Failure> {
+    let project = if all { None } else { Some(connect::directory(cwd)?) };
+    let cleared = clear_layers(&crate::paths::state()?, project.as_deref());
+    let cleared = cleared.map_err(|error| Failure::usage(format!("cannot remove the layers: {error}")))?;
+    let mib = cleared.bytes.div_ceil(1 << 20);
+    crate::print(&match cleared.projects {
+        0 if cleared.busy == 0 => "nothing to remove\n".to_owned(),
+        0 => String::new(),
+        1 => format!("removed the layers of 1 project, {mib} MiB\n"),
+        projects => format!("removed the layers of {projects} projects, {mib} MiB\n"),
+    })?;
+    match cleared.busy {
+        0 => Ok(()),
+        busy => Err(Failure::new(Code::Agent, format!("left alone: layers of {busy} projects are in use"))),
     }
 }
 
@@ -34,15 +53,7 @@ pub(crate) async fn run(command: SandboxCommand) -> Result<(), Failure> {
 pub(crate) fn policy(cwd: &Path, directories: &[PathBuf], network: Network) -> Result<Policy, Failure> {
     let own = [crate::paths::config()?, crate::paths::state()?];
     let mut policy = Policy::new(std::iter::once(cwd).chain(directories.iter().map(PathBuf::as_path)));
-    for path in own {
-        // What does not exist cannot be kept from being made, if the project is the home.
-        if policy.writable.iter().any(|writable| path.starts_with(writable)) {
-            let _ = crate::paths::private_directory(&path);
-        }
-        if !policy.hidden.contains(&path) {
-            policy.hidden.push(path);
-        }
-    }
+    policy.hide_own(&own);
     policy.network = network;
     Ok(policy)
 }
@@ -55,6 +66,10 @@ struct Named {
     pass_env: Vec<String>,
     /// Whether the built-in agent would confine its commands.
     is_on: bool,
+    /// Why a command of the agent is not confined as strictly as one that runs unasked has to be.
+    why_asked: Option<String>,
+    /// Held as long as something runs.
+    _layers: Option<ProjectLayers>,
 }
 
 fn named(options: &SandboxOptions) -> Result<Named, Failure> {
@@ -69,21 +84,47 @@ fn named(options: &SandboxOptions) -> Result<Named, Failure> {
     };
     let is_offline = options.offline || config.sandbox == SandboxMode::Offline;
     let network = if is_offline { Network::Offline } else { Network::Open };
-    let mut policy = policy(&cwd, &directories, network)?;
-    for path in &config.writable {
-        policy.allow_writing(path);
-    }
+    let own = [crate::paths::config()?, crate::paths::state()?];
+    let layers = ProjectLayers::take(&own[1], &cwd, false);
+    let roots: Vec<PathBuf> = std::iter::once(&cwd).chain(&directories).cloned().collect();
+    let unasked = layers.as_ref().map(|layers| Policy::unasked(&roots, &config.writable, &own, layers));
+    let why_asked = match &unasked {
+        _ if config.sandbox == SandboxMode::Off => Some("the sandbox is off".to_owned()),
+        Err(error) => Some(format!("the layers of the project cannot be used: {error}")),
+        Ok(policy) => match Sandbox::new(policy) {
+            Err(error) => Some(error.to_string()),
+            Ok(sandbox) if sandbox.is_whole() => None,
+            Ok(sandbox) => Some(sandbox.gaps().first().cloned().unwrap_or_else(|| "there are no namespaces".into())),
+        },
+    };
+    let mut policy = match (options.unasked, unasked) {
+        (true, Ok(unasked)) => unasked,
+        (true, Err(error)) => {
+            return Err(Failure::usage(format!("the layers of the project cannot be used: {error}")));
+        }
+        (false, _) => {
+            let mut policy = policy(&cwd, &directories, network)?;
+            for path in &config.writable {
+                policy.allow_writing(path);
+            }
+            if let Ok(layers) = &layers {
+                policy.use_layers(layers);
+            }
+            policy
+        }
+    };
     for socket in &options.socket {
         let found = socket.canonicalize();
         let unusable = |error| Failure::usage(format!("`{}` cannot be used: {error}", socket.display()));
         policy.sockets.push(found.map_err(unusable)?);
     }
     let pass_env = [&config.pass_env[..], &options.env].concat();
-    Ok(Named { cwd, policy, pass_env, is_on: config.sandbox != SandboxMode::Off })
+    let is_on = config.sandbox != SandboxMode::Off;
+    Ok(Named { cwd, policy, pass_env, is_on, why_asked, _layers: layers.ok() })
 }
 
 fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(), Failure> {
-    let Named { policy, pass_env, is_on, .. } = named(options)?;
+    let Named { policy, pass_env, is_on, why_asked, .. } = named(options)?;
     let made = Sandbox::new(&policy);
     let mut explanation = Explanation::new(&policy, made.as_ref());
     let set = std::mem::take(&mut explanation.variables);
@@ -97,6 +138,8 @@ fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(
     let program = command.first().map(|program| (program, find(program)));
     let text = if json {
         let mut value = serde_json::to_value(&explanation).unwrap_or_default();
+        value["unasked"] = why_asked.is_none().into();
+        value["why_asked"] = why_asked.into();
         if let Some((program, found)) = &program {
             value["program"] = program.as_str().into();
             value["found"] = found.as_ref().map(|path| path.display().to_string()).into();
@@ -120,7 +163,16 @@ fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(
                  have this.\n\n"
             }
         };
-        format!("{off}{}{}", visible(&about), visible(&explanation.to_string()))
+        let asking = match &why_asked {
+            None if options.unasked => "Commands that run unasked in mode `code` have this.\n\n".to_owned(),
+            None => {
+                "In mode `code`, commands run unasked in a stricter one: `attache sandbox explain --unasked`. Those \
+                     that a rule or you allow have this.\n\n"
+                    .to_owned()
+            }
+            Some(why) => format!("Every command is asked about, also in mode `code`: {why}\n\n"),
+        };
+        format!("{off}{}{}{}", visible(&asking), visible(&about), visible(&explanation.to_string()))
     };
     crate::print(&text)
 }
@@ -133,7 +185,7 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// Runs a command at the person's terminal to its end, and ends what it left behind. Gives the exit code.
 async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Failure> {
-    let Named { cwd, policy, pass_env, .. } = named(options)?;
+    let Named { cwd, policy, pass_env, _layers, .. } = named(options)?;
     let cannot = |error| Failure::usage(format!("cannot confine the command: {error}"));
     let sandbox = Sandbox::new(&policy).map_err(cannot)?;
     let [program, args @ ..] = command else {
@@ -149,6 +201,7 @@ async fn start(options: &SandboxOptions, command: &[String]) -> Result<i32, Fail
     let mut child = tokio::process::Command::new(program);
     child.env_clear().envs(policy.variables.iter().map(|(name, value)| (name, value)));
     child.envs(environment::inherited(&pass_env)).args(args).current_dir(&cwd);
+    child.envs(policy.private_variables.iter().map(|(name, value)| (name, value)));
     child.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     tree::keep(&mut child, sandbox);
     let mut child = match child.spawn() {

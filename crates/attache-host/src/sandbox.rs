@@ -26,8 +26,10 @@
 //! # }
 //! ```
 
+mod caches;
 mod explain;
 mod git;
+mod layers;
 mod npm;
 mod policy;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
@@ -48,6 +50,7 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 use attache::process::Command;
 
 pub use explain::Explanation;
+pub use layers::{Cleared, Layer, ProjectLayers, clear_layers, remove_old_files};
 pub use policy::{Network, Policy};
 
 /// What no sandbox of ours keeps back, on any machine, in a sentence each.
@@ -101,6 +104,14 @@ impl Sandbox {
 
     fn try_to_make(policy: &Policy, is_strict: bool) -> Result<Self, SandboxError> {
         let support = Self::check()?;
+        let without_layers;
+        let policy = match support.namespaces || policy.layers.is_empty() && policy.temporary.is_none() {
+            true => policy,
+            false => {
+                without_layers = Policy { layers: Vec::new(), temporary: None, ..policy.clone() };
+                &without_layers
+            }
+        };
         view::check_writable(policy)?;
         git::make_missing(policy);
         let mut rows = view::rows(policy);
@@ -172,8 +183,15 @@ impl Sandbox {
     pub fn confine(&self, command: Command) -> Command {
         // What the person has set goes before what was read from a file, if it is passed on.
         let unset = self.policy.variables.iter().filter(|(name, _)| std::env::var_os(name).is_none());
-        let command = unset.fold(command, |command, (name, value)| command.env(name, value));
+        let private = self.policy.private_variables.iter();
+        let command = unset.chain(private).fold(command, |command, (name, value)| command.env(name, value));
         kernel::confine(command, self.confinement.clone())
+    }
+
+    /// Whether the kernel enforces all that a sandbox should: nothing is missing, and it has a view of the machine of its
+    /// own.
+    pub fn is_whole(&self) -> bool {
+        self.gaps.is_empty() && Self::check().is_ok_and(|support| support.namespaces)
     }
 
     /// Confines the calling process for good, for those who start a program by other means than [`Command`]. The process

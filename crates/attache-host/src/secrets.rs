@@ -42,12 +42,15 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     ".azure"                      AtHome  "tokens of Azure";
     ".bash_history"               AtHome  "what was typed, passwords included";
     ".boto"                       AtHome  "keys of Google Cloud Storage";
+    ".bundle/config"              AtHome  "passwords of gem servers";
     ".cargo/credentials"          AtHome  "tokens of crates.io, the old name";
     ".cargo/credentials.toml"     AtHome  "tokens of crates.io";
+    ".composer/auth.json"         AtHome  "tokens of Composer repositories";
     ".config/1password"           AtHome  "accounts of 1Password";
     ".config/attache"             AtHome  "our own keys, rules and settings";
     ".config/bitwarden cli"       AtHome  "the vault of Bitwarden";
     ".config/chromium"            AtHome  "cookies and passwords of a browser";
+    ".config/composer/auth.json"  AtHome  "tokens of Composer repositories";
     ".config/containers/auth.json" AtHome "logins of container registries";
     ".config/doctl"               AtHome  "tokens of DigitalOcean";
     ".config/gcloud"              AtHome  "tokens of Google Cloud";
@@ -56,6 +59,8 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     ".config/google-chrome"       AtHome  "cookies and passwords of a browser";
     ".config/hub"                 AtHome  "tokens of GitHub";
     ".config/op"                  AtHome  "accounts of 1Password";
+    ".config/pip/pip.conf"        AtHome  "passwords of package indexes";
+    ".config/pypoetry/auth.toml"  AtHome  "passwords of package indexes";
     ".config/rclone"              AtHome  "tokens of cloud storage";
     ".docker"                     AtHome  "logins of container registries, keys of Docker, its sockets";
     ".env"                        Nowhere "keys of a project";
@@ -67,11 +72,17 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     ".git/config"                 Nowhere "addresses with passwords in them";
     ".git/credentials"            Nowhere "passwords of git";
     ".gnupg"                      AtHome  "private keys, and the socket of their agent";
+    ".gradle/gradle.properties"   AtHome  "passwords of repositories, keys to sign with";
+    ".hex/hex.config"             AtHome  "tokens of Hex";
     ".htpasswd"                   Nowhere "passwords of a web server";
+    ".ivy2/.credentials"          AtHome  "passwords of repositories";
     ".kube"                       AtHome  "tokens of clusters";
+    ".local/share/gem/credentials" AtHome "tokens of RubyGems";
     ".local/share/keyrings"       AtHome  "the desktop's passwords";
     ".local/share/kwalletd"       AtHome  "the desktop's passwords";
+    ".local/share/uv/credentials" AtHome  "passwords of package indexes";
     ".local/state/attache"        AtHome  "our own rules, trust, sessions and records";
+    ".m2/settings-security.xml"   AtHome  "the password of the passwords of Maven";
     ".m2/settings.xml"            AtHome  "passwords of Maven repositories";
     ".mozilla"                    AtHome  "cookies and passwords of a browser";
     ".my.cnf"                     AtHome  "passwords of MySQL";
@@ -82,8 +93,11 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     ".oci"                        AtHome  "keys of Oracle Cloud";
     ".password-store"             AtHome  "passwords of pass";
     ".pgpass"                     AtHome  "passwords of PostgreSQL";
+    ".pip/pip.conf"               AtHome  "passwords of package indexes";
+    ".pub-cache/credentials.json" AtHome  "tokens of pub.dev";
     ".pypirc"                     AtHome  "tokens of PyPI";
     ".s3cfg"                      AtHome  "keys of S3";
+    ".sbt/.credentials"           AtHome  "passwords of repositories";
     ".ssh"                        AtHome  "private keys, and the sockets of shared connections";
     ".terraform.d/credentials.tfrc.json" AtHome "tokens of Terraform";
     ".terraformrc"                AtHome  "tokens of Terraform";
@@ -142,6 +156,13 @@ const START: [&str; 10] = [
 pub(crate) fn start_files(home: &Path) -> Vec<PathBuf> {
     let names = crate::permission::RUN.iter().filter(|name| name.starts_with('.') && **name != ".git");
     names.chain(&START).map(|name| home.join(name)).collect()
+}
+
+/// What programs run from the top of a project by themselves, so that a sandbox protects it from what nobody was asked
+/// about. Not its repository, of which git's own files are protected one by one.
+pub(crate) fn run_in_project(root: &Path) -> Vec<PathBuf> {
+    let names = crate::permission::RUN.iter().filter(|name| **name != ".git" && !name.contains('*'));
+    names.chain(&[".attache", ".envrc"]).map(|name| root.join(name)).collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ impl Home {
             protected: Vec::new(),
             sockets: Vec::new(),
             variables: Vec::new(),
+            layers: Vec::new(),
+            temporary: None,
+            private_variables: Vec::new(),
             network: Network::Open,
         }
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use attache::Error;
 use attache::agent::Turn;
+use attache::model::notice::NoticeSeverity;
 use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 use attache::model::{Patch, RawJson};
@@ -17,7 +18,7 @@ use super::guard::{Guard, LAST};
 use super::{Desk, elicit};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
-use crate::gate::Pass;
+use crate::gate::{self, Pass};
 use crate::lock;
 use crate::model::{Call, Message, ModelInfo, Part};
 use crate::settings::{Mode, Words};
@@ -89,7 +90,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &Mod
         Ok(arguments) => desk.tools.prepare(&call.name, &arguments, model).await.map_err(|refusal| refusal.0),
         Err(why) => Err(why),
     };
-    let prepared = match prepared {
+    let mut prepared = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
             desk.log.tool(blank().with(|update| update.raw_input = raw_input)).await?;
@@ -108,17 +109,29 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &Mod
         }
         _ => {
             let mode = desk.settings.mode();
-            desk.gate.pass(turn, mode, &prepared.actions, &prepared.title, described.clone()).await?
+            let terms = terms(desk, mode, &mut prepared.work).await?;
+            desk.gate.pass(turn, mode, &prepared.actions, &terms, &prepared.title, described.clone()).await?
         }
     };
     match pass {
         Pass::Yes => {}
+        Pass::Confined => {
+            let Some(command) = prepared.work.command() else {
+                return fail(desk, open, NOT_CONFINED.into(), None).await;
+            };
+            command.confine();
+        }
         Pass::No(why) => return fail(desk, open, why, None).await,
         // Nobody was asked, so a client of ours is told: it counts what was denied.
         Pass::Refused(why) => return fail(desk, open, why, Some(&prepared.title)).await,
     }
     let status = Patch::Set(ToolCallStatus::InProgress);
     desk.log.tool(blank().with(|update| update.status = status)).await?;
+    // Only the mode `code` lets a command run unasked, and a person may have left it just now.
+    let is_unasked = prepared.work.command().is_some_and(|command| command.is_unasked());
+    if is_unasked && !desk.gate.confines(desk.settings.mode()) {
+        return fail(desk, open, "the mode was changed before the command began, so it did not run".into(), None).await;
+    }
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
     if outcome.is_error && content.is_none() {
@@ -140,6 +153,19 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &Mod
         desk.log.keep(&Entry::Plain { update: Box::new(blank().with(|update| update.content = content)) })?;
     }
     Ok(outcome)
+}
+
+/// Said of a call that was to be confined and is no command, which does not happen.
+const NOT_CONFINED: &str = "refused: nobody was asked about this call";
+
+/// On what terms a call is judged. Tells the person, once, why commands are asked about.
+async fn terms(desk: &Desk, mode: Mode, work: &mut Work) -> Result<gate::Terms, Error> {
+    let Some(command) = work.command() else { return Ok(gate::Terms::Usual) };
+    let judged = desk.tools.commands.terms(command, desk.gate.confines(mode)).await;
+    if let Some(notice) = judged.notice {
+        desk.log.notice(NoticeSeverity::Info, notice).await?;
+    }
+    Ok(judged.terms)
 }
 
 /// Does the work of a call and shows what it shows meanwhile. Tells also what it showed last.

@@ -5,6 +5,7 @@
 mod client;
 mod jobs;
 mod own;
+mod unasked;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

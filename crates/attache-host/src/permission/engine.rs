@@ -24,6 +24,9 @@ pub enum Policy {
     Reads,
     /// So are changing and moving files beneath the roots. Deleting is asked about.
     Edits,
+    /// So are commands, because whoever runs them confines them: none is run that is not. Where it cannot be told whether
+    /// a rule denies one, or where it names a file that may hold secrets, it is asked about.
+    Confined,
     /// Everything is allowed. Where it cannot be told whether a rule denies it, it is asked about.
     All,
     /// Everything is refused; what a rule would ask about, too.

@@ -139,7 +139,9 @@ impl Judge<'_> {
             Policy::All => return Opinion::by_policy(),
             Policy::Ask | Policy::None => false,
             Policy::Reads => matches!(kind, ToolKind::Read | ToolKind::Search),
-            Policy::Edits => matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Edit | ToolKind::Move),
+            Policy::Edits | Policy::Confined => {
+                matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Edit | ToolKind::Move)
+            }
         };
         if place.is_guarded(kind) {
             return Opinion::ask("the file may hold secrets or decide what other programs run");
@@ -197,6 +199,13 @@ impl Judge<'_> {
             return Opinion::by_policy();
         }
         let names_secret = |words: &[String]| words.iter().skip(1).any(|word| secrets::is_in_word(word));
+        if self.policy == Policy::Confined {
+            let known = |words: &Vec<Option<String>>| words.iter().flatten().cloned().collect::<Vec<_>>();
+            return match line.all().any(|words| names_secret(&known(words))) {
+                true => Opinion::ask(NAMES_SECRET),
+                false => Opinion::allow("it is confined"),
+            };
+        }
         let commands = match line.plain() {
             Ok(commands) => commands,
             Err(_) if line.all().any(|words| names_secret(&words.iter().flatten().cloned().collect::<Vec<_>>())) => {
@@ -300,7 +309,9 @@ impl Judge<'_> {
         }
         match self.policy {
             Policy::All => Opinion::by_policy(),
-            Policy::Reads | Policy::Edits if *kind == ToolKind::Think && places.is_empty() => Opinion::by_policy(),
+            Policy::Reads | Policy::Edits | Policy::Confined if *kind == ToolKind::Think && places.is_empty() => {
+                Opinion::by_policy()
+            }
             _ if let Some(name) = name => {
                 Opinion { suggestion: self.suggest_tool(name), ..Opinion::ask("no rule decides this") }
             }

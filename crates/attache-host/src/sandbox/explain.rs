@@ -22,6 +22,8 @@ pub struct Explanation {
     pub readable: Vec<String>,
     /// What can be changed, with all beneath.
     pub writable: Vec<String>,
+    /// What can be changed in a private layer, with all beneath, and stays as it is for everybody else.
+    pub layers: Vec<String>,
     /// What cannot be changed inside of that.
     pub protected: Vec<String>,
     /// What can neither be read nor changed. Only what is there.
@@ -45,21 +47,26 @@ impl Explanation {
             rows.iter().filter(|row| wanted(row)).map(|row| row.path.display().to_string()).collect::<Vec<_>>()
         };
         let is_there = |row: &Row| row.path.symlink_metadata().is_ok();
-        let is_plain = |row: &Row| !matches!(row.why, Why::Pinned | Why::Protected);
+        let is_plain = |row: &Row| !matches!(row.why, Why::Pinned | Why::Protected | Why::Layer);
         Self {
             enforced: made.is_ok(),
             reason: made.err().map(ToString::to_string),
             readable: list(&|row| row.access == Access::Read && is_plain(row)),
             writable: list(&|row| row.access == Access::Write && is_plain(row)),
+            layers: list(&|row| row.why == Why::Layer),
             protected: list(&|row| row.why == Why::Protected),
             // Of the devices, which can be listed, those that can be used are told.
             hidden: list(&|row| row.access == Access::Hidden && row.why != Why::Device && is_there(row)),
             reachable: reachable(policy),
-            variables: policy.variables.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            variables: policy.variables.iter().chain(&policy.private_variables).map(variable).collect(),
             gaps: made.map(|sandbox| sandbox.gaps().to_vec()).unwrap_or_default(),
             limits: LIMITS.map(str::to_owned).into(),
         }
     }
+}
+
+fn variable((name, value): &(String, String)) -> String {
+    format!("{name}={value}")
 }
 
 fn reachable(policy: &Policy) -> Vec<String> {
@@ -96,10 +103,11 @@ impl fmt::Display for Explanation {
         let sections = [
             ("Can be read, with all beneath, but for what is hidden", &self.readable),
             ("Can be changed, with all beneath", &self.writable),
+            ("Can be changed in a private layer; what is there stays as it is", &self.layers),
             ("Cannot be changed inside of that", &self.protected),
             ("Hidden: neither read nor changed", &self.hidden),
             ("Can be reached", &self.reachable),
-            ("Variables that are passed, or set because the file that says it is hidden", &variables),
+            ("Variables that are passed, or set in place of something hidden or shared", &variables),
             ("Not enforced on this machine", &self.gaps),
             ("Not enforced on any machine", &self.limits),
         ];

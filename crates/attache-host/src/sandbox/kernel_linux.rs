@@ -13,18 +13,20 @@ mod seccomp;
 mod sockets;
 
 use std::{
+    collections::BTreeMap,
+    ffi::CString,
     fs, io,
     os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
     path::{Path, PathBuf},
     ptr,
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 use attache::process::Command;
 use libc::c_int;
 
 use super::{
-    Network, Policy, SandboxError, Support,
+    Network, Policy, ProjectLayers, SandboxError, Support,
     view::{self, Access, Row, Rule, Why},
 };
 
@@ -110,6 +112,26 @@ pub(super) fn is_inside_of_another() -> bool {
     Path::new(mounts::SIGN).exists()
 }
 
+/// Whether layers can be made among these, tried once for each project.
+pub(super) fn can_overlay(layers: &ProjectLayers) -> bool {
+    static TRIED: Mutex<BTreeMap<PathBuf, bool>> = Mutex::new(BTreeMap::new());
+    let top = layers.directory().join("trial");
+    let mut tried = TRIED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *tried.entry(top.clone()).or_insert_with(|| {
+        let part = |name: &str| {
+            let path = top.join(name);
+            super::layers::make_private(&path).ok()?;
+            CString::new(path.into_os_string().into_encoded_bytes()).ok()
+        };
+        match (part("lower"), part("upper"), part("work")) {
+            (Some(lower), Some(upper), Some(work)) => {
+                namespace::can_overlay(mounts::Overlay { lower: vec![lower], upper, work })
+            }
+            _ => false,
+        }
+    })
+}
+
 /// A set of rules in the kernel and a filter, ready to be applied.
 pub(super) struct Confinement {
     namespaces: Option<namespace::Namespaces>,
@@ -128,6 +150,13 @@ impl Confinement {
         let ruleset = create_ruleset(support).map_err(refused)?;
         if let Some(memory) = namespaces.as_ref().and_then(|namespaces| namespaces.shared_memory.as_ref()) {
             allow(&ruleset, memory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
+        }
+        for layer in namespaces.iter().flat_map(|namespaces| &namespaces.layers) {
+            allow(&ruleset, layer.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
+        }
+        if let (Some(own), Some(_)) = (&policy.temporary, &namespaces) {
+            let directory = open_without_links(own).map_err(refused)?;
+            allow(&ruleset, directory.as_raw_fd(), (READ | CHANGE) & handled(support)).map_err(refused)?;
         }
         if namespaces.is_some() {
             // What is hidden is covered, so the directories above it may be listed.
@@ -176,7 +205,7 @@ fn namespaces(rows: &[Row], policy: &Policy) -> Result<namespace::Namespaces, Sa
     let temporary = view::resolve(&std::env::temp_dir());
     let allowed: Vec<PathBuf> = policy.sockets.iter().map(|path| view::resolve(path)).collect();
     let sockets = sockets::within_reach(rows, &temporary, &allowed)?;
-    let plan = mounts::plan(&with_pins(rows, &sockets), &sockets)?;
+    let plan = mounts::plan(&with_pins(rows, &sockets), &sockets, policy)?;
     namespace::Namespaces::new(&plan).map_err(|failure| match failure.is_change() {
         true => SandboxError::Changed,
         false => SandboxError::Refused { source: failure.into_error() },

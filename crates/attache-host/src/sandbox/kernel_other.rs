@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use attache::process::Command;
 
-use super::{Policy, SandboxError, Support, view::Row};
+use super::{Policy, ProjectLayers, SandboxError, Support, view::Row};
 
 /// There is none.
 pub(super) struct Confinement(Infallible);
@@ -25,6 +25,10 @@ pub(super) fn check() -> Result<Support, SandboxError> {
 
 pub(super) fn why_no_namespaces() -> Option<String> {
     None
+}
+
+pub(super) fn can_overlay(_: &ProjectLayers) -> bool {
+    false
 }
 
 pub(super) fn is_inside_of_another() -> bool {

@@ -10,18 +10,19 @@ use std::{
 };
 
 use super::super::{
-    SandboxError,
+    Layer, Policy, SandboxError,
     view::{Access, Row, SHARED_MEMORY, Why, around},
 };
 
 /// More covers than this make no sense, and would take too long.
 const MOST_MOUNTS: usize = 8192;
 
-/// What to do, in this order: `trees` are taken, all that can be seen becomes read-only, `skeleton` is made on a new file
+/// What to do, in this order: `trees` are taken, `overlays` are made, all that can be seen becomes read-only, `skeleton` is made on a new file
 /// system in memory, `mounts` are made.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) trees: Vec<Tree>,
+    pub(super) overlays: Vec<Overlay>,
     pub(super) is_root_writable: bool,
     pub(super) skeleton: Vec<Make>,
     pub(super) mounts: Vec<Mount>,
@@ -36,6 +37,15 @@ pub(super) struct Plan {
 pub(super) struct Tree {
     pub(super) path: CString,
     pub(super) is_read_only: bool,
+}
+
+/// A file system that shows some directories through one another. What is written goes to `upper`.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    /// The uppermost first.
+    pub(super) lower: Vec<CString>,
+    pub(super) upper: CString,
+    pub(super) work: CString,
 }
 
 /// Something to be made on the new file system. Paths are relative to its top.
@@ -58,8 +68,10 @@ pub(super) struct Mount {
 pub(super) enum What {
     /// One of the trees, on what it was taken from.
     Tree(usize),
-    /// One of the trees, on what was made for it on the new file system.
+    /// One of the trees, on what was made for it on the new file system, or on a layer.
     TreeElsewhere(usize),
+    /// One of the overlays. Where it could not be made, what is shared stays, read-only.
+    Overlay(usize),
     /// A path of the new file system.
     Made(CString),
 }
@@ -73,7 +85,7 @@ pub(super) const EMPTY_DIRECTORY: &std::ffi::CStr = c"d";
 pub(super) const EMPTY_FILE: &std::ffi::CStr = c"f";
 
 /// Makes the plan for a table and the sockets that it leaves within reach.
-pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxError> {
+pub(super) fn plan(rows: &[Row], sockets: &[PathBuf], policy: &Policy) -> Result<Plan, SandboxError> {
     let shared_memory = fs::canonicalize(SHARED_MEMORY).ok().filter(|path| path.is_dir());
     let mut plan = Plan {
         is_root_writable: rows.iter().any(|row| row.path == Path::new("/") && row.access == Access::Write),
@@ -84,7 +96,9 @@ pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxErr
     for row in rows.iter().filter(|row| row.path.parent().is_some() && Some(&row.path) != shared_memory.as_ref()) {
         let nearest = around(rows, &row.path).next();
         let is_inside_of_hidden = nearest.is_some_and(|nearest| nearest.access == Access::Hidden);
+        let is_on_layer = nearest.is_some_and(|nearest| nearest.why == Why::Layer);
         match row.access {
+            _ if row.why == Why::Layer => plan.replace(row, policy)?,
             Access::Hidden if is_inside_of_hidden || row.path.symlink_metadata().is_err() => {}
             // Landlock alone hides the devices, unless something around them is writable.
             Access::Hidden if row.why == Why::Device && !is_in_writable(rows, row) => {}
@@ -105,7 +119,7 @@ pub(super) fn plan(rows: &[Row], sockets: &[PathBuf]) -> Result<Plan, SandboxErr
             // In a directory of devices that is not covered they are as they were.
             _ if row.why == Why::Device && !is_in_writable(rows, row) => {}
             Access::Read if row.why == Why::Named && nearest.is_none_or(|nearest| nearest.access == Access::Read) => {}
-            Access::Read | Access::Write => plan.mount_again(row, is_inside_of_hidden)?,
+            Access::Read | Access::Write => plan.mount_again(row, is_inside_of_hidden || is_on_layer)?,
         }
     }
     for socket in sockets {
@@ -121,12 +135,29 @@ fn is_in_writable(rows: &[Row], row: &Row) -> bool {
 }
 
 impl Plan {
-    fn mount_again(&mut self, row: &Row, is_inside_of_hidden: bool) -> Result<(), SandboxError> {
+    /// Mounts a layer, or temporary files of one's own.
+    fn replace(&mut self, row: &Row, policy: &Policy) -> Result<(), SandboxError> {
+        let what = match (policy.layers.iter().find(|layer| layer.at == row.path), &policy.temporary) {
+            (Some(layer), _) => {
+                self.overlays.push(overlay(layer)?);
+                What::Overlay(self.overlays.len() - 1)
+            }
+            (None, Some(own)) => {
+                self.trees.push(Tree { path: c_string(own)?, is_read_only: false });
+                What::TreeElsewhere(self.trees.len() - 1)
+            }
+            (None, None) => return Ok(()),
+        };
+        self.mounts.push(Mount { what, at: c_string(&row.path)?, may_be_missing: false });
+        Ok(())
+    }
+
+    fn mount_again(&mut self, row: &Row, is_elsewhere: bool) -> Result<(), SandboxError> {
         let path = c_string(&row.path)?;
         self.trees.push(Tree { path: path.clone(), is_read_only: row.access == Access::Read });
         let may_be_missing = matches!(row.why, Why::Device | Why::Sockets | Why::Needed);
         let tree = self.trees.len() - 1;
-        let what = if is_inside_of_hidden { What::TreeElsewhere(tree) } else { What::Tree(tree) };
+        let what = if is_elsewhere { What::TreeElsewhere(tree) } else { What::Tree(tree) };
         self.mounts.push(Mount { what, at: path, may_be_missing });
         Ok(())
     }
@@ -169,6 +200,15 @@ impl Plan {
         self.skeleton.push(if is_directory { Make::Directory(path) } else { Make::File(path) });
         Ok(())
     }
+}
+
+/// As many directories as are shown through one another.
+const MOST_LOWER: usize = 8;
+
+fn overlay(layer: &Layer) -> Result<Overlay, SandboxError> {
+    let lower = layer.beneath.iter().take(MOST_LOWER - 1).chain([&layer.at]).map(|path| c_string(path));
+    let part = |name| c_string(&layer.directory.join(name));
+    Ok(Overlay { lower: lower.collect::<Result<_, _>>()?, upper: part("upper")?, work: part("work")? })
 }
 
 fn c_string(path: &Path) -> Result<CString, SandboxError> {

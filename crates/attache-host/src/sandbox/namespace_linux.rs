@@ -17,7 +17,7 @@ use libc::{c_char, c_int, c_long, c_uint, pid_t};
 #[path = "user_namespace_linux.rs"]
 mod user_namespace;
 
-use super::mounts::{EMPTY_DIRECTORY, EMPTY_FILE, Make, Mount, Plan, What};
+use super::mounts::{EMPTY_DIRECTORY, EMPTY_FILE, Make, Mount, Overlay, Plan, What};
 
 // From `linux/mount.h` and `linux/fcntl.h`.
 const OPEN_TREE_CLONE: c_uint = 1;
@@ -27,6 +27,7 @@ const AT_EMPTY_PATH: c_uint = 0x1000;
 const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
 const MOVE_MOUNT_T_EMPTY_PATH: c_uint = 0x40;
 const FSOPEN_CLOEXEC: c_uint = 1;
+const FSCONFIG_SET_FLAG: c_uint = 0;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 const FSMOUNT_CLOEXEC: c_uint = 1;
@@ -50,6 +51,8 @@ pub(super) struct Namespaces {
     mount: OwnedFd,
     /// The top of the memory that is shared by name in them, for Landlock to allow.
     pub(super) shared_memory: Option<OwnedFd>,
+    /// The tops of the layers that were made, likewise.
+    pub(super) layers: Vec<OwnedFd>,
 }
 
 /// Why there are none.
@@ -140,6 +143,12 @@ fn kind() -> Result<Kind, Failure> {
     })
 }
 
+/// Whether overlays can be made of these directories, which have to be empty.
+pub(super) fn can_overlay(overlay: Overlay) -> bool {
+    let plan = Plan { overlays: vec![overlay], ..Plan::default() };
+    kind().is_ok_and(|kind| make(&plan, kind).is_ok_and(|made| made.layers.len() == 1))
+}
+
 impl Namespaces {
     pub(super) fn new(plan: &Plan) -> Result<Self, Failure> {
         make(plan, kind()?)
@@ -175,6 +184,7 @@ struct Helper<'a> {
     /// The user namespace to be in; root does without.
     user: Option<&'static OwnedFd>,
     trees: Vec<RawFd>,
+    overlays: Vec<RawFd>,
     link: RawFd,
 }
 
@@ -185,7 +195,8 @@ fn make(plan: &Plan, kind: Kind) -> Result<Namespaces, Failure> {
         Kind::User => Some(user_namespace::ours()?),
     };
     let (ours, theirs) = socket_pair().map_err(at_start)?;
-    let mut helper = Helper { plan, user, trees: vec![-1; plan.trees.len()], link: theirs.as_raw_fd() };
+    let (trees, overlays) = (vec![-1; plan.trees.len()], vec![-1; plan.overlays.len()]);
+    let mut helper = Helper { plan, user, trees, overlays, link: theirs.as_raw_fd() };
     // Nobody is told of its end by a signal: it is ours to wait for.
     // SAFETY: without shared memory or a stack this is a plain fork, without what the C library does around it. The child
     // only makes system calls until it ends.
@@ -226,10 +237,10 @@ fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// As many as are ever sent.
-const MOST_DESCRIPTORS: usize = 4;
+/// As many as are ever sent: a few, and a layer for each row of the table of caches.
+const MOST_DESCRIPTORS: usize = 64;
 /// Space for one control message with them, aligned as the kernel wants it.
-type ControlBuffer = [u64; 8];
+type ControlBuffer = [u64; 2 + MOST_DESCRIPTORS / 2];
 
 /// Takes what the helper tells: an error, or the namespaces.
 fn receive(link: &OwnedFd, user: Option<&'static OwnedFd>) -> Result<Namespaces, Failure> {
@@ -239,14 +250,14 @@ fn receive(link: &OwnedFd, user: Option<&'static OwnedFd>) -> Result<Namespaces,
         return Err(Failure { step: Step::Tell, error: libc::EMFILE });
     };
     let shared_memory = if has_shared_memory { descriptors.next() } else { None };
-    Ok(Namespaces { user, ipc, mount, shared_memory })
+    Ok(Namespaces { user, ipc, mount, shared_memory, layers: descriptors.collect() })
 }
 
 /// Takes what was sent with `tell`: an error, or whether there is shared memory and the descriptors.
 fn receive_descriptors(link: &OwnedFd) -> Result<(bool, Vec<OwnedFd>), Failure> {
     let lost = |error| Failure { step: Step::Tell, error };
     let mut report = [0u8; 6];
-    let mut control: ControlBuffer = [0; 8];
+    let mut control: ControlBuffer = [0; 2 + MOST_DESCRIPTORS / 2];
     let mut descriptors = Vec::new();
     // SAFETY: the buffers live through the call and are as long as is said; a descriptor that came is nobody else's.
     unsafe {
@@ -322,6 +333,11 @@ impl Helper<'_> {
                 // What has gone is seen when it is to be mounted.
                 *self.trees.get_mut(at)? = taken;
             }
+            for (at, overlay) in plan.overlays.iter().enumerate() {
+                // Before all becomes read-only, or nothing could be written. What cannot be made is left out.
+                let made = make_overlay(overlay, self.user.is_some()).unwrap_or(-1);
+                *self.overlays.get_mut(at)? = made;
+            }
             *step = Step::ReadOnly;
             if !plan.is_root_writable {
                 set_attributes(libc::AT_FDCWD, c"/", MOUNT_ATTR_RDONLY)?;
@@ -332,6 +348,10 @@ impl Helper<'_> {
             for mount in &plan.mounts {
                 let what = match &mount.what {
                     What::Tree(at) | What::TreeElsewhere(at) => *self.trees.get(*at)?,
+                    What::Overlay(at) => match *self.overlays.get(*at)? {
+                        -1 => continue,
+                        overlay => overlay,
+                    },
                     What::Made(path) => {
                         let cover = valid(open_tree(made, path, 0))?;
                         set_attributes(cover, c"", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)?;
@@ -344,7 +364,10 @@ impl Helper<'_> {
                 if is_mounted.is_none() && !(mount.may_be_missing && is_gone) {
                     return None;
                 }
-                libc::close(what);
+                // Those are still told of.
+                if !matches!(mount.what, What::Overlay(_)) {
+                    libc::close(what);
+                }
             }
             if made >= 0 {
                 // Away from the root, where it was put for a moment.
@@ -366,6 +389,10 @@ impl Helper<'_> {
             }
             if memory >= 0 {
                 *descriptors.get_mut(count)? = memory;
+                count += 1;
+            }
+            for overlay in self.overlays.iter().filter(|overlay| **overlay >= 0) {
+                *descriptors.get_mut(count)? = *overlay;
                 count += 1;
             }
             Some(count)
@@ -499,6 +526,96 @@ unsafe fn file_system(mode: &CStr) -> Option<c_int> {
     }
 }
 
+/// An overlay, not mounted yet. Its parts are found without links, and named by their descriptors: so nobody can put
+/// something else in their place, and no path is too long.
+unsafe fn make_overlay(overlay: &Overlay, is_user: bool) -> Option<c_int> {
+    // SAFETY: system calls on strings and on descriptors that were made just now.
+    unsafe {
+        let none = ptr::null::<c_char>();
+        let context = valid(libc::syscall(libc::SYS_fsopen, c"overlay".as_ptr(), FSOPEN_CLOEXEC) as c_int)?;
+        let mut opened = [-1; MOST_PARTS];
+        let made = (|| {
+            let mut lower = Text::default();
+            for (at, path) in overlay.lower.iter().enumerate() {
+                let part = valid(open_without_links(path))?;
+                *opened.get_mut(at)? = part;
+                if at > 0 {
+                    lower.push(b":")?;
+                }
+                lower.push_descriptor(part)?;
+            }
+            let set = |name: &CStr, text: &Text| {
+                let text = text.bytes.as_ptr();
+                done(libc::syscall(libc::SYS_fsconfig, context, FSCONFIG_SET_STRING, name.as_ptr(), text, 0) as c_int)
+            };
+            set(c"lowerdir", &lower)?;
+            for (at, (name, path)) in
+                [(c"upperdir", &overlay.upper), (c"workdir", &overlay.work)].into_iter().enumerate()
+            {
+                let part = valid(open_without_links(path))?;
+                *opened.get_mut(overlay.lower.len().wrapping_add(at))? = part;
+                let mut text = Text::default();
+                text.push_descriptor(part)?;
+                set(name, &text)?;
+            }
+            if is_user {
+                // Only root may write the attributes that are usual.
+                let flag = c"userxattr".as_ptr();
+                done(libc::syscall(libc::SYS_fsconfig, context, FSCONFIG_SET_FLAG, flag, none, 0) as c_int)?;
+            }
+            // One that was in use until a moment ago is no mistake.
+            let (index, off) = (c"index".as_ptr(), c"off".as_ptr());
+            done(libc::syscall(libc::SYS_fsconfig, context, FSCONFIG_SET_STRING, index, off, 0) as c_int)?;
+            done(libc::syscall(libc::SYS_fsconfig, context, FSCONFIG_CMD_CREATE, none, none, 0) as c_int)?;
+            let attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+            valid(libc::syscall(libc::SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes) as c_int)
+        })();
+        for part in opened.iter().filter(|part| **part >= 0) {
+            libc::close(*part);
+        }
+        libc::close(context);
+        made
+    }
+}
+
+/// As many directories as an overlay has at most, with its upper one and the kernel's.
+const MOST_PARTS: usize = 16;
+
+/// A text that is put together without memory being asked for. It ends with a zero.
+struct Text {
+    bytes: [u8; 256],
+    length: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Text { bytes: [0; 256], length: 0 }
+    }
+}
+
+impl Text {
+    fn push(&mut self, more: &[u8]) -> Option<()> {
+        let end = self.length.checked_add(more.len()).filter(|end| *end < self.bytes.len())?;
+        self.bytes.get_mut(self.length..end)?.copy_from_slice(more);
+        self.length = end;
+        Some(())
+    }
+
+    /// The path of a descriptor of this process.
+    fn push_descriptor(&mut self, descriptor: c_int) -> Option<()> {
+        self.push(b"/proc/self/fd/")?;
+        let mut digits = [0; 10];
+        let mut first = digits.len();
+        let mut rest = u32::try_from(descriptor).ok()?;
+        while rest > 0 || first == digits.len() {
+            first = first.checked_sub(1)?;
+            *digits.get_mut(first)? = b'0'.wrapping_add((rest % 10) as u8);
+            rest /= 10;
+        }
+        self.push(digits.get(first..)?)
+    }
+}
+
 unsafe fn make_file(directory: c_int, path: &CStr, mode: c_uint) -> Option<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: reads a string; the descriptor is closed at once.
@@ -513,7 +630,7 @@ unsafe fn make_file(directory: c_int, path: &CStr, mode: c_uint) -> Option<()> {
 fn tell(link: c_int, step: Step, has_memory: u8, error: c_int, descriptors: &[c_int; MOST_DESCRIPTORS], count: usize) {
     let [a, b, c, d] = error.to_ne_bytes();
     let mut report = [step as u8, has_memory, a, b, c, d];
-    let mut control: ControlBuffer = [0; 8];
+    let mut control: ControlBuffer = [0; 2 + MOST_DESCRIPTORS / 2];
     let size = (count.min(MOST_DESCRIPTORS) * size_of::<c_int>()) as c_uint;
     // SAFETY: the buffers live through the call; the control buffer is large enough and aligned.
     unsafe {

@@ -1,4 +1,5 @@
-//! Settings of package managers for JavaScript, in the home: where packages come from, and often the tokens for that.
+//! Settings of package managers for JavaScript and Python, in the home: where packages come from, and often the tokens for
+//! that.
 //!
 //! A file without credentials is not hidden. One with credentials is, and then the registry that it names is told by a
 //! variable: whoever asked the public one for a package of the company's would get what a stranger put there.
@@ -17,16 +18,52 @@ struct Settings {
     /// Beneath the home.
     file: &'static str,
     separator: char,
+    /// Whether lines such as `[global]` come before others. It does not matter which.
+    has_sections: bool,
     /// The key of the registry, and the variable that says the same.
     registry: (&'static str, &'static str),
     /// Keys whose values are never secrets. Anything else may be one.
     harmless: &'static [&'static str],
 }
 
-const ALL: [Settings; 2] = [
+/// Keys of pip that say nothing secret.
+const PIP: &[&str] = &[
+    "break-system-packages",
+    "cache-dir",
+    "disable-pip-version-check",
+    "no-cache-dir",
+    "no-input",
+    "prefer-binary",
+    "progress-bar",
+    "quiet",
+    "require-hashes",
+    "require-virtualenv",
+    "retries",
+    "timeout",
+    "trusted-host",
+    "user",
+    "verbose",
+];
+
+const ALL: [Settings; 4] = [
+    Settings {
+        file: ".config/pip/pip.conf",
+        separator: '=',
+        has_sections: true,
+        registry: ("index-url", "PIP_INDEX_URL"),
+        harmless: PIP,
+    },
+    Settings {
+        file: ".pip/pip.conf",
+        separator: '=',
+        has_sections: true,
+        registry: ("index-url", "PIP_INDEX_URL"),
+        harmless: PIP,
+    },
     Settings {
         file: ".npmrc",
         separator: '=',
+        has_sections: false,
         registry: ("registry", "npm_config_registry"),
         harmless: &[
             "access",
@@ -68,6 +105,7 @@ const ALL: [Settings; 2] = [
     Settings {
         file: ".yarnrc.yml",
         separator: ':',
+        has_sections: false,
         registry: ("npmRegistryServer", "YARN_NPM_REGISTRY_SERVER"),
         harmless: &[
             "cacheFolder",
@@ -121,7 +159,7 @@ fn read(path: &Path) -> Option<String> {
 
 impl Settings {
     fn are_harmless(&self, text: &str) -> bool {
-        lines(text).all(|line| {
+        self.lines(text).all(|line| {
             let Some((key, value)) = self.pair(line) else { return false };
             let is_registry = key == self.registry.0 || key.starts_with('@') && key.ends_with(":registry");
             match is_registry {
@@ -133,8 +171,13 @@ impl Settings {
 
     /// The registry that counts: the last one.
     fn registry(&self, text: &str) -> Option<String> {
-        let pairs = lines(text).filter_map(|line| self.pair(line)).filter(|(key, _)| *key == self.registry.0);
+        let pairs = self.lines(text).filter_map(|line| self.pair(line)).filter(|(key, _)| *key == self.registry.0);
         pairs.last().and_then(|(_, value)| without_credentials(value))
+    }
+
+    fn lines<'a>(&self, text: &'a str) -> impl Iterator<Item = &'a str> {
+        let is_section = |line: &&str| self.has_sections && line.starts_with('[') && line.trim_end().ends_with(']');
+        lines(text).filter(move |line| !is_section(line))
     }
 
     fn pair<'a>(&self, line: &'a str) -> Option<(&'a str, &'a str)> {
@@ -171,25 +214,30 @@ mod tests {
     #[test]
     fn only_what_is_known_is_harmless() {
         let rows = [
-            (0, "", true),
-            (0, "# a\n; b\n\nregistry=https://npm.example.com/\n", true),
-            (0, "registry = \"https://npm.example.com\"\n@corp:registry=https://corp.example.com/npm\n", true),
-            (0, "save-exact=true\nprefix=~/.local", true),
-            (0, "registry=https://me:pw@npm.example.com/", false),
-            (0, "registry=https://npm.example.com/?token=x", false),
-            (0, "registry=${REGISTRY}", false),
-            (0, "//npm.example.com/:_authToken=x", false),
-            (0, "_auth=x", false),
-            (0, "_password = x", false),
-            (0, "https-proxy=http://me:pw@proxy", false),
-            (0, "cafile=https://me:pw@host", false),
-            (0, "unknown=1", false),
-            (0, "no value", false),
-            (0, "\u{feff}registry=https://npm.example.com/", false),
-            (1, "nodeLinker: node-modules\nnpmRegistryServer: \"https://npm.example.com\"", true),
-            (1, "npmAuthToken: x", false),
-            (1, "npmScopes:\n  corp:\n    npmAuthToken: x", false),
-            (1, "npmRegistries:\n  nodeLinker: x", false),
+            (2, "", true),
+            (2, "# a\n; b\n\nregistry=https://npm.example.com/\n", true),
+            (2, "registry = \"https://npm.example.com\"\n@corp:registry=https://corp.example.com/npm\n", true),
+            (2, "save-exact=true\nprefix=~/.local", true),
+            (2, "registry=https://me:pw@npm.example.com/", false),
+            (2, "registry=https://npm.example.com/?token=x", false),
+            (2, "registry=${REGISTRY}", false),
+            (2, "//npm.example.com/:_authToken=x", false),
+            (2, "_auth=x", false),
+            (2, "_password = x", false),
+            (2, "https-proxy=http://me:pw@proxy", false),
+            (2, "cafile=https://me:pw@host", false),
+            (2, "unknown=1", false),
+            (2, "no value", false),
+            (2, "\u{feff}registry=https://npm.example.com/", false),
+            (3, "nodeLinker: node-modules\nnpmRegistryServer: \"https://npm.example.com\"", true),
+            (3, "npmAuthToken: x", false),
+            (0, "[global]\nindex-url = https://pypi.example.com/simple\ntimeout = 60\n", true),
+            (0, "[global]\nindex-url = https://me:pw@pypi.example.com/simple\n", false),
+            (0, "[global]\nextra-index-url = https://pypi.example.com/simple\n", false),
+            (1, "[global]\nfind-links =\n    https://me:pw@host/\n", false),
+            (2, "[global]\nregistry=https://npm.example.com/", false),
+            (3, "npmScopes:\n  corp:\n    npmAuthToken: x", false),
+            (3, "npmRegistries:\n  nodeLinker: x", false),
         ];
         for (index, text, expected) in rows {
             let settings: &Settings = &ALL[index];
@@ -211,7 +259,9 @@ mod tests {
             ("registry", None),
         ];
         for (text, expected) in rows {
-            assert_eq!(ALL[0].registry(text).as_deref(), expected, "{text}");
+            assert_eq!(ALL[2].registry(text).as_deref(), expected, "{text}");
         }
+        let text = "[global]\nindex-url = https://me:pw@pypi.example.com/simple\n";
+        assert_eq!(ALL[0].registry(text).as_deref(), Some("https://pypi.example.com/simple"));
     }
 }

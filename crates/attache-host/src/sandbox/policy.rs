@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{git, npm, view};
+use super::{Layer, ProjectLayers, git, npm, view};
 
 /// What a confined process may do.
 ///
@@ -39,6 +39,13 @@ pub struct Policy {
     pub network: Network,
     /// Variables that stand in for settings that are hidden, by name. Nothing secret is in them.
     pub variables: Vec<(String, String)>,
+    /// Directories that can be read, and changed in a layer: what is shared stays as it is. It takes namespaces; without
+    /// them they can be read.
+    pub layers: Vec<Layer>,
+    /// A directory that is seen in place of the one for temporary files. It takes namespaces.
+    pub temporary: Option<PathBuf>,
+    /// Variables that lead programs to directories of their own, by name. They go before what the person has set.
+    pub private_variables: Vec<(String, String)>,
 }
 
 /// Whether a confined process has a network.
@@ -75,6 +82,9 @@ impl Policy {
             sockets: Vec::new(),
             network: Network::Open,
             variables,
+            layers: Vec::new(),
+            temporary: None,
+            private_variables: Vec::new(),
         };
         policy.protect_home();
         let writable: Vec<PathBuf> = policy.writable.iter().map(|path| view::resolve(path)).collect();
@@ -89,6 +99,35 @@ impl Policy {
         policy
     }
 
+    /// The strictest, for what runs without a question: [`new`](Self::new) without a network, with temporary files of its
+    /// own, with caches in [layers](Self::use_layers), and in the given directories nothing can be changed that other
+    /// programs run by themselves: settings of editors, of CI, our own. `more` is what the person lets commands change
+    /// besides; a cache among it is written in its layer all the same. `own` is hidden: our settings and records.
+    pub fn unasked(roots: &[PathBuf], more: &[PathBuf], own: &[PathBuf], layers: &ProjectLayers) -> Self {
+        let mut policy = Policy { network: Network::Offline, ..Policy::new(roots) };
+        policy.hide_own(own);
+        let shared = std::env::temp_dir();
+        policy.writable.retain(|path| *path != shared || roots.contains(path));
+        policy.protected.extend(roots.iter().flat_map(|root| crate::secrets::run_in_project(root)));
+        policy.use_layers(layers);
+        let layered: Vec<PathBuf> = policy.layers.iter().map(|layer| layer.at.clone()).collect();
+        let is_layered = |path: &Path| layered.iter().any(|layer| view::resolve(path).starts_with(layer));
+        for path in more.iter().filter(|path| !is_layered(path)) {
+            policy.allow_writing(path);
+        }
+        let shared = view::resolve(&shared);
+        let is_in_use = |path: &PathBuf| view::resolve(path).starts_with(&shared);
+        let paths = policy.writable.iter().chain(&policy.hidden).chain(&policy.protected);
+        if paths.chain([&layers.temporary()]).any(is_in_use) {
+            policy.writable.push(layers.temporary());
+            let own = layers.temporary().to_string_lossy().into_owned();
+            policy.private_variables.push(("TMPDIR".into(), own));
+        } else {
+            policy.temporary = Some(layers.temporary());
+        }
+        policy
+    }
+
     /// Lets a directory or a file be changed besides, with the same exceptions as in [`new`](Self::new). The repository
     /// that is around it cannot be changed.
     pub fn allow_writing(&mut self, path: impl Into<PathBuf>) {
@@ -96,6 +135,19 @@ impl Policy {
         self.protected.extend(git::repository_of(&path).protected);
         self.writable.push(path);
         self.protect_home();
+    }
+
+    /// Hides our own settings and records, wherever they are.
+    pub fn hide_own(&mut self, own: &[PathBuf]) {
+        for path in own {
+            // What does not exist cannot be kept from being made, if it is inside of something writable.
+            if self.writable.iter().any(|writable| path.starts_with(writable)) {
+                let _ = super::layers::make_private(path);
+            }
+            if !self.hidden.contains(path) {
+                self.hidden.push(path.clone());
+            }
+        }
     }
 
     /// Whether a path is hidden by itself or by what is around it. To name it as writable would uncover it.

@@ -13,7 +13,7 @@ use std::{
 
 use libc::{c_int, c_long, c_uint, c_void};
 
-use super::{Failure, Step, done, errno, receive_descriptors, socket_pair, tell, valid, wait_for};
+use super::{Failure, MOST_DESCRIPTORS, Step, done, errno, receive_descriptors, socket_pair, tell, valid, wait_for};
 
 /// Room for the stack of the process and for what it is told.
 const ROOM: usize = 256 << 10;
@@ -93,7 +93,9 @@ extern "C" fn run(task: *mut c_void) -> c_int {
         Some(descriptor) => (descriptor, 0),
         None => (-1, errno().max(1)),
     };
-    tell(task.link, step, 0, error, &[descriptor, -1, -1, -1], usize::from(descriptor >= 0));
+    let mut descriptors = [-1; MOST_DESCRIPTORS];
+    descriptors[0] = descriptor;
+    tell(task.link, step, 0, error, &descriptors, usize::from(descriptor >= 0));
     // SAFETY: ends the process, without what a program does at its end.
     unsafe { libc::_exit(0) }
 }

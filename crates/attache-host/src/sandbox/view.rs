@@ -32,6 +32,9 @@ pub(super) enum Why {
     Protected,
     /// A directory on the way to something protected or hidden: it may be changed, but not be moved away and replaced.
     Pinned,
+    /// Something else is mounted there that can be changed: a layer, or temporary files of one's own. What is shared can
+    /// only be read.
+    Layer,
 }
 
 /// One path, without links in it.
@@ -105,6 +108,13 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     for path in &policy.writable {
         table.insert(resolve(path), (Access::Write, Why::Named));
     }
+    for (path, kept) in replaced(policy).filter(|(path, _)| !is_hidden(path)) {
+        table.insert(path, (Access::Read, Why::Layer));
+        let is_plain = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
+        for path in kept.iter().filter(is_plain) {
+            table.insert(path.clone(), (Access::Read, Why::Protected));
+        }
+    }
     for path in hidden {
         table.insert(path, (Access::Hidden, Why::Named));
     }
@@ -141,6 +151,12 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
         }
     }
     table.into_iter().map(|(path, (access, why))| Row { path, access, why }).collect()
+}
+
+/// Where something else is mounted, with what stays as it is inside.
+fn replaced(policy: &Policy) -> impl Iterator<Item = (PathBuf, &[PathBuf])> {
+    let layers = policy.layers.iter().map(|layer| (layer.at.clone(), &layer.kept[..]));
+    layers.chain(policy.temporary.iter().map(|_| (resolve(&std::env::temp_dir()), &[][..])))
 }
 
 fn is_link(path: &Path) -> bool {
@@ -250,6 +266,8 @@ pub(super) fn rules(rows: &[Row]) -> Result<Vec<Rule>, SandboxError> {
             }
             // Inside of something writable Landlock cannot take anything away.
             Access::Read if row.why == Why::Protected => {}
+            // What is mounted there has rules of its own.
+            Access::Read if row.why == Why::Layer => {}
             Access::Read => {
                 let before = rules.len();
                 list_around(row.path.clone(), &hidden, &mut rules)?;

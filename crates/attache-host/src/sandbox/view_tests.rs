@@ -13,6 +13,9 @@ fn nothing() -> Policy {
         sockets: Vec::new(),
         network: Network::Open,
         variables: Vec::new(),
+        layers: Vec::new(),
+        temporary: None,
+        private_variables: Vec::new(),
     }
 }
 

@@ -24,4 +24,5 @@ mod rules;
 mod sandbox;
 mod support;
 mod trusting;
+mod unasked;
 mod views;

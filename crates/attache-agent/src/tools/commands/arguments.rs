@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{CommandWork, DEFAULT_SECONDS, MOST_SECONDS, MOST_WAIT};
+use super::{CommandWork, DEFAULT_SECONDS, MOST_SECONDS, MOST_WAIT, Need, Terms};
 use crate::tools::Refusal;
 
 /// The longest line that is run. The kernel takes 128 KiB in one argument.
@@ -27,16 +27,18 @@ pub(super) fn run(arguments: &Value, session_cwd: &Path) -> Result<CommandWork, 
     }
     let line = line.to_owned();
     let cwd = directory(arguments, session_cwd)?;
+    let terms = Terms { need: need(arguments)?, is_unasked: false };
     match arguments.get("background") {
         None | Some(Value::Null | Value::Bool(false)) => {
             let limit = seconds(arguments, "timeout_seconds")?.unwrap_or(Duration::from_secs(DEFAULT_SECONDS));
             Ok(CommandWork::Run {
                 line,
                 cwd,
+                terms,
                 limit: limit.clamp(Duration::from_secs(1), Duration::from_secs(MOST_SECONDS)),
             })
         }
-        Some(Value::Bool(true)) => Ok(CommandWork::Start { line, cwd }),
+        Some(Value::Bool(true)) => Ok(CommandWork::Start { line, cwd, terms }),
         Some(_) => Err(Refusal("`background` must be true or false".into())),
     }
 }
@@ -48,6 +50,40 @@ pub(super) fn look(arguments: &Value) -> Result<CommandWork, Refusal> {
 
 pub(super) fn stop(arguments: &Value) -> Result<CommandWork, Refusal> {
     Ok(CommandWork::Stop { job: text(arguments, "job")?.to_owned() })
+}
+
+/// What the sandbox must not withhold, and why. Outside of the sandbox there is a network, too.
+fn need(arguments: &Value) -> Result<Option<Need>, Refusal> {
+    let wrong = || Refusal("`needs` must be a list of `network` and `unsandboxed`".into());
+    let named: Vec<&Value> = match arguments.get("needs") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => list.iter().collect(),
+        // Some models leave the brackets out.
+        Some(one @ Value::String(text)) if !text.trim().is_empty() => vec![one],
+        Some(Value::String(_)) => Vec::new(),
+        Some(_) => return Err(wrong()),
+    };
+    let (mut network, mut unsandboxed) = (false, false);
+    for name in named {
+        match name.as_str().map(str::trim) {
+            Some("network") => network = true,
+            Some("unsandboxed") => unsandboxed = true,
+            _ => return Err(wrong()),
+        }
+    }
+    let make = match (network, unsandboxed) {
+        (false, false) => return Ok(None),
+        (true, false) => Need::Network,
+        (_, true) => Need::Unsandboxed,
+    };
+    let reason = match arguments.get("reason") {
+        Some(Value::String(reason)) if !reason.trim().is_empty() => reason.trim().to_owned(),
+        None | Some(Value::Null | Value::String(_)) => {
+            return Err(Refusal("`reason` is missing: tell the user why the command needs that".into()));
+        }
+        Some(_) => return Err(Refusal("`reason` must be a string".into())),
+    };
+    Ok(Some(make(reason)))
 }
 
 fn text<'a>(arguments: &'a Value, name: &str) -> Result<&'a str, Refusal> {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::own::Started;
 use super::report::{self, Written, fenced};
 use super::screen::Screen;
-use super::{Commands, JOBS};
+use super::{Commands, JOBS, Terms};
 use crate::tools::{Live, Outcome, Refusal};
 
 /// How long a look goes on after the first new output, so that it brings more than the first bytes.
@@ -53,8 +53,14 @@ impl Commands {
         Err(Refusal(format!("there is no job `{}`\nhint: {hint}", report::title(name))))
     }
 
-    pub(super) async fn start_job(&self, line: String, cwd: &Path, live: &Live) -> Result<Outcome, Refusal> {
-        let job = self.add_job(&line, cwd)?;
+    pub(super) async fn start_job(
+        &self,
+        line: String,
+        cwd: &Path,
+        terms: &Terms,
+        live: &Live,
+    ) -> Result<Outcome, Refusal> {
+        let job = self.add_job(&line, cwd, terms)?;
         let screen = job.screen.lock().await;
         screen.begin(live, &line, cwd).await;
         let text = format!("started as `{}`; `job_output` tells what it prints, `stop_job` ends it", job.name);
@@ -66,7 +72,7 @@ impl Commands {
     }
 
     /// Starts a job if there is room. One that has ended makes room; its output is gone then.
-    fn add_job(&self, line: &str, cwd: &Path) -> Result<Arc<Job>, Refusal> {
+    fn add_job(&self, line: &str, cwd: &Path, terms: &Terms) -> Result<Arc<Job>, Refusal> {
         let mut jobs = self.jobs();
         if jobs.list.len() >= JOBS {
             let Some(ended) = jobs.list.iter().position(|job| job.started.run.exit_status().is_some()) else {
@@ -74,7 +80,7 @@ impl Commands {
             };
             jobs.list.remove(ended);
         }
-        let started = self.start(line, cwd)?;
+        let started = self.start(line, cwd, terms, true)?;
         jobs.created += 1;
         let job = Arc::new(Job {
             name: format!("job-{}", jobs.created),
@@ -134,7 +140,7 @@ impl Commands {
             Some(status) => format!("`{}` has ended: {}", job.name, report::in_words(status)),
         };
         let note = job.started.note.filter(|_| status.is_some_and(|status| status.exit_code != Some(0)));
-        let note = note.map(|note| format!("\n{note}")).unwrap_or_default();
+        let note = note.map(|note| format!("\n{}", note.about(&text))).unwrap_or_default();
         let text = if text.is_empty() { "(no new output)".to_owned() } else { text };
         let told = format!("{state}{note}\n\n{text}");
         let content = screen.terminal().is_none().then(|| vec![fenced("console", &told)]);

@@ -12,9 +12,10 @@ mod own;
 mod report;
 mod sandbox;
 mod screen;
+mod terms;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::cut::Spill;
 use crate::model::ToolSpec;
 use jobs::Jobs;
 pub use sandbox::{SandboxMode, SandboxState};
+pub use terms::{Need, Terms};
 
 /// How long a command may run when the model does not say, in seconds.
 const DEFAULT_SECONDS: u64 = 120;
@@ -59,6 +61,8 @@ pub struct Setup {
     pub pass_env: Vec<String>,
     /// What commands may change in the sandbox besides the roots.
     pub writable: Vec<PathBuf>,
+    /// Our records, where the private layers of projects are. Without it there are none, and no command runs unasked.
+    pub state_dir: Option<PathBuf>,
 }
 
 impl Setup {
@@ -75,6 +79,7 @@ impl Setup {
             hidden: Vec::new(),
             pass_env: Vec::new(),
             writable: Vec::new(),
+            state_dir: None,
         }
     }
 }
@@ -85,6 +90,8 @@ pub struct Commands {
     setup: Setup,
     mode: Mutex<SandboxMode>,
     jobs: Mutex<Jobs>,
+    /// Whether the person was told why commands are asked about.
+    has_told_why: AtomicBool,
     /// Makes the names of terminals different from those of all other runs of this session.
     nonce: u64,
     shown: AtomicU64,
@@ -99,6 +106,8 @@ pub enum CommandWork {
         line: String,
         /// Where.
         cwd: PathBuf,
+        /// What it needs, and what it was allowed.
+        terms: Terms,
         /// How long at most.
         limit: Duration,
     },
@@ -108,6 +117,8 @@ pub enum CommandWork {
         line: String,
         /// Where.
         cwd: PathBuf,
+        /// What it needs, and what it was allowed.
+        terms: Terms,
     },
     /// Look at what a job has written since the last look.
     Look {
@@ -132,6 +143,8 @@ pub fn specs() -> Vec<ToolSpec> {
             "cwd": {"type": "string", "description": "Directory to run it in. Default: the session's."},
             "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": MOST_SECONDS, "description": "Time limit. Default 120."},
             "background": {"type": "boolean", "description": "Start it as a job and return at once. For servers and watchers."},
+            "needs": {"type": "array", "items": {"enum": ["network", "unsandboxed"]}, "description": "Only what the sandbox would withhold: the user is asked."},
+            "reason": {"type": "string", "description": "Why, for the user. Required with `needs`."},
         },
         "required": ["command"],
     });
@@ -168,6 +181,7 @@ impl Commands {
         Commands {
             mode: Mutex::new(setup.sandbox),
             jobs: Mutex::default(),
+            has_told_why: AtomicBool::new(false),
             nonce: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
             shown: AtomicU64::new(0),
             setup,
@@ -181,7 +195,7 @@ impl Commands {
 
     /// Whether commands are confined now, and if not, why.
     pub fn sandbox_state(&self) -> SandboxState {
-        SandboxState::with(self.mode(), &self.setup.roots, &self.setup.writable, &self.setup.hidden)
+        SandboxState::with(self.mode(), &self.setup)
     }
 
     /// Ends all jobs. Other commands end with whoever waits for them.
@@ -197,17 +211,17 @@ impl Commands {
             "stop_job" => arguments::stop(arguments),
             _ => return None,
         };
-        Some(work.and_then(|work| self.describe(work)))
+        Some(work.and_then(|work| self.settle(work)).and_then(|work| self.describe(work)))
     }
 
     /// Does it. Whoever drops the future ends the command.
     pub async fn perform(&self, work: CommandWork, live: &Live) -> Outcome {
         let ended = match work {
-            CommandWork::Run { line, cwd, limit } => match self.client_terminals() {
+            CommandWork::Run { line, cwd, terms, limit } => match self.client_terminals(&terms) {
                 Some(client) if cwd.to_str().is_some() => client::run(self, client, line, &cwd, limit, live).await,
-                _ => self.run(line, &cwd, limit, live).await,
+                _ => self.run(line, &cwd, &terms, limit, live).await,
             },
-            CommandWork::Start { line, cwd } => self.start_job(line, &cwd, live).await,
+            CommandWork::Start { line, cwd, terms } => self.start_job(line, &cwd, &terms, live).await,
             CommandWork::Look { job, wait } => self.look(&job, wait, live).await,
             CommandWork::Stop { job } => self.stop_job(&job, live).await,
         };
@@ -216,16 +230,18 @@ impl Commands {
 
     fn describe(&self, work: CommandWork) -> Result<Prepared<CommandWork>, Refusal> {
         let (title, kind) = match &work {
-            CommandWork::Run { line, .. } | CommandWork::Start { line, .. } => (report::title(line), ToolKind::Execute),
+            CommandWork::Run { line, terms, .. } | CommandWork::Start { line, terms, .. } => {
+                (terms.title(report::title(line)), ToolKind::Execute)
+            }
             CommandWork::Look { job, .. } => (format!("Look at {}", self.find_job(job)?.name), ToolKind::Read),
             CommandWork::Stop { job } => (format!("Stop {}", self.find_job(job)?.name), ToolKind::Execute),
         };
         let (actions, content) = match &work {
-            CommandWork::Run { line, cwd, .. } | CommandWork::Start { line, cwd } => {
+            CommandWork::Run { line, cwd, terms, .. } | CommandWork::Start { line, cwd, terms } => {
                 let action = own::invocation(line, cwd).action();
                 // All of it, for whoever has to allow it.
-                let content = if title == *line { Vec::new() } else { vec![report::fenced("sh", line)] };
-                (vec![action], content)
+                let command = (title != *line).then(|| report::fenced("sh", line));
+                (vec![action], terms.content().into_iter().chain(command).collect())
             }
             CommandWork::Look { .. } | CommandWork::Stop { .. } => (Vec::new(), Vec::new()),
         };
@@ -233,9 +249,10 @@ impl Commands {
     }
 
     /// The client, if it runs commands for us. It cannot confine them, so it does only where they need not be.
-    fn client_terminals(&self) -> Option<&SessionHandle> {
+    fn client_terminals(&self, terms: &Terms) -> Option<&SessionHandle> {
         let client = self.setup.client.as_ref()?;
-        (client.client().capabilities.terminal && self.mode() == SandboxMode::Off).then_some(client)
+        let is_free = self.mode() == SandboxMode::Off && !terms.is_unasked;
+        (client.client().capabilities.terminal && is_free).then_some(client)
     }
 
     /// Whether the client shows terminals that are ours.

@@ -7,9 +7,9 @@ use attache::model::terminal::TerminalId;
 use attache_host::commands::{Command, Invocation, Run};
 use attache_host::environment::{self, UNATTENDED};
 
-use super::report::{self, Ending, Written};
+use super::report::{self, Ending, Note, Written};
 use super::screen::{Screen, ended};
-use super::{Commands, OUTPUT, SandboxMode, sandbox};
+use super::{Commands, Need, OUTPUT, SandboxMode, Terms, sandbox};
 use crate::tools::{Live, Outcome, Refusal, Shown};
 
 /// A command that was started.
@@ -17,15 +17,27 @@ use crate::tools::{Live, Outcome, Refusal, Shown};
 pub(super) struct Started {
     pub(super) run: Run,
     /// What is to be known when it fails: that it was confined.
-    pub(super) note: Option<&'static str>,
+    pub(super) note: Option<Note>,
+    /// What it runs in, with its layers.
+    _sandbox: Option<sandbox::Made>,
 }
 
 impl Commands {
-    /// Starts a command.
-    pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
-        self.check_directory(cwd)?;
+    /// What a command is to run in, and what is said when it fails there.
+    fn sandbox(&self, terms: &Terms, runs_long: bool) -> Result<(Option<sandbox::Made>, Option<Note>), Refusal> {
+        if terms.is_unasked {
+            let made = sandbox::unasked(&self.setup, runs_long).map_err(|why| {
+                Refusal(format!(
+                    "the command did not run: nobody was asked about it, and it cannot be confined any more: {why}\nhint: \
+                     call it again, and the user is asked"
+                ))
+            })?;
+            return Ok((Some(made), Some(Note::UNASKED)));
+        }
         let mode = self.mode();
-        let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.writable, &self.setup.hidden) {
+        let is_free = matches!(terms.need, Some(Need::Unsandboxed(_))) && mode != SandboxMode::Offline;
+        let mode = if is_free { SandboxMode::Off } else { mode };
+        let sandbox = match sandbox::as_set(mode, &self.setup, runs_long) {
             Ok(sandbox) => sandbox,
             Err(impossible) if impossible.runs_without => None,
             Err(impossible) if mode == SandboxMode::Offline => {
@@ -38,29 +50,37 @@ impl Commands {
             }
         };
         let note = sandbox.as_ref().map(|_| match mode {
-            SandboxMode::Offline => {
-                "(it ran in a sandbox: no network; files can be changed only beneath the session's directories, and git's \
-                 settings and hooks not at all. More can be named by the user: `[commands] writable` in agent.toml)"
-            }
-            _ => {
-                "(it ran in a sandbox: files can be changed only beneath the session's directories, and git's settings and \
-                 hooks not at all. More can be named by the user: `[commands] writable` in agent.toml)"
-            }
+            SandboxMode::Offline => Note::OFFLINE,
+            _ => Note::ON,
         });
+        Ok((sandbox, note))
+    }
+
+    /// Starts a command.
+    pub(super) fn start(&self, line: &str, cwd: &Path, terms: &Terms, runs_long: bool) -> Result<Started, Refusal> {
+        self.check_directory(cwd)?;
+        let (made, note) = self.sandbox(terms, runs_long)?;
         let run = invocation(line, cwd).start(OUTPUT, |command| {
             let command = environment::start_from(command, &self.setup.pass_env);
             let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
-            let Some(sandbox) = &sandbox else { return command };
+            let Some(sandbox::Made { sandbox, .. }) = &made else { return command };
             let told = &sandbox.policy().variables;
             let told = told.iter().filter(|(name, _)| !environment::is_passed(name, &self.setup.pass_env));
             sandbox.confine(told.fold(command, |command, (name, value)| command.env(name, value)))
         });
-        Ok(Started { run: run.map_err(|error| Refusal(error.to_string()))?, note })
+        Ok(Started { run: run.map_err(|error| Refusal(error.to_string()))?, note, _sandbox: made })
     }
 
     /// Runs a command to its end.
-    pub(super) async fn run(&self, line: String, cwd: &Path, limit: Duration, live: &Live) -> Result<Outcome, Refusal> {
-        let Started { run, note } = self.start(&line, cwd)?;
+    pub(super) async fn run(
+        &self,
+        line: String,
+        cwd: &Path,
+        terms: &Terms,
+        limit: Duration,
+        live: &Live,
+    ) -> Result<Outcome, Refusal> {
+        let Started { run, note, _sandbox } = self.start(&line, cwd, terms, false)?;
         let mut view = run.view();
         let mut screen = Screen::new(self.shows_terminals().then(|| self.terminal_id()));
         let mut held = Held { run, shown: screen.terminal().cloned(), live };

@@ -35,6 +35,73 @@ pub(super) fn fenced(language: &str, text: &str) -> ToolCallContent {
     ToolCallContent::text(format!("{fence}{language}\n{text}{line_end}{fence}"))
 }
 
+/// What is said of the sandbox when a command fails in it: to the model, which has to find another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Note {
+    /// In any case.
+    usual: &'static str,
+    /// Where it seems to have failed because of the sandbox.
+    denied: &'static str,
+}
+
+impl Note {
+    const ON_TEXT: &str = "(it ran in a sandbox: files can be changed only beneath the session's directories, and git's \
+                           settings and hooks not at all. More can be named by the user: `[commands] writable` in \
+                           agent.toml. To run it without, call it again with `needs: [\"unsandboxed\"]` and a `reason`)";
+    pub(super) const ON: Note = Note { usual: Self::ON_TEXT, denied: Self::ON_TEXT };
+    const OFFLINE_TEXT: &str = "(it ran in a sandbox: no network; files can be changed only beneath the session's \
+                                directories, and git's settings and hooks not at all. More can be named by the user: \
+                                `[commands] writable` in agent.toml)";
+    pub(super) const OFFLINE: Note = Note { usual: Self::OFFLINE_TEXT, denied: Self::OFFLINE_TEXT };
+    pub(super) const UNASKED: Note = Note {
+        usual: "(it ran in the sandbox, without the network)",
+        denied: "(it ran unasked, so in the strictest sandbox: no network and no sockets; only the project can be changed, \
+                 but not git's settings and hooks, nor settings of editors and CI; temporary files are separate; secrets are \
+                 hidden. If it needs more, call it again with `needs: [\"network\"]` or `needs: [\"unsandboxed\"]` and a \
+                 `reason`: the user is asked)",
+    };
+
+    /// What to say, by what the command wrote.
+    pub(super) fn about(self, written: &str) -> &'static str {
+        if looks_denied(written) { self.denied } else { self.usual }
+    }
+}
+
+/// Words of programs that were kept from something, in small letters.
+const DENIED: [&str; 19] = [
+    "access denied",
+    "connection refused",
+    "could not connect",
+    "could not resolve",
+    "couldn't connect",
+    "eacces",
+    "eai_again",
+    "enetunreach",
+    "enotfound",
+    "eperm",
+    "erofs",
+    "failed to download",
+    "failed to resolve",
+    "name resolution",
+    "network",
+    "operation not permitted",
+    "permission denied",
+    "read-only file system",
+    "socket",
+];
+
+/// Whether a command seems to have been kept from something. What it says may be about anything, so this only decides how
+/// much the model is told.
+fn looks_denied(written: &str) -> bool {
+    let end = written.len().saturating_sub(LOOKED_AT);
+    let end = (end..written.len()).find(|at| written.is_char_boundary(*at)).unwrap_or(0);
+    let text = written[end..].to_ascii_lowercase();
+    DENIED.iter().any(|word| text.contains(word))
+}
+
+/// How much of the end of the output is looked at.
+const LOOKED_AT: usize = 16 << 10;
+
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum Ending {
@@ -82,7 +149,7 @@ impl Written {
 }
 
 /// The outcome of a command that ran to its end. `note` is said when it failed.
-pub(super) fn outcome(ending: &Ending, written: &Written, note: Option<&str>, spill: &Spill) -> Outcome {
+pub(super) fn outcome(ending: &Ending, written: &Written, note: Option<Note>, spill: &Spill) -> Outcome {
     let text = written.for_model(spill);
     let is_good = ending.is_good();
     let what = match ending {
@@ -94,7 +161,7 @@ pub(super) fn outcome(ending: &Ending, written: &Written, note: Option<&str>, sp
              hint: `background` is for what runs long"
         ),
     };
-    let note = note.filter(|_| !is_good).map(|note| format!("\n{note}")).unwrap_or_default();
+    let note = note.filter(|_| !is_good).map(|note| format!("\n{}", note.about(&written.text))).unwrap_or_default();
     let text = match text.is_empty() {
         true => format!("{what}{note}"),
         false => format!("{what}{note}\n\n{text}"),
@@ -140,6 +207,23 @@ mod tests {
     fn a_block_cannot_be_ended_from_inside() {
         let ToolCallContent::Content(block) = fenced("console", "a\n```\nb ````") else { panic!("no content") };
         assert_eq!(block.content.as_text(), Some("`````console\na\n```\nb ````\n`````"));
+    }
+
+    #[test]
+    fn much_is_said_of_the_sandbox_only_where_it_may_be_the_cause() {
+        let rows = [
+            ("", false),
+            ("test result: FAILED. 3 passed; 1 failed", false),
+            ("touch: cannot touch '/etc/x': Read-only file system", true),
+            ("curl: (6) Could not resolve host: crates.io", true),
+            ("npm error code EAI_AGAIN", true),
+            ("sh: 1: cannot create /x: Permission denied", true),
+        ];
+        for (written, expected) in rows {
+            assert_eq!(Note::UNASKED.about(written) == Note::UNASKED.denied, expected, "{written}");
+        }
+        assert!(looks_denied(&format!("{}EPERM", "é".repeat(LOOKED_AT))));
+        assert!(!looks_denied(&format!("EPERM{}", "é".repeat(LOOKED_AT))));
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Whether commands are confined.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Once;
 
-use attache_host::sandbox::{Network, Policy, Sandbox, SandboxError};
+use attache_host::sandbox::{Network, Policy, ProjectLayers, Sandbox, SandboxError};
+
+use super::Setup;
 
 /// Whether commands are to be confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,15 +43,19 @@ impl SandboxState {
     /// How commands of a session with these roots are confined when they are our own processes. `hidden` are our settings
     /// and records.
     pub fn of(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Self {
-        Self::with(mode, roots, &[], hidden)
+        Self::from_made(mode, make(mode, roots, &[], hidden, None))
     }
 
-    /// The same where commands may change more than the roots.
-    pub(super) fn with(mode: SandboxMode, roots: &[PathBuf], writable: &[PathBuf], hidden: &[PathBuf]) -> Self {
-        match make(mode, roots, writable, hidden) {
+    /// How commands of a session are confined.
+    pub(super) fn with(mode: SandboxMode, setup: &Setup) -> Self {
+        Self::from_made(mode, make(mode, &setup.roots, &setup.writable, &setup.hidden, None))
+    }
+
+    fn from_made(mode: SandboxMode, made: Result<Option<Made>, Impossible>) -> Self {
+        match made {
             Ok(None) => SandboxState::Off,
-            Ok(Some(sandbox)) => {
-                SandboxState::On { offline: mode == SandboxMode::Offline, gaps: sandbox.gaps().to_vec() }
+            Ok(Some(made)) => {
+                SandboxState::On { offline: mode == SandboxMode::Offline, gaps: made.sandbox.gaps().to_vec() }
             }
             Err(impossible) if impossible.runs_without => SandboxState::Unavailable(impossible.why),
             Err(impossible) => SandboxState::Refused(impossible.why),
@@ -94,14 +101,58 @@ pub(super) struct Impossible {
     pub(super) runs_without: bool,
 }
 
+/// A sandbox, with the layers that are in use as long as something runs in it.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) sandbox: Sandbox,
+    pub(super) _layers: Option<ProjectLayers>,
+}
+
+/// The layers of a session's project. A job leaves the first ones to other commands.
+fn layers(setup: &Setup, runs_long: bool) -> Result<ProjectLayers, String> {
+    static CLEANED: Once = Once::new();
+    let state_dir = setup.state_dir.as_ref().ok_or("there is no directory for what is written in layers")?;
+    let taken = ProjectLayers::take(state_dir, &setup.cwd, runs_long);
+    let layers = taken.map_err(|error| format!("the layers of the project cannot be used: {error}"))?;
+    CLEANED.call_once(|| {
+        let temporary = layers.temporary();
+        std::thread::spawn(move || attache_host::sandbox::remove_old_files(&temporary));
+    });
+    Ok(layers)
+}
+
+/// The sandbox as the setting says, none if it is off, or why there is none.
+pub(super) fn as_set(mode: SandboxMode, setup: &Setup, runs_long: bool) -> Result<Option<Made>, Impossible> {
+    let layers = if mode == SandboxMode::Off { None } else { layers(setup, runs_long).ok() };
+    make(mode, &setup.roots, &setup.writable, &setup.hidden, layers)
+}
+
+/// The sandbox for a command that nobody was asked about, or why there can be none. It has no gaps.
+pub(super) fn unasked(setup: &Setup, runs_long: bool) -> Result<Made, String> {
+    let support = Sandbox::check().map_err(|error| error.to_string())?;
+    if let Some(gap) = support.gaps().into_iter().next() {
+        return Err(gap);
+    }
+    let layers = layers(setup, runs_long)?;
+    let policy = Policy::unasked(&setup.roots, &setup.writable, &setup.hidden, &layers);
+    let sandbox = Sandbox::new(&policy).map_err(|error| error.to_string())?;
+    match sandbox.is_whole() {
+        true => Ok(Made { sandbox, _layers: Some(layers) }),
+        false => {
+            Err(sandbox.gaps().first().cloned().unwrap_or_else(|| "this machine gives it no view of its own".into()))
+        }
+    }
+}
+
 /// The sandbox for a mode, none if it is off, or why there is none. Made for every command anew, because what is there
 /// changes. What cannot be hidden inside of something that commands may change is a gap of it.
-pub(super) fn make(
+fn make(
     mode: SandboxMode,
     roots: &[PathBuf],
     writable: &[PathBuf],
     hidden: &[PathBuf],
-) -> Result<Option<Sandbox>, Impossible> {
+    layers: Option<ProjectLayers>,
+) -> Result<Option<Made>, Impossible> {
     let network = match mode {
         SandboxMode::Off => return Ok(None),
         SandboxMode::On => Network::Open,
@@ -112,16 +163,11 @@ pub(super) fn make(
     for path in writable {
         policy.allow_writing(path);
     }
-    for path in hidden {
-        // What does not exist cannot be kept from being made, if it is inside of something writable.
-        if policy.writable.iter().any(|writable| path.starts_with(writable)) {
-            make_private(path);
-        }
-        if !policy.hidden.contains(path) {
-            policy.hidden.push(path.clone());
-        }
+    policy.hide_own(hidden);
+    if let Some(layers) = &layers {
+        policy.use_layers(layers);
     }
-    let made = Sandbox::best_effort(&policy);
+    let made = Sandbox::best_effort(&policy).map(|sandbox| Made { sandbox, _layers: layers });
     made.map(Some).map_err(|error| Impossible { runs_without: runs_without(&error), why: error.to_string() })
 }
 
@@ -134,11 +180,4 @@ fn is_machine(error: &SandboxError) -> bool {
             | SandboxError::OldLandlock { .. }
             | SandboxError::NoSeccomp
     )
-}
-
-fn make_private(path: &Path) {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let _ = builder.recursive(true).create(path);
 }

@@ -1,0 +1,233 @@
+//! Where confined commands write what is not part of their project: a layer over each shared cache, and temporary files of
+//! their own. They belong to one project and are kept among our records, so that nobody finds them but whoever runs there.
+//!
+//! An overlay may be used once at a time, so whoever uses layers holds a slot. What was written in the slots before it can
+//! be seen through the next one.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use sha2::{Digest, Sha256};
+
+/// As many commands as run in one project at a time. Whoever comes when all slots are held does without layers.
+const SLOTS: usize = 16;
+/// How long a temporary file is kept that nobody changes.
+const TEMPORARY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A directory that a confined process changes in a layer: it sees what is there, and what it writes goes elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// The directory, as programs know it, without links.
+    pub at: PathBuf,
+    /// What stays in it as it is.
+    pub kept: Vec<PathBuf>,
+    /// Other layers that can be seen through this one, the uppermost first.
+    pub beneath: Vec<PathBuf>,
+    /// Where the layer is: `upper` in it has what is written, `work` is the kernel's.
+    pub directory: PathBuf,
+}
+
+/// A slot among the layers of a project, held as long as this value lives. Whoever runs something in it keeps it until that
+/// has ended.
+#[derive(Debug)]
+pub struct ProjectLayers {
+    top: PathBuf,
+    slot: usize,
+    _lock: fs::File,
+}
+
+impl ProjectLayers {
+    /// Takes the first slot that is free of a project's layers; they are made beneath `state_dir`. What runs for long
+    /// leaves the first slot to others.
+    pub fn take(state_dir: &Path, project: &Path, runs_long: bool) -> io::Result<Self> {
+        let top = directory_of(state_dir, project);
+        make_private(&top)?;
+        let name = top.join("project");
+        if !name.exists() {
+            fs::write(name, project.as_os_str().as_encoded_bytes())?;
+        }
+        for slot in usize::from(runs_long) + 1..=SLOTS {
+            if let Some(lock) = lock(&top, slot)? {
+                make_private(&top.join(slot.to_string()))?;
+                make_private(&top.join("tmp"))?;
+                return Ok(ProjectLayers { top, slot, _lock: lock });
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// Temporary files, of all commands in this project.
+    pub fn temporary(&self) -> PathBuf {
+        self.top.join("tmp")
+    }
+
+    pub(super) fn directory(&self) -> PathBuf {
+        self.top.join(self.slot.to_string())
+    }
+
+    /// The slots whose layers can be seen through this one, the uppermost first.
+    pub(super) fn beneath(&self) -> impl Iterator<Item = PathBuf> {
+        (1..self.slot).rev().map(|slot| self.top.join(slot.to_string()))
+    }
+
+    /// What is written by programs that are told by a variable where to.
+    pub(super) fn private_directory(&self) -> PathBuf {
+        self.top.join("private")
+    }
+
+    pub(super) fn private(&self, name: &str) -> io::Result<PathBuf> {
+        let directory = self.private_directory().join(name);
+        make_private(&directory)?;
+        Ok(directory)
+    }
+}
+
+/// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary). May
+/// take a while.
+pub fn remove_old_files(temporary: &Path) {
+    let now = SystemTime::now();
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|found| found.modified());
+        if changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > TEMPORARY)) {
+            // Commands may be at work there, so nothing is done by path to what is inside of a directory.
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let _ = if is_directory { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+        }
+    }
+}
+
+/// What [`clear_layers`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cleared {
+    /// How many projects had layers that are gone now.
+    pub projects: usize,
+    /// How many bytes their files had.
+    pub bytes: u64,
+    /// How many projects were left alone, because something runs there.
+    pub busy: usize,
+}
+
+/// Removes the layers of one project, or of all. Those that are in use are left alone.
+pub fn clear_layers(state_dir: &Path, project: Option<&Path>) -> io::Result<Cleared> {
+    let tops: Vec<PathBuf> = match project {
+        Some(project) => vec![directory_of(state_dir, project)],
+        None => match fs::read_dir(all(state_dir)) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        },
+    };
+    let mut cleared = Cleared::default();
+    for top in tops.into_iter().filter(|top| top.is_dir()) {
+        let locks = (1..=SLOTS).map(|slot| lock(&top, slot)).collect::<io::Result<Option<Vec<_>>>>()?;
+        match locks {
+            None => cleared.busy += 1,
+            Some(_locks) => {
+                remove(&top, &mut cleared.bytes)?;
+                cleared.projects += 1;
+            }
+        }
+    }
+    Ok(cleared)
+}
+
+fn all(state_dir: &Path) -> PathBuf {
+    state_dir.join("layers")
+}
+
+fn directory_of(state_dir: &Path, project: &Path) -> PathBuf {
+    let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    let name = Sha256::digest(project.as_os_str().as_encoded_bytes());
+    let name: String = name.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    all(state_dir).join(name)
+}
+
+/// Holds a slot, if nobody else does.
+fn lock(top: &Path, slot: usize) -> io::Result<Option<fs::File>> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(top.join(format!("{slot}.lock")))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Makes a directory that is nobody else's, with those above it.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Removes a tree in which nobody is at work, without following links. Directories in it may be closed even to their owner: commands make such, and
+/// so does the kernel.
+fn remove(path: &Path, bytes: &mut u64) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() {
+        *bytes += found.len();
+        return fs::remove_file(path);
+    }
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    for entry in fs::read_dir(path)? {
+        remove(&entry?.path(), bytes)?;
+    }
+    fs::remove_dir(path)
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_slot_is_held_by_one_and_the_first_is_left_to_short_commands() {
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let take = |runs_long| ProjectLayers::take(state.path(), project.path(), runs_long).unwrap();
+        let job = take(true);
+        let (first, second) = (take(false), take(false));
+        assert_eq!((job.slot, first.slot, second.slot), (2, 1, 3));
+        assert_eq!(second.beneath().count(), 2);
+        assert_eq!(clear_layers(state.path(), None).unwrap().busy, 1);
+        drop(first);
+        assert_eq!(take(false).slot, 1);
+        let mode = fs::metadata(job.directory()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let held: Vec<_> = (0..SLOTS - 2).map(|_| take(false)).collect();
+        assert!(ProjectLayers::take(state.path(), project.path(), false).is_err(), "{}", held.len());
+    }
+
+    #[test]
+    fn layers_are_removed_with_what_is_closed_in_them_and_no_link_is_followed() {
+        let state = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("file"), "x").unwrap();
+        let layers = ProjectLayers::take(state.path(), project.path(), false).unwrap();
+        let closed = layers.directory().join("closed/inner");
+        fs::create_dir_all(&closed).unwrap();
+        fs::write(closed.join("file"), "12345").unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        std::os::unix::fs::symlink(outside.path(), layers.temporary().join("link")).unwrap();
+        drop(layers);
+        let other = clear_layers(state.path(), Some(outside.path())).unwrap();
+        assert_eq!(other, Cleared::default());
+        let cleared = clear_layers(state.path(), Some(project.path())).unwrap();
+        assert!(cleared.projects == 1 && cleared.bytes >= 5, "{cleared:?}");
+        assert_eq!(fs::read_dir(state.path().join("layers")).unwrap().count(), 0);
+        assert!(outside.path().join("file").exists());
+        assert_eq!(clear_layers(state.path(), None).unwrap(), Cleared::default());
+    }
+}
