@@ -19,6 +19,7 @@ use attache::model::session::{ListSessionsRequest, ListSessionsResponse, Session
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache_host::permission::{Places, Session as Asker};
 
+use crate::checkpoint::Checkpoints;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
@@ -95,6 +96,7 @@ pub fn delete_session(config: &Config, store: &Store, id: &str) -> Result<(), St
     store.delete(id)?;
     // The store took the id, so it is a plain name.
     let _ = std::fs::remove_dir_all(config.spill_dir(id));
+    let _ = std::fs::remove_dir_all(config.checkpoints_dir(id));
     Ok(())
 }
 
@@ -157,6 +159,10 @@ impl CodingAgent {
         let spill_dir = self.config.spill_dir(id.as_str());
         let workspace = Workspace::open(&cwd, &directories, Some(handle.clone())).map_err(wrong_directory)?;
         let spill = Arc::new(Spill::new(spill_dir));
+        let checkpoints_dir = self.config.checkpoints_dir(id.as_str());
+        let checkpoints = tokio::task::spawn_blocking(move || Checkpoints::open(checkpoints_dir)).await;
+        let checkpoints =
+            checkpoints.map_err(|_| Error::Refused(ErrorObject::internal("the session cannot be read")))?;
         let commands = Commands::new(commands::Setup {
             roots: roots.clone(),
             client: Some(handle.clone()),
@@ -205,6 +211,7 @@ impl CodingAgent {
                 system: self.config.system.clone(),
             },
             limits: self.config.limits.clone(),
+            checkpoints,
             left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());

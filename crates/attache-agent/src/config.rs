@@ -227,6 +227,11 @@ impl Config {
         self.config_dir.join("commands")
     }
 
+    /// Where what a session changed is kept, to take it back.
+    pub(crate) fn checkpoints_dir(&self, session: &str) -> PathBuf {
+        self.state_dir.join("agent").join("checkpoints").join(session)
+    }
+
     /// Where long outputs of a session's tools are kept.
     pub(crate) fn spill_dir(&self, session: &str) -> PathBuf {
         self.state_dir.join("agent").join("outputs").join(session)

@@ -16,6 +16,7 @@
 //! ```
 
 mod agent;
+mod checkpoint;
 mod config;
 mod conversation;
 pub mod cut;

@@ -33,6 +33,8 @@ pub struct CodingSession {
     sandbox_warning: Option<String>,
     /// What was told of instructions that are not sent, so that it is told once.
     told: Vec<String>,
+    /// What the person has taken back since the last prompt, for the model.
+    undone: Vec<String>,
     place: Place,
 }
 
@@ -71,6 +73,7 @@ impl CodingSession {
             notices,
             sandbox_warning: None,
             told: Vec::new(),
+            undone: Vec::new(),
             place,
         }
     }
@@ -108,7 +111,9 @@ impl CodingSession {
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
         let model = desk.models.open(&desk.settings.now().model)?;
-        let parts = system_prompt::parts(&blocks, model.info());
+        let mut parts = system_prompt::parts(&blocks, model.info());
+        parts.splice(0..0, self.undone.drain(..).map(crate::model::Part::text));
+        desk.checkpoints.begin_turn();
         self.conversation.say(&desk, crate::model::Message::User { parts })?;
         turn::run(&desk, &mut self.conversation, turn).await
     }
@@ -135,6 +140,17 @@ impl CodingSession {
                 let model = desk.models.open(&desk.settings.now().model)?;
                 turn::compact(&desk, &mut self.conversation, &*model).await?;
                 "The model works with a summary of the conversation from here on.\n".into()
+            }
+            BuiltIn::Undo => {
+                let report = desk.checkpoints.undo(&desk.tools.workspace).await;
+                self.undone.extend(report.note);
+                report.text
+            }
+            BuiltIn::Diff if rest.is_empty() || rest == "last" => {
+                desk.checkpoints.diff(&desk.tools.workspace, rest == "last").await
+            }
+            BuiltIn::Diff => {
+                "Say `/diff` for the whole session, or `/diff last` for its last turn with changes.\n".into()
             }
             BuiltIn::Permissions => permissions(&desk, rest),
             BuiltIn::Model if rest.is_empty() => {
@@ -217,6 +233,10 @@ impl CodingSession {
             Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
         let closed = self.conversation.close(&desk, status, why).await;
+        desk.checkpoints.end_turn(&desk.tools.workspace).await;
+        for notice in desk.checkpoints.take_notices() {
+            let _ = desk.log.notice(NoticeSeverity::Warning, notice).await;
+        }
         let result = match result {
             Err(_) => Ok(Stop::Cancelled),
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),

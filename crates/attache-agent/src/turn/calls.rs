@@ -21,7 +21,7 @@ use crate::lock;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
-use crate::toolbox::{Work, only_looks};
+use crate::toolbox::{Task, Work, only_looks};
 use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
 
 /// What the model gets of a result at most. More than what tools that cut by themselves leave, with all that they say
@@ -139,7 +139,7 @@ async fn perform(
     let (live, shown) = Live::channel();
     let mut watched = Watched { desk, shown: Some((tool_id.clone(), shown)) };
     let mut last = None;
-    let mut work = std::pin::pin!(desk.tools.perform(task, &live));
+    let mut work = std::pin::pin!(recorded(desk, task, &prepared.content, &live));
     let outcome = loop {
         let next = tokio::select! {
             biased;
@@ -154,6 +154,17 @@ async fn perform(
         }
     }
     Ok((outcome, last))
+}
+
+/// Does a task, and keeps what it changes, so that it can be taken back.
+async fn recorded(desk: &Desk, task: Task, shown: &[ToolCallContent], live: &Live) -> Outcome {
+    let workspace = &desk.tools.workspace;
+    let is_kept = desk.checkpoints.before(workspace, &task, shown).await;
+    let outcome = desk.tools.perform(task, live).await;
+    if is_kept {
+        desk.checkpoints.after(workspace).await;
+    }
+    outcome
 }
 
 /// What a tool shows, by its call.

@@ -39,6 +39,7 @@ pub(crate) struct Desk {
     pub(crate) spill: Arc<Spill>,
     pub(crate) place: crate::system_prompt::Place,
     pub(crate) limits: Limits,
+    pub(crate) checkpoints: crate::checkpoint::Checkpoints,
     /// What tools that were dropped at work may still show.
     pub(crate) left: Mutex<Vec<calls::Showing>>,
 }

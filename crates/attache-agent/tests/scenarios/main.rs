@@ -20,9 +20,15 @@ mod slash;
 mod stops;
 mod through_client;
 mod trouble;
+mod undo;
 
 use attache_testkit::model_server::Answer;
 use serde_json::Value;
+
+/// A world whose model does what the lines of a prompt say.
+async fn scripted() -> support::World {
+    support::World::new("openai:scripted", Some(attache_testkit::model_server::ModelServer::scripted().await))
+}
 
 /// A model that makes these calls, one a request, and is done.
 fn calling(calls: Vec<(&str, Value)>) -> Vec<Answer> {

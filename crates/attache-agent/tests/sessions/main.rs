@@ -20,3 +20,4 @@ mod owners;
 mod served;
 mod site;
 mod slash;
+mod undo;

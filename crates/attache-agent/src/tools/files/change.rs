@@ -19,6 +19,12 @@ pub(super) struct Change {
     message: String,
 }
 
+impl Change {
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
 pub(super) async fn prepare_write(
     workspace: &Workspace,
     arguments: Arguments<'_>,
