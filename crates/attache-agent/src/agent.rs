@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
+use crate::hooks::Hooks;
 use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
@@ -33,6 +34,7 @@ use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
 use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
+use crate::skills::{self, Skill};
 use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
 use crate::system_prompt::Place;
 use crate::toolbox::Toolbox;
@@ -176,6 +178,11 @@ impl CodingAgent {
         servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
         servers.extend(request.mcp_servers);
         notices.extend(notice);
+        let (skills, problems) = skills::read(&self.config.skills_dir(), contents.as_ref());
+        let skills: Arc<[Skill]> = skills.into();
+        notices.extend(problems);
+        let (hooks, notice) = Hooks::new(self.config.hooks.clone(), &project, contents.as_ref());
+        notices.extend(notice);
         let places = Places {
             config_dir: self.config.config_dir.clone(),
             state_dir: self.config.state_dir.clone(),
@@ -193,6 +200,7 @@ impl CodingAgent {
                 commands,
                 servers: Servers::start(servers, setup),
                 fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
+                skills: skills.clone(),
             },
             gate: Gate::new(
                 places,
@@ -209,9 +217,11 @@ impl CodingAgent {
                 directories,
                 config_dir: self.config.config_dir.clone(),
                 system: self.config.system.clone(),
+                skills,
             },
             limits: self.config.limits.clone(),
             checkpoints,
+            hooks,
             left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());

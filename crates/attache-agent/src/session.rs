@@ -16,7 +16,7 @@ use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
 use crate::turn::{self, Desk, Trouble};
-use crate::{settings, system_prompt, tools};
+use crate::{hooks, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
@@ -115,7 +115,20 @@ impl CodingSession {
         parts.splice(0..0, self.undone.drain(..).map(crate::model::Part::text));
         desk.checkpoints.begin_turn();
         self.conversation.say(&desk, crate::model::Message::User { parts })?;
-        turn::run(&desk, &mut self.conversation, turn).await
+        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
+        if stop != Stop::EndTurn {
+            return Ok(stop);
+        }
+        // Once: what a hook says a second time is for the person.
+        let Some(text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
+        self.conversation.say(&desk, crate::model::Message::user(text))?;
+        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
+        if stop == Stop::EndTurn
+            && let Some(text) = hooks::end_of_turn(&desk).await?
+        {
+            desk.log.notice(NoticeSeverity::Warning, text).await?;
+        }
+        Ok(stop)
     }
 
     /// Does what a built-in command says. Gives the prompt that the model is to be asked, if any.
@@ -195,6 +208,13 @@ impl CodingSession {
             ));
         }
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
+        if !self.desk.tools.skills.is_empty() {
+            let names: Vec<&str> = self.desk.tools.skills.iter().map(|skill| skill.name.as_str()).collect();
+            text.push_str(&format!("- Skills: {}\n", names.join(", ")));
+        }
+        for hook in self.desk.hooks.list() {
+            text.push_str(&format!("- Hook: {hook}\n"));
+        }
         for problem in self.desk.gate.problems() {
             text.push_str(&format!("- Rules: {problem}\n"));
         }

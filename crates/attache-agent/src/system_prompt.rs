@@ -19,6 +19,8 @@ pub(crate) struct Place {
     pub(crate) config_dir: PathBuf,
     /// What the person adds to the system prompt.
     pub(crate) system: Option<String>,
+    /// The skills that can be opened.
+    pub(crate) skills: std::sync::Arc<[crate::skills::Skill]>,
 }
 
 /// More of an AGENTS.md is not read: it goes into every request.
@@ -53,6 +55,7 @@ pub(crate) fn system(place: &Place, mode: Mode) -> String {
     for (path, instructions) in instructions(place).into_iter().filter_map(|(path, read)| Some((path, read.ok()?))) {
         text.push_str(&format!("\nInstructions of {}:\n\n{}\n", path.display(), instructions.trim()));
     }
+    text.push_str(&crate::skills::summary(&place.skills));
     if let Some(system) = &place.system {
         text.push_str(&format!("\nInstructions of the person, who started you with them:\n\n{}\n", system.trim()));
     }

@@ -1,11 +1,14 @@
 //! All tools of a session behind one door: which there are, what a call would do, and doing it.
 
+use std::sync::Arc;
+
 use attache::model::tool::ToolKind;
 use serde_json::Value;
 
 use crate::mcp::{McpWork, Servers};
 use crate::model::ToolSpec;
 use crate::settings::Mode;
+use crate::skills::{self, Skill, SkillWork};
 use crate::tools::commands::{self, CommandWork, Commands};
 use crate::tools::fetch::{self, Fetch, FetchWork};
 use crate::tools::files::{self, FileWork};
@@ -18,6 +21,7 @@ pub(crate) struct Toolbox {
     pub(crate) commands: Commands,
     pub(crate) servers: Servers,
     pub(crate) fetch: Fetch,
+    pub(crate) skills: Arc<[Skill]>,
 }
 
 /// What a call that was looked at is to do.
@@ -34,6 +38,7 @@ pub(crate) enum Task {
     Command(CommandWork),
     Fetch(FetchWork),
     Mcp(McpWork),
+    Skill(SkillWork),
 }
 
 /// Tools by name, with what is shown before their arguments are known.
@@ -50,6 +55,7 @@ const TOOLS: &[(&str, &str, ToolKind)] = &[
     ("job_output", "Look at a job", ToolKind::Read),
     ("stop_job", "Stop a job", ToolKind::Execute),
     ("fetch_url", "Fetch a page", ToolKind::Fetch),
+    ("open_skill", "Open a skill", ToolKind::Read),
     ("think", "Think", ToolKind::Think),
     ("update_plan", "Plan", ToolKind::Think),
     ("ask_user", "Ask", ToolKind::Generic),
@@ -58,7 +64,7 @@ const TOOLS: &[(&str, &str, ToolKind)] = &[
 
 /// Whether a tool only looks, so that it can run beside others that only look.
 pub(crate) fn only_looks(name: &str) -> bool {
-    matches!(name, "read_file" | "list_directory" | "find_files" | "search_files" | "job_output")
+    matches!(name, "read_file" | "list_directory" | "find_files" | "search_files" | "job_output" | "open_skill")
 }
 
 impl Toolbox {
@@ -72,7 +78,7 @@ impl Toolbox {
             None => mode != Mode::Architect,
         };
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
-        own.chain(self.servers.specs()).filter(is_offered).collect()
+        own.chain(skills::specs(&self.skills)).chain(self.servers.specs()).filter(is_offered).collect()
     }
 
     /// What is shown of a call before its arguments are known.
@@ -97,6 +103,9 @@ impl Toolbox {
         if let Some(prepared) = self.fetch.prepare(name, arguments) {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Fetch(work))));
         }
+        if let Some(prepared) = skills::prepare(&self.skills, name, arguments) {
+            return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Skill(work))));
+        }
         if let Some(prepared) = self.servers.prepare(name, arguments) {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Mcp(work))));
         }
@@ -110,6 +119,7 @@ impl Toolbox {
             Task::Command(work) => self.commands.perform(work, live).await,
             Task::Fetch(work) => self.fetch.perform(work, live).await,
             Task::Mcp(work) => self.servers.perform(work, live).await,
+            Task::Skill(work) => skills::perform(work).await,
         }
     }
 }

@@ -66,6 +66,18 @@ struct Inner {
     is_blind: bool,
     /// Something was started in this turn that goes on in the background.
     has_job: bool,
+    /// How many programs run now, beside jobs: hooks of calls that run side by side.
+    programs: usize,
+}
+
+/// What was kept before something was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Nothing,
+    /// What it named.
+    Paths,
+    /// The whole project, because it is a program.
+    Project,
 }
 
 /// What a task changes.
@@ -113,6 +125,7 @@ impl Checkpoints {
             told: HashSet::new(),
             is_blind: false,
             has_job: false,
+            programs: 0,
         };
         Checkpoints { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -121,16 +134,18 @@ impl Checkpoints {
     pub(crate) fn begin_turn(&self) {
         let mut inner = lock(&self.inner);
         inner.turn += 1;
-        inner.is_blind = false;
+        (inner.is_blind, inner.has_job, inner.programs) = (false, false, 0);
     }
 
-    /// Keeps what a task is about to change, and says whether that is anything. `shown` is what the person was shown of it.
+    /// Keeps what a task is about to change, and says what that is. `shown` is what the person was shown of it.
     /// Whatever goes wrong here is a notice, and the work goes on.
-    pub(crate) async fn before(&self, workspace: &Workspace, task: &Task, shown: &[ToolCallContent]) -> bool {
+    pub(crate) async fn before(&self, workspace: &Workspace, task: &Task, shown: &[ToolCallContent]) -> Kept {
         let changes = changes_of(task, shown);
-        if matches!(changes, Changes::Nothing) {
-            return false;
-        }
+        let kept = match &changes {
+            Changes::Nothing => return Kept::Nothing,
+            Changes::Paths(_) | Changes::Move { .. } => Kept::Paths,
+            Changes::Anything { .. } => Kept::Project,
+        };
         let files = workspace.files_without_links();
         self.work(move |inner| match changes {
             Changes::Nothing => {}
@@ -142,13 +157,27 @@ impl Checkpoints {
             }
         })
         .await;
-        true
+        kept
     }
 
-    /// Notes what the task has changed.
-    pub(crate) async fn after(&self, workspace: &Workspace) {
+    /// The same for a program that runs beside the tools.
+    pub(crate) async fn before_program(&self, workspace: &Workspace) -> Kept {
         let files = workspace.files_without_links();
-        self.work(move |inner| inner.settle(&files)).await;
+        self.work(move |inner| inner.open_window(&files)).await;
+        Kept::Project
+    }
+
+    /// Notes what has changed.
+    pub(crate) async fn after(&self, workspace: &Workspace, kept: Kept) {
+        if kept == Kept::Nothing {
+            return;
+        }
+        let files = workspace.files_without_links();
+        self.work(move |inner| {
+            inner.programs = inner.programs.saturating_sub(usize::from(kept == Kept::Project));
+            inner.settle(&files);
+        })
+        .await;
     }
 
     /// Notes what is left to note at the end of a turn: of what was cancelled, and of what goes on in the background.
@@ -160,7 +189,7 @@ impl Checkpoints {
         if !is_settled {
             let files = workspace.files_without_links();
             self.work(move |inner| {
-                inner.has_job = false;
+                (inner.has_job, inner.programs) = (false, 0);
                 inner.settle(&files);
             })
             .await;
@@ -194,7 +223,9 @@ fn changes_of(task: &Task, shown: &[ToolCallContent]) -> Changes {
         }
         Task::Command(CommandWork::Run { .. }) | Task::Mcp(_) => Changes::Anything { goes_on: false },
         Task::Command(CommandWork::Start { .. }) => Changes::Anything { goes_on: true },
-        Task::Command(CommandWork::Look { .. } | CommandWork::Stop { .. }) | Task::Fetch(_) => Changes::Nothing,
+        Task::Command(CommandWork::Look { .. } | CommandWork::Stop { .. }) | Task::Fetch(_) | Task::Skill(_) => {
+            Changes::Nothing
+        }
     }
 }
 
@@ -273,6 +304,7 @@ impl Inner {
 
     /// Looks at the project before something runs that may change all of it.
     fn open_window(&mut self, files: &Files) {
+        self.programs += 1;
         if self.window.is_some() || self.is_blind {
             return;
         }
@@ -317,6 +349,7 @@ impl Inner {
         }
         self.write(records);
         if !self.has_job
+            && self.programs == 0
             && let Some(before) = self.window.take()
         {
             self.close_window(files, &before);

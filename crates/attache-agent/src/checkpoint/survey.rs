@@ -283,7 +283,7 @@ mod tests {
             format!("file {size} {mode:o}")
         };
         let changes: Vec<(String, String, String)> = surveyor
-            .changes(&before, &after)
+            .changes(&files, &before, &after)
             .iter()
             .map(|change| {
                 let path = change.path.strip_prefix(&project).unwrap().to_str().unwrap().to_owned();

@@ -17,6 +17,7 @@ use super::{Desk, elicit};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::Pass;
+use crate::hooks;
 use crate::lock;
 use crate::model::{Call, Message, Part};
 use crate::settings::{Mode, Words};
@@ -68,10 +69,13 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     let blank = || ToolCallUpdate::new(open.tool_id.as_str());
     let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
     let prepared = match arguments(call) {
-        Ok(arguments) => desk.tools.prepare(&call.name, &arguments).await.map_err(|refusal| refusal.0),
+        Ok(arguments) => {
+            let prepared = desk.tools.prepare(&call.name, &arguments).await;
+            prepared.map(|prepared| (prepared, arguments)).map_err(|refusal| refusal.0)
+        }
         Err(why) => Err(why),
     };
-    let prepared = match prepared {
+    let (prepared, arguments) = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
             desk.log.tool(blank().with(|update| update.raw_input = raw_input)).await?;
@@ -84,6 +88,9 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
         update.raw_input = raw_input;
     });
     desk.log.tool(described.clone()).await?;
+    if let Some(why) = hooks::before_tool(desk, &call.name, &arguments).await? {
+        return fail(desk, open, why, None).await;
+    }
     let pass = match &prepared.work {
         Work::Own(OwnWork::Switch { mode, plan }) => {
             may_switch(desk, turn, *mode, plan.is_some(), described.clone()).await?
@@ -103,6 +110,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<O
     desk.log.tool(blank().with(|update| update.status = status)).await?;
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
+    hooks::after_tool(desk, &call.name, &arguments, &mut outcome).await?;
     if outcome.is_error && content.is_none() {
         // The person sees why, beside what was to be done.
         let why = outcome.content.take().unwrap_or_else(|| vec![ToolCallContent::text(text_of(&outcome))]);
@@ -159,11 +167,9 @@ async fn perform(
 /// Does a task, and keeps what it changes, so that it can be taken back.
 async fn recorded(desk: &Desk, task: Task, shown: &[ToolCallContent], live: &Live) -> Outcome {
     let workspace = &desk.tools.workspace;
-    let is_kept = desk.checkpoints.before(workspace, &task, shown).await;
+    let kept = desk.checkpoints.before(workspace, &task, shown).await;
     let outcome = desk.tools.perform(task, live).await;
-    if is_kept {
-        desk.checkpoints.after(workspace).await;
-    }
+    desk.checkpoints.after(workspace, kept).await;
     outcome
 }
 

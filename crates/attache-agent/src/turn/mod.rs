@@ -40,6 +40,7 @@ pub(crate) struct Desk {
     pub(crate) place: crate::system_prompt::Place,
     pub(crate) limits: Limits,
     pub(crate) checkpoints: crate::checkpoint::Checkpoints,
+    pub(crate) hooks: crate::hooks::Hooks,
     /// What tools that were dropped at work may still show.
     pub(crate) left: Mutex<Vec<calls::Showing>>,
 }

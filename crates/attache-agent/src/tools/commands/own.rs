@@ -23,6 +23,11 @@ pub(super) struct Started {
 impl Commands {
     /// Starts a command.
     pub(super) fn start(&self, line: &str, cwd: &Path) -> Result<Started, Refusal> {
+        self.start_with(invocation(line, cwd), cwd, OUTPUT)
+    }
+
+    /// Starts a command that is made already, of whose output so much is kept.
+    pub(super) fn start_with(&self, invocation: Invocation, cwd: &Path, kept: usize) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let mode = self.mode();
         let sandbox = match sandbox::make(mode, &self.setup.roots, &self.setup.writable, &self.setup.hidden) {
@@ -47,7 +52,7 @@ impl Commands {
                  hooks not at all. More can be named by the user: `[commands] writable` in agent.toml)"
             }
         });
-        let run = invocation(line, cwd).start(OUTPUT, |command| {
+        let run = invocation.start(kept, |command| {
             let command = environment::start_from(command, &self.setup.pass_env);
             let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
             let Some(sandbox) = &sandbox else { return command };
