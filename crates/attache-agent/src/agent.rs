@@ -222,6 +222,8 @@ impl CodingAgent {
             limits: self.config.limits.clone(),
             checkpoints,
             hooks,
+            side_usage: Mutex::default(),
+            unended: Mutex::default(),
             left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());

@@ -207,6 +207,10 @@ impl CodingSession {
                 self.conversation.messages.len()
             ));
         }
+        let side = *crate::lock(&self.desk.side_usage);
+        if side.input + side.output > 0 {
+            text.push_str(&format!("- Sub-agents: {} tokens in, {} out\n", side.input, side.output));
+        }
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
         if !self.desk.tools.skills.is_empty() {
             let names: Vec<&str> = self.desk.tools.skills.iter().map(|skill| skill.name.as_str()).collect();
@@ -252,7 +256,11 @@ impl CodingSession {
             Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
             Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
-        let closed = self.conversation.close(&desk, status, why).await;
+        let mut closed = self.conversation.close(&desk, status.clone(), why).await;
+        let left_open = std::mem::take(&mut *crate::lock(&desk.unended));
+        for unended in left_open {
+            closed = closed.and(desk.log.show_end(unended.end(status.clone())).await);
+        }
         desk.checkpoints.end_turn(&desk.tools.workspace).await;
         for notice in desk.checkpoints.take_notices() {
             let _ = desk.log.notice(NoticeSeverity::Warning, notice).await;

@@ -60,6 +60,7 @@ const TOOLS: &[(&str, &str, ToolKind)] = &[
     ("update_plan", "Plan", ToolKind::Think),
     ("ask_user", "Ask", ToolKind::Generic),
     ("switch_mode", "Switch the mode", ToolKind::SwitchMode),
+    ("task", "Give a task to a sub-agent", ToolKind::Generic),
 ];
 
 /// Whether a tool only looks, so that it can run beside others that only look.

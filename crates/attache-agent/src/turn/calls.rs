@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use super::{Desk, elicit};
+use super::{Desk, elicit, subagent};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::Pass;
@@ -38,7 +38,7 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let mut rest = calls;
     while !rest.is_empty() {
-        let side_by_side = rest.iter().take_while(|call| only_looks(&call.name)).count().max(1);
+        let side_by_side = rest.iter().take_while(|call| runs_beside(call)).count().max(1);
         let (now, later) = rest.split_at(side_by_side);
         rest = later;
         let open = &conversation.open;
@@ -64,8 +64,13 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// Whether a call can run beside others like it.
+fn runs_beside(call: &Call) -> bool {
+    only_looks(&call.name) || subagent::is_reading_task(call)
+}
+
 /// Runs one call, from its arguments to its end, as the client sees it.
-async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<Outcome, Error> {
+pub(super) async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall) -> Result<Outcome, Error> {
     let blank = || ToolCallUpdate::new(open.tool_id.as_str());
     let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
     let prepared = match arguments(call) {
@@ -165,7 +170,7 @@ async fn perform(
 }
 
 /// Does a task, and keeps what it changes, so that it can be taken back.
-async fn recorded(desk: &Desk, task: Task, shown: &[ToolCallContent], live: &Live) -> Outcome {
+pub(super) async fn recorded(desk: &Desk, task: Task, shown: &[ToolCallContent], live: &Live) -> Outcome {
     let workspace = &desk.tools.workspace;
     let kept = desk.checkpoints.before(workspace, &task, shown).await;
     let outcome = desk.tools.perform(task, live).await;
@@ -247,6 +252,7 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
         }
         OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
         OwnWork::Switch { mode, .. } => switch(desk, mode).await,
+        OwnWork::Task(task) => subagent::run(desk, turn, described, task).await,
     }
 }
 
@@ -297,7 +303,7 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String, refused: Option<&str>) 
 }
 
 /// The arguments as a JSON object. None at all is an empty one: models leave them out where there are none.
-fn arguments(call: &Call) -> Result<Value, String> {
+pub(super) fn arguments(call: &Call) -> Result<Value, String> {
     if call.arguments.trim().is_empty() {
         return Ok(Value::Object(Default::default()));
     }

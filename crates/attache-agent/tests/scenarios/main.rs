@@ -20,6 +20,7 @@ mod results;
 mod skills;
 mod slash;
 mod stops;
+mod subagents;
 mod through_client;
 mod trouble;
 mod undo;
