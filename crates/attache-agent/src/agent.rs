@@ -19,10 +19,12 @@ use attache::model::session::{ListSessionsRequest, ListSessionsResponse, Session
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
 use attache_host::permission::{Places, Session as Asker};
 
+use crate::checkpoint::Checkpoints;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
+use crate::hooks::Hooks;
 use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
@@ -33,6 +35,7 @@ use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
 use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
+use crate::skills::{self, Skill};
 use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
 use crate::system_prompt::Place;
 use crate::toolbox::Toolbox;
@@ -96,6 +99,7 @@ pub fn delete_session(config: &Config, store: &Store, id: &str) -> Result<(), St
     store.delete(id)?;
     // The store took the id, so it is a plain name.
     let _ = std::fs::remove_dir_all(config.spill_dir(id));
+    let _ = std::fs::remove_dir_all(config.checkpoints_dir(id));
     Ok(())
 }
 
@@ -159,6 +163,10 @@ impl CodingAgent {
         let spill_dir = self.config.spill_dir(id.as_str());
         let workspace = Workspace::open(&cwd, &directories, Some(handle.clone())).map_err(wrong_directory)?;
         let spill = Arc::new(Spill::new(spill_dir));
+        let checkpoints_dir = self.config.checkpoints_dir(id.as_str());
+        let checkpoints = tokio::task::spawn_blocking(move || Checkpoints::open(checkpoints_dir)).await;
+        let checkpoints =
+            checkpoints.map_err(|_| Error::Refused(ErrorObject::internal("the session cannot be read")))?;
         let commands = Commands::new(commands::Setup {
             roots: roots.clone(),
             client: Some(handle.clone()),
@@ -172,6 +180,11 @@ impl CodingAgent {
         let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());
         servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
         servers.extend(request.mcp_servers);
+        notices.extend(notice);
+        let (skills, problems) = skills::read(&self.config.skills_dir(), contents.as_ref());
+        let skills: Arc<[Skill]> = skills.into();
+        notices.extend(problems);
+        let (hooks, notice) = Hooks::new(self.config.hooks.clone(), &project, contents.as_ref());
         notices.extend(notice);
         let places = Places {
             config_dir: self.config.config_dir.clone(),
@@ -191,6 +204,7 @@ impl CodingAgent {
                 commands,
                 servers: Servers::start(servers, setup),
                 fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
+                skills: skills.clone(),
             },
             gate: Gate::new(
                 places,
@@ -207,8 +221,13 @@ impl CodingAgent {
                 directories,
                 config_dir: self.config.config_dir.clone(),
                 system: self.config.system.clone(),
+                skills,
             },
             limits: self.config.limits.clone(),
+            checkpoints,
+            hooks,
+            side_usage: Mutex::default(),
+            unended: Mutex::default(),
             left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());

@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use attache_host::permission::{Policy, Rule};
 
+use crate::hooks::{Hook, HookSettings};
 use crate::model::price::{Cost, Price};
 use crate::model::retry::Patience;
 use crate::model::{ModelError, Thought, catalog};
@@ -35,7 +36,7 @@ use crate::turn::Limits;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The user's settings: `agent.toml`, `keys.json`, `mcp.json`, `commands/`, `AGENTS.md`, `permissions.toml`.
+    /// The user's settings: `agent.toml`, `keys.json`, `mcp.json`, `commands/`, `skills/`, `AGENTS.md`, `permissions.toml`.
     pub config_dir: PathBuf,
     /// What is remembered: sessions, rules for projects, trust.
     pub state_dir: PathBuf,
@@ -60,6 +61,8 @@ pub struct Config {
     pub pass_env: Vec<String>,
     /// What commands may change in the sandbox besides the directories of the session.
     pub writable: Vec<PathBuf>,
+    /// Commands that run before and after tools, and at the end of a turn.
+    pub hooks: Vec<Hook>,
     /// What a turn may take.
     pub limits: Limits,
     /// What cannot be told of a model by its name.
@@ -158,6 +161,8 @@ struct File {
     #[serde(default)]
     commands: CommandSettings,
     #[serde(default)]
+    hooks: Vec<HookSettings>,
+    #[serde(default)]
     models: BTreeMap<String, Spanned<ModelFacts>>,
     #[serde(default)]
     providers: BTreeMap<String, Spanned<OwnProvider>>,
@@ -188,6 +193,7 @@ impl Config {
             system: None,
             pass_env: Vec::new(),
             writable: Vec::new(),
+            hooks: Vec::new(),
             limits: Limits::default(),
             models: BTreeMap::new(),
             providers: BTreeMap::new(),
@@ -221,6 +227,7 @@ impl Config {
         self.sandbox = word(text, file.sandbox, "sandbox")?;
         self.pass_env = file.commands.pass_env;
         self.writable = self.writable(text, file.commands.writable)?;
+        self.hooks = HookSettings::read(text, file.hooks)?;
         self.lists_models = file.lists_models.unwrap_or(true);
         for (name, provider) in file.providers {
             let line = line_of(text, provider.span().start);
@@ -323,6 +330,16 @@ impl Config {
         self.config_dir.join("commands")
     }
 
+    /// Where the skills of a user are.
+    pub(crate) fn skills_dir(&self) -> PathBuf {
+        self.config_dir.join("skills")
+    }
+
+    /// Where what a session changed is kept, to take it back.
+    pub(crate) fn checkpoints_dir(&self, session: &str) -> PathBuf {
+        self.state_dir.join("agent").join("checkpoints").join(session)
+    }
+
     /// Where long outputs of a session's tools are kept.
     pub(crate) fn spill_dir(&self, session: &str) -> PathBuf {
         self.state_dir.join("agent").join("outputs").join(session)
@@ -338,7 +355,7 @@ fn word<T: Words + Default>(text: &str, word: Option<Spanned<String>>, name: &st
 }
 
 /// The number of the line that has this byte, from 1.
-fn line_of(text: &str, at: usize) -> usize {
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 

@@ -17,10 +17,12 @@
 
 mod agent;
 mod attachments;
+mod checkpoint;
 mod config;
 mod conversation;
 pub mod cut;
 mod gate;
+mod hooks;
 mod keys;
 pub mod mcp;
 pub mod model;
@@ -31,6 +33,7 @@ mod replay;
 mod session;
 mod session_log;
 mod settings;
+mod skills;
 mod slash;
 pub mod store;
 mod system_prompt;
@@ -41,6 +44,7 @@ pub mod workspace;
 
 pub use agent::{CodingAgent, StartError, delete_session};
 pub use config::{Config, ConfigError, ModelFacts, PriceFacts};
+pub use hooks::{Hook, HookEvent};
 pub use keys::{KeyError, Keys};
 pub use model_list::{Choice, ModelList};
 pub use providers::OwnProvider;

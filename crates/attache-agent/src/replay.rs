@@ -6,8 +6,12 @@ use attache::agent::SessionHandle;
 use attache::model::Patch;
 use attache::model::content::MessageId;
 use attache::model::notice::{CompactionId, CompactionStatus, CompactionUpdate};
+use attache::model::prompt::StopReason;
+use attache::model::session::SessionId;
+use attache::model::state::StateUpdate;
 use attache::model::terminal::{ExitStatus, TerminalId, TerminalUpdate};
 use attache::model::tool::{ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::model::unstable::SubagentUpdate;
 use attache::model::update::{MessageUpdate, SessionUpdate};
 use attache::{Dialect, Error};
 
@@ -58,6 +62,7 @@ struct Running {
     calls: Vec<ToolCallId>,
     terminals: Vec<TerminalId>,
     compactions: Vec<CompactionId>,
+    subagents: Vec<SessionId>,
 }
 
 impl Running {
@@ -73,6 +78,10 @@ impl Running {
             SessionUpdate::Compaction(compaction) => {
                 let is_final = compaction.status != CompactionStatus::InProgress;
                 note(&mut self.compactions, &compaction.compaction_id, Some(is_final));
+            }
+            SessionUpdate::Subagent(subagent) => {
+                let is_final = subagent.state.set().map(|state| matches!(state, StateUpdate::Idle(_)));
+                note(&mut self.subagents, &subagent.session_id, is_final);
             }
             _ => {}
         }
@@ -93,7 +102,11 @@ impl Running {
         let compactions = self.compactions.into_iter();
         let compactions =
             compactions.map(|id| SessionUpdate::Compaction(CompactionUpdate::new(id, CompactionStatus::Cancelled)));
-        terminals.chain(calls).chain(compactions)
+        let subagents = self.subagents.into_iter().map(|id| {
+            let state = Patch::Set(StateUpdate::idle(StopReason::Cancelled));
+            SessionUpdate::Subagent(SubagentUpdate::new(id).with(|update| update.state = state).into())
+        });
+        terminals.chain(calls).chain(compactions).chain(subagents)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
 use crate::turn::{self, Desk, Trouble};
-use crate::{attachments, settings, system_prompt, tools};
+use crate::{attachments, hooks, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
@@ -34,6 +34,8 @@ pub struct CodingSession {
     sandbox_warning: Option<String>,
     /// What was told of instructions that are not sent, so that it is told once.
     told: Vec<String>,
+    /// What the person has taken back since the last prompt, for the model.
+    undone: Vec<String>,
     place: Place,
 }
 
@@ -72,6 +74,7 @@ impl CodingSession {
             notices,
             sandbox_warning: None,
             told: Vec::new(),
+            undone: Vec::new(),
             place,
         }
     }
@@ -110,9 +113,24 @@ impl CodingSession {
         self.tell_notices().await?;
         look_at_models(&desk).await?;
         let model = desk.models.open(&desk.settings.now().model)?;
-        let parts = attachments::parts(&blocks, model.info());
+        let mut parts = attachments::parts(&blocks, model.info());
+        parts.splice(0..0, self.undone.drain(..).map(crate::model::Part::text));
+        desk.checkpoints.begin_turn();
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
-        turn::run(&desk, &mut self.conversation, turn).await
+        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
+        if stop != Stop::EndTurn {
+            return Ok(stop);
+        }
+        // Once: what a hook says a second time is for the person.
+        let Some(text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
+        self.conversation.say(&desk, crate::model::Message::user(text))?;
+        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
+        if stop == Stop::EndTurn
+            && let Some(text) = hooks::end_of_turn(&desk).await?
+        {
+            desk.log.notice(NoticeSeverity::Warning, text).await?;
+        }
+        Ok(stop)
     }
 
     /// Does what a built-in command says. Gives the prompt that the model is to be asked, if any.
@@ -137,6 +155,17 @@ impl CodingSession {
                 let model = desk.models.open(&desk.settings.now().model)?;
                 turn::compact(&desk, &mut self.conversation, &*model).await?;
                 "The model works with a summary of the conversation from here on.\n".into()
+            }
+            BuiltIn::Undo => {
+                let report = desk.checkpoints.undo(&desk.tools.workspace).await;
+                self.undone.extend(report.note);
+                report.text
+            }
+            BuiltIn::Diff if rest.is_empty() || rest == "last" => {
+                desk.checkpoints.diff(&desk.tools.workspace, rest == "last").await
+            }
+            BuiltIn::Diff => {
+                "Say `/diff` for the whole session, or `/diff last` for its last turn with changes.\n".into()
             }
             BuiltIn::Permissions => permissions(&desk, rest),
             BuiltIn::Model if rest.is_empty() => {
@@ -182,7 +211,18 @@ impl CodingSession {
             ));
         }
         text.push_str(&spent(&self.desk.models.meter().session()));
+        let side = *crate::lock(&self.desk.side_usage);
+        if side.input + side.output > 0 {
+            text.push_str(&format!("- Sub-agents: {} tokens in, {} out\n", side.input, side.output));
+        }
         text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
+        if !self.desk.tools.skills.is_empty() {
+            let names: Vec<&str> = self.desk.tools.skills.iter().map(|skill| skill.name.as_str()).collect();
+            text.push_str(&format!("- Skills: {}\n", names.join(", ")));
+        }
+        for hook in self.desk.hooks.list() {
+            text.push_str(&format!("- Hook: {hook}\n"));
+        }
         for problem in self.desk.gate.problems() {
             text.push_str(&format!("- Rules: {problem}\n"));
         }
@@ -220,7 +260,15 @@ impl CodingSession {
             Err(_) => (ToolCallStatus::Cancelled, "cancelled by the person"),
             Ok(_) => (ToolCallStatus::Failed, "the turn ended before there was a result"),
         };
-        let closed = self.conversation.close(&desk, status, why).await;
+        let mut closed = self.conversation.close(&desk, status.clone(), why).await;
+        let left_open = std::mem::take(&mut *crate::lock(&desk.unended));
+        for unended in left_open {
+            closed = closed.and(desk.log.show_end(unended.end(status.clone())).await);
+        }
+        desk.checkpoints.end_turn(&desk.tools.workspace).await;
+        for notice in desk.checkpoints.take_notices() {
+            let _ = desk.log.notice(NoticeSeverity::Warning, notice).await;
+        }
         let result = match result {
             Err(_) => Ok(Stop::Cancelled),
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),

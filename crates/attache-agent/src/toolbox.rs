@@ -1,6 +1,7 @@
 //! All tools of a session behind one door: which there are, what a call would do, and doing it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use attache::model::tool::ToolKind;
 use serde_json::{Value, json};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use crate::mcp::{McpWork, Servers};
 use crate::model::{ModelInfo, ToolSpec};
 use crate::settings::Mode;
+use crate::skills::{self, Skill, SkillWork};
 use crate::tools::commands::{self, CommandWork, Commands};
 use crate::tools::fetch::{self, Fetch, FetchWork};
 use crate::tools::files::{self, FileWork};
@@ -20,6 +22,7 @@ pub(crate) struct Toolbox {
     pub(crate) commands: Commands,
     pub(crate) servers: Servers,
     pub(crate) fetch: Fetch,
+    pub(crate) skills: Arc<[Skill]>,
 }
 
 /// What a call that was looked at is to do.
@@ -36,6 +39,7 @@ pub(crate) enum Task {
     Command(CommandWork),
     Fetch(FetchWork),
     Mcp(McpWork),
+    Skill(SkillWork),
 }
 
 impl Work {
@@ -62,15 +66,17 @@ const TOOLS: &[(&str, &str, ToolKind)] = &[
     ("job_output", "Look at a job", ToolKind::Read),
     ("stop_job", "Stop a job", ToolKind::Execute),
     ("fetch_url", "Fetch a page", ToolKind::Fetch),
+    ("open_skill", "Open a skill", ToolKind::Read),
     ("think", "Think", ToolKind::Think),
     ("update_plan", "Plan", ToolKind::Think),
     ("ask_user", "Ask", ToolKind::Generic),
     ("switch_mode", "Switch the mode", ToolKind::SwitchMode),
+    ("task", "Give a task to a sub-agent", ToolKind::Generic),
 ];
 
 /// Whether a tool only looks, so that it can run beside others that only look.
 pub(crate) fn only_looks(name: &str) -> bool {
-    matches!(name, "read_file" | "list_directory" | "find_files" | "search_files" | "job_output")
+    matches!(name, "read_file" | "list_directory" | "find_files" | "search_files" | "job_output" | "open_skill")
 }
 
 /// What small models are told of: few tools, in few words, and no more arguments than it takes.
@@ -112,7 +118,7 @@ impl Toolbox {
             return small_specs().chain(self.servers.specs()).filter(is_usable).collect();
         }
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
-        let all = own.chain(self.servers.specs());
+        let all = own.chain(skills::specs(&self.skills)).chain(self.servers.specs());
         if model.is_offline() { all.filter(is_offered).collect() } else { all.collect() }
     }
 
@@ -150,6 +156,9 @@ impl Toolbox {
         if let Some(prepared) = self.fetch.prepare(name, arguments) {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Fetch(work))));
         }
+        if let Some(prepared) = skills::prepare(&self.skills, name, arguments) {
+            return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Skill(work))));
+        }
         if let Some(prepared) = self.servers.prepare(name, arguments) {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Mcp(work))));
         }
@@ -163,6 +172,7 @@ impl Toolbox {
             Task::Command(work) => self.commands.perform(work, live).await,
             Task::Fetch(work) => self.fetch.perform(work, live).await,
             Task::Mcp(work) => self.servers.perform(work, live).await,
+            Task::Skill(work) => skills::perform(work).await,
         }
     }
 }

@@ -125,7 +125,7 @@ impl Contents {
         &self.directory
     }
 
-    /// What would be started by its `mcp.json` and `agents.toml`.
+    /// What would be started by its `mcp.json`, `agents.toml` and `hooks.toml`.
     pub fn starts(&self) -> &[Started] {
         &self.starts
     }

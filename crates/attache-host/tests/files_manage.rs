@@ -135,6 +135,24 @@ fn what_is_known_of_a_file_is_told_without_opening_it() {
 }
 
 #[test]
+fn links_are_read_and_made_without_following_them_and_modes_are_set() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    assert_eq!(world.files.read_link(&world.at("proj/secret")).unwrap(), world.at("outside/secret"));
+    world.files.create_link(&world.at("proj/new/deep/link"), Path::new("../../../outside/secret")).unwrap();
+    assert_eq!(world.files.read_link(&world.at("proj/new/deep/link")).unwrap(), Path::new("../../../outside/secret"));
+    let made = |path: &str| world.describe(world.files.create_link(&world.at(path), Path::new("x")));
+    assert_eq!(made("proj/secret"), "Err(Exists proj/secret)");
+    assert_eq!(made("proj/out/link"), "Err(Outside outside/link)");
+    assert!(world.files.read_link(&world.at("proj/src/main.rs")).is_err(), "no link");
+    world.files.set_mode(&world.at("proj/src/main.rs"), 0o4755).unwrap();
+    assert_eq!(fs::metadata(world.at("proj/src/main.rs")).unwrap().permissions().mode() & 0o7777, 0o755);
+    let set = |path: &str| world.describe(world.files.clone().without_links().set_mode(&world.at(path), 0o777));
+    assert_eq!(set("proj/secret"), "Err(Changed proj/secret)");
+    assert_eq!(fs::read_dir(world.at("outside")).unwrap().count(), 1);
+}
+
+#[test]
 fn a_directory_is_listed_in_order_with_names_of_any_bytes() {
     let world = World::new();
     fs::write(world.at("proj").join(std::ffi::OsStr::from_bytes(b"\xff\n")), "").unwrap();

@@ -7,6 +7,9 @@ mod instructions;
 mod surroundings;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::skills::Skill;
 
 pub(crate) use instructions::refused_instructions;
 pub(crate) use surroundings::{Surroundings, look_around};
@@ -20,6 +23,8 @@ pub(crate) struct Place {
     pub(crate) config_dir: PathBuf,
     /// What the person adds to the system prompt.
     pub(crate) system: Option<String>,
+    /// The skills that can be opened.
+    pub(crate) skills: Arc<[Skill]>,
 }
 
 /// For models that can follow much.
@@ -37,6 +42,9 @@ pub(crate) fn system_prompt(place: &Place, is_small: bool) -> String {
             text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
         }
         text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: sh\n", std::env::consts::OS));
+    }
+    if !is_small {
+        text.push_str(&crate::skills::summary(&place.skills));
     }
     text.push_str(&instructions::of_project(place));
     text.push_str(&instructions::of_person(place));

@@ -7,7 +7,7 @@ pub mod files;
 mod own;
 
 pub(crate) use arguments::usual_name;
-pub(crate) use own::{OwnWork, prepare as prepare_own, specs as own_specs};
+pub(crate) use own::{OwnWork, Subtask, prepare as prepare_own, specs as own_specs};
 
 use attache::model::tool::{Location, ToolCallContent, ToolKind};
 use attache::model::update::SessionUpdate;

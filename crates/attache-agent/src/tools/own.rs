@@ -16,7 +16,23 @@ pub(crate) enum OwnWork {
     Plan(Vec<PlanEntry>),
     Ask { question: String, choices: Vec<String> },
     Switch { mode: Mode, plan: Option<String> },
+    Task(Subtask),
 }
+
+/// Work for a sub-agent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Subtask {
+    /// What it is, in a few words, for people.
+    pub(crate) description: String,
+    /// What the sub-agent is told.
+    pub(crate) prompt: String,
+    /// Whether it may change files and run commands, as far as the person lets it.
+    #[serde(default)]
+    pub(crate) allow_changes: bool,
+}
+
+/// A longer task is none that another agent could be given.
+const LONGEST_TASK: usize = 64 << 10;
 
 /// More than this is no plan, and no choice for a person.
 const MOST_ENTRIES: usize = 100;
@@ -61,6 +77,17 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
                 "plan": {"type": "string", "description": "The plan as Markdown; needed to leave `architect`"},
             }, "required": ["mode"]}),
         ),
+        spec(
+            "task",
+            "Give a sub-agent a task and get its result as text. It has its own context, so use it for searches that read \
+             much and for side work. It knows nothing of this conversation: say in `prompt` all that it needs and what it \
+             is to report. Several in one answer run side by side unless they `allow_changes`.",
+            json!({"type": "object", "properties": {
+                "description": {"type": "string", "description": "The task in a few words, for the person"},
+                "prompt": {"type": "string", "description": "The whole task"},
+                "allow_changes": {"type": "boolean", "description": "Let it change files and run commands. Default false."},
+            }, "required": ["description", "prompt"]}),
+        ),
     ]
 }
 
@@ -73,6 +100,7 @@ pub(crate) fn prepare(name: &str, arguments: &Value) -> Option<Result<Prepared<O
         "update_plan" => read::<Plan>(arguments).and_then(plan),
         "ask_user" => read::<Question>(arguments).and_then(question),
         "switch_mode" => read::<Switch>(arguments).and_then(switch),
+        "task" => read::<Subtask>(arguments).and_then(task),
         _ => return None,
     })
 }
@@ -156,6 +184,17 @@ fn switch(switch: Switch) -> Result<Prepared<OwnWork>, Refusal> {
     let title = format!("Switch to mode `{}`", mode.word());
     let text = plan.clone().unwrap_or_default();
     Ok(prepared(&title, ToolKind::SwitchMode, text, OwnWork::Switch { mode, plan }))
+}
+
+fn task(task: Subtask) -> Result<Prepared<OwnWork>, Refusal> {
+    if task.prompt.trim().is_empty() {
+        return Err(Refusal("`prompt` is empty".into()));
+    }
+    if task.prompt.len() > LONGEST_TASK {
+        return Err(Refusal(format!("`prompt` has more than {} KiB", LONGEST_TASK >> 10)));
+    }
+    let title = format!("Task: {}", super::first_line(&task.description, 80));
+    Ok(prepared(&title, ToolKind::Generic, task.prompt.clone(), OwnWork::Task(task)))
 }
 
 fn prepared(title: &str, kind: ToolKind, text: String, work: OwnWork) -> Prepared<OwnWork> {

@@ -15,15 +15,16 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use super::guard::{Guard, LAST};
-use super::{Desk, elicit};
+use super::{Desk, elicit, subagent};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::{self, Pass};
+use crate::hooks;
 use crate::lock;
 use crate::model::{Call, Message, ModelInfo, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
-use crate::toolbox::{Work, only_looks};
+use crate::toolbox::{Task, Work, only_looks};
 use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
 
 pub(super) use super::guard::Seen;
@@ -47,7 +48,7 @@ pub(super) async fn run(
     let mut loops = false;
     let mut rest = calls;
     while !rest.is_empty() {
-        let side_by_side = rest.iter().take_while(|call| only_looks(&call.name)).count().max(1);
+        let side_by_side = rest.iter().take_while(|call| runs_beside(call)).count().max(1);
         let (now, later) = rest.split_at(side_by_side);
         rest = later;
         let open = &conversation.open;
@@ -82,15 +83,29 @@ pub(super) async fn run(
     Ok(if loops { Seen::Loops } else { Seen::Fine })
 }
 
+/// Whether a call can run beside others like it.
+fn runs_beside(call: &Call) -> bool {
+    only_looks(&call.name) || subagent::is_reading_task(call)
+}
+
 /// Runs one call, from its arguments to its end, as the client sees it.
-async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &ModelInfo) -> Result<Outcome, Error> {
+pub(super) async fn one(
+    desk: &Desk,
+    turn: &Turn,
+    call: &Call,
+    open: &OpenCall,
+    model: &ModelInfo,
+) -> Result<Outcome, Error> {
     let blank = || ToolCallUpdate::new(open.tool_id.as_str());
     let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
     let prepared = match arguments(call) {
-        Ok(arguments) => desk.tools.prepare(&call.name, &arguments, model).await.map_err(|refusal| refusal.0),
+        Ok(arguments) => {
+            let prepared = desk.tools.prepare(&call.name, &arguments, model).await;
+            prepared.map(|prepared| (prepared, arguments)).map_err(|refusal| refusal.0)
+        }
         Err(why) => Err(why),
     };
-    let mut prepared = match prepared {
+    let (mut prepared, arguments) = match prepared {
         Ok(prepared) => prepared,
         Err(why) => {
             desk.log.tool(blank().with(|update| update.raw_input = raw_input)).await?;
@@ -103,6 +118,9 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &Mod
         update.raw_input = raw_input;
     });
     desk.log.tool(described.clone()).await?;
+    if let Some(why) = hooks::before_tool(desk, &call.name, &arguments).await? {
+        return fail(desk, open, why, None).await;
+    }
     let pass = match &prepared.work {
         Work::Own(OwnWork::Switch { mode, plan }) => {
             may_switch(desk, turn, *mode, plan.is_some(), described.clone()).await?
@@ -134,6 +152,7 @@ async fn one(desk: &Desk, turn: &Turn, call: &Call, open: &OpenCall, model: &Mod
     }
     let shown = prepared.content.clone();
     let (mut outcome, content) = perform(desk, turn, prepared, described).await?;
+    hooks::after_tool(desk, &call.name, &arguments, &mut outcome).await?;
     if outcome.is_error && content.is_none() {
         // The person sees why, beside what was to be done.
         let why = outcome.content.take().unwrap_or_else(|| vec![ToolCallContent::text(text_of(&outcome))]);
@@ -183,7 +202,7 @@ async fn perform(
     let (live, shown) = Live::channel();
     let mut watched = Watched { desk, shown: Some((tool_id.clone(), shown)) };
     let mut last = None;
-    let mut work = std::pin::pin!(desk.tools.perform(task, &live));
+    let mut work = std::pin::pin!(recorded(desk, task, &prepared.content, &live));
     let outcome = loop {
         let next = tokio::select! {
             biased;
@@ -198,6 +217,15 @@ async fn perform(
         }
     }
     Ok((outcome, last))
+}
+
+/// Does a task, and keeps what it changes, so that it can be taken back.
+pub(super) async fn recorded(desk: &Desk, task: Task, shown: &[ToolCallContent], live: &Live) -> Outcome {
+    let workspace = &desk.tools.workspace;
+    let kept = desk.checkpoints.before(workspace, &task, shown).await;
+    let outcome = desk.tools.perform(task, live).await;
+    desk.checkpoints.after(workspace, kept).await;
+    outcome
 }
 
 /// What a tool shows, by its call.
@@ -274,6 +302,7 @@ async fn own(desk: &Desk, turn: &Turn, work: OwnWork, described: ToolCallUpdate)
         }
         OwnWork::Ask { question, choices } => elicit::ask(desk, turn, &described.tool_call_id, question, choices).await,
         OwnWork::Switch { mode, .. } => switch(desk, mode).await,
+        OwnWork::Task(task) => subagent::run(desk, turn, described, task).await,
     }
 }
 
@@ -324,7 +353,7 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String, refused: Option<&str>) 
 }
 
 /// The arguments as a JSON object. None at all is an empty one: models leave them out where there are none.
-fn arguments(call: &Call) -> Result<Value, String> {
+pub(super) fn arguments(call: &Call) -> Result<Value, String> {
     if call.arguments.trim().is_empty() {
         return Ok(Value::Object(Default::default()));
     }

@@ -7,6 +7,7 @@ mod guard;
 mod prime;
 mod question;
 mod reply;
+mod subagent;
 mod usage;
 
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use attache::{Error, Stop};
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{EndReason, Failure, Finish, Message, ModelError};
+use crate::model::{EndReason, Failure, Finish, Message, ModelError, Usage};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
@@ -43,8 +44,24 @@ pub(crate) struct Desk {
     pub(crate) spill: Arc<Spill>,
     pub(crate) place: crate::system_prompt::Place,
     pub(crate) limits: Limits,
+    pub(crate) checkpoints: crate::checkpoint::Checkpoints,
+    pub(crate) hooks: crate::hooks::Hooks,
+    /// What sub-agents took, in tokens.
+    pub(crate) side_usage: Mutex<Usage>,
+    /// What sub-agents left open when their turn was dropped.
+    pub(crate) unended: Mutex<Vec<subagent::Unended>>,
     /// What tools that were dropped at work may still show.
     pub(crate) left: Mutex<Vec<calls::Showing>>,
+}
+
+impl Desk {
+    /// Counts what a request took that is not part of the conversation.
+    fn count_side_usage(&self, usage: Usage) {
+        let mut sum = crate::lock(&self.side_usage);
+        sum.input = sum.input.saturating_add(usage.input);
+        sum.cached = sum.cached.saturating_add(usage.cached);
+        sum.output = sum.output.saturating_add(usage.output);
+    }
 }
 
 /// What a turn may take.

@@ -129,10 +129,29 @@ impl Workspace {
         }
     }
 
+    /// The files beneath the session's directories, with no link followed.
+    pub(crate) fn files_without_links(&self) -> Files {
+        self.files.clone().without_links()
+    }
+
+    /// How people know paths that are without links.
+    pub(crate) fn real_names(&self) -> RealNames {
+        RealNames(self.files.roots().next().map(Path::to_owned).unwrap_or_default())
+    }
+
     /// The files, to do with a target what was allowed.
     pub(crate) fn files_for(&self, targets: &[&Target]) -> Files {
         let needs_yes = targets.iter().filter(|target| !target.is_inside() || target.has_more_names());
         needs_yes.fold(self.files.clone().without_links(), |files, target| files.allow(&target.real))
+    }
+}
+
+/// Names paths for people: from the session's directory where they are beneath that. Nothing in a name is invisible.
+pub(crate) struct RealNames(PathBuf);
+
+impl RealNames {
+    pub(crate) fn of(&self, path: &Path) -> String {
+        visible(&path.strip_prefix(&self.0).unwrap_or(path).to_string_lossy())
     }
 }
 

@@ -104,6 +104,11 @@ impl Workspace {
         self.seen().retain(|path, _| !path.starts_with(&target.real));
     }
 
+    /// Forgets a file by its path without links: it is not what the model knows any more.
+    pub(crate) fn forget_path(&self, real: &Path) {
+        self.seen().remove(real);
+    }
+
     /// What was seen of something that has been moved.
     pub(crate) fn follow_move(&self, from: &Path, to: &Path) {
         let mut seen = self.seen();

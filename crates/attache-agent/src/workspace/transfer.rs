@@ -76,6 +76,16 @@ impl Workspace {
         Ok(())
     }
 
+    /// Whether the text of this file comes from the client.
+    pub(crate) fn reads_through_client(&self, target: &Target) -> bool {
+        self.reader(target).is_some()
+    }
+
+    /// Whether the text of this file goes to the client.
+    pub(crate) fn writes_through_client(&self, target: &Target) -> bool {
+        self.writer(target).is_some()
+    }
+
     /// The client, if it reads this file. What is outside of the session's directories is none of its business.
     fn reader(&self, target: &Target) -> Option<&SessionHandle> {
         self.client.as_ref().filter(|client| target.is_inside() && client.client().capabilities.fs.read_text_file)

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache_host::files::{Entry, EntryKind, FileError, Files};
+use attache_host::files::{Entry, EntryKind, FileError, Files, Info};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -17,13 +17,15 @@ const MOST_NAMES: usize = 500_000;
 /// How large a `.gitignore` may be.
 const IGNORE_LIMIT: usize = 1 << 20;
 
-/// A walk through a directory: an iterator over files, in the order of their paths. Links and devices are left out.
+/// A walk through a directory: an iterator over files, in the order of their paths. Links and devices are left out, and
+/// directories are walked through without being told, unless [`Walk::with_links_and_directories`] asks for them.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     files: Files,
     stop: &'a Stop,
     levels: Vec<Level>,
     names_left: usize,
+    tells_all: bool,
     /// What applies to everything: the user's own, and the directories above.
     above: Vec<Gitignore>,
     /// Directories that could not be read.
@@ -48,6 +50,7 @@ pub(crate) struct Found {
     /// From the directory where the walk began.
     pub(crate) relative: PathBuf,
     pub(crate) path: PathBuf,
+    pub(crate) info: Info,
 }
 
 impl<'a> Walk<'a> {
@@ -58,12 +61,19 @@ impl<'a> Walk<'a> {
             stop,
             levels: Vec::new(),
             names_left: MOST_NAMES,
+            tells_all: false,
             above: ignored_above(files, start),
             unreadable: 0,
             is_cut: false,
         };
         walk.enter(PathBuf::new(), start.to_owned())?;
         Ok(walk)
+    }
+
+    /// The same with links, which are not followed, and with directories, each before what is in it.
+    pub(crate) fn with_links_and_directories(mut self) -> Self {
+        self.tells_all = true;
+        self
     }
 
     /// Whether git ignores a name in the directory where the walk began.
@@ -111,14 +121,23 @@ impl Iterator for Walk<'_> {
             }
             let (relative, path) = (level.relative.join(&entry.name), level.path.join(&entry.name));
             let is_directory = entry.info.kind == EntryKind::Directory;
-            if matches!(entry.info.kind, EntryKind::Link | EntryKind::Other) || self.ignores(&path, is_directory) {
+            let is_left_out = match entry.info.kind {
+                EntryKind::Link => !self.tells_all,
+                EntryKind::Other => true,
+                EntryKind::Directory | EntryKind::File => false,
+            };
+            if is_left_out || self.ignores(&path, is_directory) {
                 continue;
             }
+            let found = Found { relative, path, info: entry.info };
             if !is_directory {
-                return Some(Found { relative, path });
+                return Some(found);
             }
-            if self.enter(relative, path).is_err() {
+            if self.enter(found.relative.clone(), found.path.clone()).is_err() {
                 self.unreadable += 1;
+            }
+            if self.tells_all {
+                return Some(found);
             }
         }
     }

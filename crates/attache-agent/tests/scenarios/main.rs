@@ -11,6 +11,7 @@ mod confined;
 mod content;
 mod context;
 mod files;
+mod hooks;
 mod memory;
 mod modes;
 mod offline;
@@ -19,13 +20,21 @@ mod own;
 mod permissions;
 mod requests;
 mod results;
+mod skills;
 mod slash;
 mod stops;
+mod subagents;
 mod through_client;
 mod trouble;
+mod undo;
 
 use attache_testkit::model_server::Answer;
 use serde_json::Value;
+
+/// A world whose model does what the lines of a prompt say.
+async fn scripted() -> support::World {
+    support::World::new("openai:scripted", Some(attache_testkit::model_server::ModelServer::scripted().await))
+}
 
 /// A model that makes these calls, one a request, and is done.
 fn calling(calls: Vec<(&str, Value)>) -> Vec<Answer> {

@@ -20,4 +20,5 @@ mod owners;
 mod served;
 mod site;
 mod slash;
+mod undo;
 mod usage;

@@ -95,6 +95,12 @@ impl World {
         fs::write(path, content).unwrap();
     }
 
+    /// Trusts the project as it is now.
+    pub(crate) fn trust(&self) {
+        let trust = attache_host::trust::Trust::new(self.config.state_dir.join("trust.toml"));
+        trust.trust(&attache_host::trust::Contents::read(&self.project()).unwrap()).unwrap();
+    }
+
     /// What is in the project, a line a file: `a/b.txt "its text"`.
     pub(crate) fn files(&self) -> String {
         let mut lines = Vec::new();

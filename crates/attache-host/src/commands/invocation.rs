@@ -18,18 +18,26 @@ pub struct Invocation {
     command: Command,
     cwd: PathBuf,
     env: Vec<(String, Secret)>,
+    input: Option<Vec<u8>>,
 }
 
 impl Invocation {
     /// A command in a directory.
     pub fn new(command: Command, cwd: impl Into<PathBuf>) -> Self {
-        Invocation { command, cwd: cwd.into(), env: Vec::new() }
+        Invocation { command, cwd: cwd.into(), env: Vec::new(), input: None }
     }
 
     /// Sets variables for it, beside those that every command gets.
     #[must_use]
     pub fn env(mut self, variables: impl IntoIterator<Item = (String, Secret)>) -> Self {
         self.env.extend(variables);
+        self
+    }
+
+    /// Sets what it reads on stdin.
+    #[must_use]
+    pub fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = Some(bytes);
         self
     }
 
@@ -45,7 +53,7 @@ impl Invocation {
 
     /// Starts it. Keeps as many bytes of output as `kept`; `confine` may change the command, to put it into a sandbox.
     ///
-    /// Stdin is empty; stdout and stderr are kept in the order in which they arrive. Must be called in a tokio runtime with
+    /// Stdin is empty, unless [`input`](Invocation::input) has something for it; stdout and stderr are kept in the order in which they arrive. Must be called in a tokio runtime with
     /// IO and time enabled.
     pub fn start(
         &self,
@@ -65,6 +73,9 @@ impl Invocation {
                 return Err(CommandError::BadVariable);
             }
             command = command.env(name, value);
+        }
+        if let Some(input) = &self.input {
+            command = command.input(input.clone());
         }
         let (process, pipe) = command.spawn_merged().map_err(CommandError::Launch)?;
         let shared = Arc::new(Shared::new(shown, self.cwd.clone(), kept));

@@ -24,6 +24,9 @@ pub struct Info {
     pub size: u64,
     /// When it was changed: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
+    /// When anything about it was changed, also its name or its permissions: seconds and nanoseconds since 1970. No program
+    /// can set it back.
+    pub changed: (i64, i64),
     /// Its permissions.
     pub mode: u32,
     /// How many names it has.

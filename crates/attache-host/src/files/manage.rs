@@ -115,6 +115,36 @@ impl Files {
         retry(|| self.make_parent(&self.checked_name(path)?).map(drop))
     }
 
+    /// Where a link beneath a root leads, as it is written in the link. The link is not followed.
+    pub fn read_link(&self, path: &Path) -> Result<PathBuf, FileError> {
+        retry(|| {
+            let named = self.checked_name(path)?;
+            let dir = self.open_parent(&named)?;
+            dir.read_link(&named.name).map_err(|error| FileError::io(error, &named.path))
+        })
+    }
+
+    /// Makes a link beneath a root, and the directories that it needs. Wherever it leads, nothing is opened there, and what
+    /// has the name already is not replaced.
+    pub fn create_link(&self, path: &Path, target: &Path) -> Result<(), FileError> {
+        retry(|| {
+            let named = self.checked_name(path)?;
+            let dir = self.make_parent(&named)?;
+            dir.create_link(&named.name, target).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => FileError::Exists { path: named.path.clone() },
+                _ => FileError::io(error, &named.path),
+            })
+        })
+    }
+
+    /// Sets who may read, write and execute a file beneath a root; other bits of `mode` are left out.
+    pub fn set_mode(&self, path: &Path, mode: u32) -> Result<(), FileError> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (file, path) = self.open_for_read(path)?;
+        let permissions = std::fs::Permissions::from_mode(mode & 0o777);
+        file.set_permissions(permissions).map_err(|error| FileError::io(error, &path))
+    }
+
     fn make_parent(&self, named: &Named) -> Result<sys::Dir, FileError> {
         if matches!(named.parent.found, Found::File | Found::Other) {
             return Err(FileError::NotAFile { path: named.parent.path.clone() });

@@ -101,6 +101,17 @@ impl Dir {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
+    /// Where a link in this directory leads, as it is written in it.
+    pub(super) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = rustix::fs::readlinkat(&self.0, name, Vec::new())?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// Makes a link in this directory. Nothing is ever replaced.
+    pub(super) fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.0, name)?)
+    }
+
     /// Renames into another directory. Nothing is ever replaced: what has the new name makes it fail.
     pub(super) fn rename_into(&self, from: &OsStr, other: &Self, to: &OsStr) -> io::Result<()> {
         #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -187,6 +198,7 @@ fn info(stat: &rustix::fs::Stat) -> Info {
         kind,
         size: u64::try_from(stat.st_size).unwrap_or_default(),
         modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+        changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
         mode: stat.st_mode as u32 & 0o7777,
         links: stat.st_nlink as u64,
         id: (stat.st_dev as u64, stat.st_ino as u64),

@@ -1,4 +1,5 @@
-//! What a trusted folder would start: the commands of its `mcp.json` and `agents.toml`, and the files behind them.
+//! What a trusted folder would start: the commands of its `mcp.json`, `agents.toml` and `hooks.toml`, and the files behind
+//! them.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const MOST_WORDS: usize = 1000;
 /// Something that the folder would start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// What it is: ``MCP server `tools` `` or ``agent `mine` ``.
+    /// What it is: ``MCP server `tools` ``, ``agent `mine` `` or ``hook `before_tool` ``.
     pub name: String,
     /// Its program and its arguments.
     pub words: Vec<String>,
@@ -56,7 +57,10 @@ impl Started {
             let words: Vec<String> = words.filter_map(|word| word.as_str().map(str::to_owned)).collect();
             commands.push((format!("agent `{name}`"), words));
         }
-        if commands.iter().map(|(_, words)| words.len()).sum::<usize>() > MOST_WORDS {
+        let hooks = file("hooks.toml").map(hooks).unwrap_or_default();
+        let all_words =
+            commands.iter().map(|(_, words)| words.len()).chain(hooks.iter().map(|(_, line)| words_in(line).count()));
+        if all_words.sum::<usize>() > MOST_WORDS {
             return Err(TrustError::TooLarge(directory.join(super::FOLDER)));
         }
         let started = |(name, words): (String, Vec<String>)| {
@@ -66,7 +70,14 @@ impl Started {
             let files = named.filter_map(|name| StartedFile::read(directory, &name).transpose());
             Ok(Started { name, files: files.collect::<Result<_, _>>()?, words })
         };
-        commands.into_iter().map(started).collect()
+        // A line for a shell: every word in it may be a file that it runs.
+        let hooked = |(name, line): (String, String)| {
+            let named = words_in(&line).flat_map(names_in);
+            let files = named.filter_map(|name| StartedFile::read(directory, &name).transpose());
+            let files = files.collect::<Result<_, _>>()?;
+            Ok(Started { name, files, words: vec!["sh".into(), "-c".into(), line] })
+        };
+        commands.into_iter().map(started).chain(hooks.into_iter().map(hooked)).collect()
     }
 
     /// Adds what is pinned to a digest. Nothing is, where no command names a file.
@@ -76,6 +87,29 @@ impl Started {
             hash.update(&file.pin);
         }
     }
+}
+
+/// The hooks of a file, each with its line for a shell.
+fn hooks(content: &[u8]) -> Vec<(String, String)> {
+    let document = std::str::from_utf8(content).ok().and_then(|text| text.parse::<DocumentMut>().ok());
+    let text = |hook: &dyn toml_edit::TableLike, key: &str| Some(hook.get(key)?.as_str()?.to_owned());
+    let hook = |hook: &dyn toml_edit::TableLike| {
+        let event = text(hook, "event").unwrap_or_default();
+        Some((format!("hook `{event}`"), text(hook, "command")?))
+    };
+    match document.as_ref().and_then(|document| document.get("hooks")) {
+        Some(toml_edit::Item::ArrayOfTables(hooks)) => hooks.iter().filter_map(|table| hook(table)).collect(),
+        Some(toml_edit::Item::Value(toml_edit::Value::Array(hooks))) => {
+            hooks.iter().filter_map(|value| hook(value.as_inline_table()?)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The words of a line for a shell, as far as they may be names of files: generously, because more is pinned then.
+fn words_in(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| c.is_whitespace() || ";|&()<>{}\"'`$=,".contains(c);
+    line.split(ends).filter(|word| !word.is_empty())
 }
 
 /// Endings that interpreters add to a name by themselves, and what they look for in a directory.

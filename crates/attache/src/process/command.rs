@@ -34,6 +34,7 @@ pub struct Command {
     clear_env: bool,
     cwd: Option<PathBuf>,
     stderr: Stderr,
+    input: Option<Vec<u8>>,
     hook: Option<Hook>,
 }
 
@@ -57,6 +58,7 @@ impl Command {
             clear_env: false,
             cwd: None,
             stderr: Stderr::Keep,
+            input: None,
             hook: None,
         }
     }
@@ -111,6 +113,14 @@ impl Command {
         self
     }
 
+    /// Sets what the program reads on stdin, where it is started by [`spawn_merged`](Command::spawn_merged). Like the values
+    /// of variables it is never shown.
+    #[must_use]
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
     /// Sets what runs in the child directly before the program is executed, for example to confine it.
     ///
     /// What ends the tree when we are gone runs beside the child, not in it, and is not confined. If the hook fails, the
@@ -142,7 +152,7 @@ impl Command {
         Ok((process, stdin, stdout))
     }
 
-    /// Starts the program as in a terminal's window: without input, and with stdout and stderr in one pipe, so that
+    /// Starts the program as in a terminal's window: without input, unless [`input`](Command::input) has some, and with stdout and stderr in one pipe, so that
     /// what it writes stays in order. [`Command::stderr`] does not count here, and there is no stderr tail.
     ///
     /// ```
@@ -164,8 +174,19 @@ impl Command {
         let mut command = self.prepare()?;
         let launch = || {
             let (output, input) = io::pipe()?;
-            command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+            let (stdin, writer) = match &self.input {
+                None => (Stdio::null(), None),
+                Some(_) => {
+                    let (reader, writer) = io::pipe()?;
+                    (Stdio::from(reader), Some(tokio::net::unix::pipe::Sender::from_owned_fd(writer.into())?))
+                }
+            };
+            command.stdin(stdin).stdout(input.try_clone()?).stderr(input);
             let (process, _) = start(command, self.hook.clone())?;
+            if let (Some(mut writer), Some(bytes)) = (writer, self.input.clone()) {
+                // A program that does not read it is no failure. When it has ended, so does this.
+                tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut writer, &bytes).await });
+            }
             Ok((process, tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?))
         };
         launch().map_err(|error| self.explain(error))
@@ -173,9 +194,9 @@ impl Command {
 
     /// All that can be compared.
     #[expect(clippy::type_complexity, reason = "it is only compared")]
-    fn parts(&self) -> (&OsStr, &[OsString], &[(OsString, OsString)], bool, Option<&Path>, Stderr) {
-        let Self { program, args, env, clear_env, cwd, stderr, hook: _ } = self;
-        (program, args, env, *clear_env, cwd.as_deref(), *stderr)
+    fn parts(&self) -> (&OsStr, &[OsString], &[(OsString, OsString)], bool, Option<&Path>, Stderr, Option<&[u8]>) {
+        let Self { program, args, env, clear_env, cwd, stderr, input, hook: _ } = self;
+        (program, args, env, *clear_env, cwd.as_deref(), *stderr, input.as_deref())
     }
 
     /// The command without its pipes.

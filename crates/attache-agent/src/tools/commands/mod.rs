@@ -7,6 +7,7 @@
 
 mod arguments;
 mod client;
+mod hook;
 mod jobs;
 mod own;
 mod report;
@@ -27,6 +28,7 @@ use serde_json::{Value, json};
 use super::{Live, Outcome, Prepared, Refusal};
 use crate::cut::Spill;
 use crate::model::ToolSpec;
+pub(crate) use hook::HookEnd;
 use jobs::Jobs;
 pub use sandbox::{SandboxMode, SandboxState};
 pub use terms::{Need, Terms};

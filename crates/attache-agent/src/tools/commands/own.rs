@@ -58,9 +58,21 @@ impl Commands {
 
     /// Starts a command.
     pub(super) fn start(&self, line: &str, cwd: &Path, terms: &Terms, runs_long: bool) -> Result<Started, Refusal> {
+        self.start_with(invocation(line, cwd), cwd, OUTPUT, terms, runs_long)
+    }
+
+    /// Starts a command that is made already, of whose output so much is kept.
+    pub(super) fn start_with(
+        &self,
+        invocation: Invocation,
+        cwd: &Path,
+        kept: usize,
+        terms: &Terms,
+        runs_long: bool,
+    ) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let (made, note) = self.sandbox(terms, runs_long)?;
-        let run = invocation(line, cwd).start(OUTPUT, |command| {
+        let run = invocation.start(kept, |command| {
             let command = environment::start_from(command, &self.setup.pass_env);
             let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
             let Some(sandbox::Made { sandbox, .. }) = &made else { return command };

@@ -35,6 +35,12 @@ pub(super) struct Change {
     is_change: bool,
 }
 
+impl Change {
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
 pub(super) async fn prepare_write(
     workspace: &Workspace,
     arguments: Arguments<'_>,

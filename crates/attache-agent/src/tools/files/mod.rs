@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::{Outcome, Prepared, Refusal};
-use crate::workspace::Workspace;
+use crate::workspace::{Target, Workspace};
 
 pub use specs::specs;
 
@@ -36,6 +36,18 @@ enum Work {
     List(Box<list::List>),
     Find(Box<find::Find>),
     Search(Box<search::Search>),
+}
+
+impl FileWork {
+    /// What the work changes, and nothing else does it change. A move is from the first to the second.
+    pub(crate) fn changed_targets(&self) -> Vec<&Target> {
+        match &self.0 {
+            Work::Change(work) => vec![work.target()],
+            Work::Delete(work) => vec![work.target()],
+            Work::Move(work) => work.targets().into(),
+            Work::Read(_) | Work::List(_) | Work::Find(_) | Work::Search(_) => Vec::new(),
+        }
+    }
 }
 
 /// Looks at a call. `None` if the tool is none of these.

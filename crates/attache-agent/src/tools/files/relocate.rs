@@ -21,6 +21,19 @@ pub(super) struct Move {
     info: Info,
 }
 
+impl Delete {
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+impl Move {
+    /// From where, and where to.
+    pub(super) fn targets(&self) -> [&Target; 2] {
+        [&self.from, &self.to]
+    }
+}
+
 pub(super) async fn prepare_delete(
     workspace: &Workspace,
     arguments: Arguments<'_>,

@@ -1,0 +1,268 @@
+//! `/undo`: takes back what the last turn changed, and leaves alone what others have changed since.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use attache_host::files::{EntryKind, FileError, Files};
+
+use super::journal::{Record, Step, Turn};
+use super::state::{State, look, restore};
+use super::{Checkpoints, Inner};
+use crate::workspace::{Text, Workspace};
+
+/// More lines are not shown.
+const MOST_LINES: usize = 200;
+
+/// What came of taking a turn back.
+#[derive(Debug, Default)]
+struct Undone {
+    restored: Vec<(PathBuf, &'static str)>,
+    /// Paths that were left alone, each with the reason.
+    refused: Vec<(PathBuf, String)>,
+    /// Something failed that may work another time.
+    has_failed: bool,
+}
+
+/// What is to be said of it.
+pub(crate) struct Report {
+    /// To the person.
+    pub(crate) text: String,
+    /// To the model, with the next prompt.
+    pub(crate) note: Option<String>,
+}
+
+/// A step that is to be taken back.
+enum Todo {
+    Nothing,
+    Restore { path: PathBuf, before: State, files: Files },
+    MoveBack { from: PathBuf, to: PathBuf, files: Files },
+}
+
+impl Checkpoints {
+    /// Takes back the last turn that changed files.
+    pub(crate) async fn undo(&self, workspace: &Workspace) -> Report {
+        let last = |inner: &mut Inner| inner.turns.0.iter().rev().find(|turn| turn.changed_something()).cloned();
+        let Some(turn) = self.work(last).await.flatten() else {
+            let text = "There is nothing to undo: no turn of this session has changed files, or all were taken back.\n";
+            return Report { text: text.into(), note: None };
+        };
+        let mut undone = Undone::default();
+        let mut blocked: HashSet<PathBuf> = HashSet::new();
+        for step in turn.steps.iter().rev() {
+            let files = workspace.files_without_links();
+            let path = match step {
+                Step::Change { path, .. } | Step::Move { to: path, .. } => path.clone(),
+            };
+            if blocked.contains(&path) {
+                continue;
+            }
+            let todo = match self.todo(workspace, step, files).await {
+                Ok(todo) => todo,
+                Err(why) => {
+                    blocked.insert(path.clone());
+                    undone.refused.push((path, why));
+                    continue;
+                }
+            };
+            match self.take_back(workspace, todo).await {
+                Ok(Some(what)) => undone.restored.push((path, what)),
+                Ok(None) => {}
+                Err(why) => {
+                    undone.has_failed = true;
+                    blocked.insert(path.clone());
+                    undone.refused.push((path, why));
+                }
+            }
+        }
+        if !undone.has_failed {
+            let number = turn.number;
+            self.work(move |inner| inner.write(vec![Record::Undone { turn: number }])).await;
+        }
+        report(workspace, &turn, &undone)
+    }
+
+    /// What there is to do for a step, or why nothing may be done.
+    async fn todo(&self, workspace: &Workspace, step: &Step, files: Files) -> Result<Todo, String> {
+        match step.clone() {
+            Step::Move { from, to, was_asked } => {
+                let files = if was_asked { files.allow(&from).allow(&to) } else { files };
+                self.work(move |_| {
+                    let is_there = |path: &Path| files.stat_name(path);
+                    match (is_there(&from), is_there(&to)) {
+                        (Err(FileError::NotFound { .. }), Ok(info)) if info.kind == EntryKind::Directory => {
+                            Ok(Todo::MoveBack { from, to, files })
+                        }
+                        (Ok(info), Err(FileError::NotFound { .. })) if info.kind == EntryKind::Directory => {
+                            Ok(Todo::Nothing)
+                        }
+                        (Ok(_), _) => Err(format!("there is something at `{}` again", super::name(&from))),
+                        _ => Err("the directory is not where the agent moved it".to_owned()),
+                    }
+                })
+                .await
+                .unwrap_or_else(|| Err(INTERNAL.into()))
+            }
+            Step::Change { path, before, after, was_asked } => {
+                let files = if was_asked { files.allow(&path) } else { files };
+                let (looked, looked_files) = (path.clone(), files.clone());
+                let (now, bytes) = self.work(move |_| look(&looked_files, &looked)).await.ok_or(INTERNAL)?;
+                if now == before && !matches!(now, State::Unkept { .. }) {
+                    return Ok(Todo::Nothing);
+                }
+                if let State::Unkept { why } = &before {
+                    return Err(format!("what it was before is not kept: {why}"));
+                }
+                let Some(after) = after else {
+                    return Err(
+                        "the agent was stopped while it changed this, so it is not known whose change it is".into()
+                    );
+                };
+                if now != after {
+                    return Err(now.as_found(&after).into());
+                }
+                if let Some(bytes) = bytes {
+                    check_editor(workspace, &path, bytes).await?;
+                }
+                Ok(Todo::Restore { path, before, files })
+            }
+        }
+    }
+
+    /// Does it. Says what was done, if anything was.
+    async fn take_back(&self, workspace: &Workspace, todo: Todo) -> Result<Option<&'static str>, String> {
+        match todo {
+            Todo::Nothing => Ok(None),
+            Todo::MoveBack { from, to, files } => {
+                let (old, new) = (from.clone(), to.clone());
+                let moved = self.work(move |_| {
+                    let info = files.stat_name(&new)?;
+                    files.rename(&new, &old, &info)
+                });
+                moved.await.ok_or(INTERNAL)?.map_err(|error| error.to_string())?;
+                workspace.follow_move(&to, &from);
+                Ok(Some("moved back"))
+            }
+            Todo::Restore { path, before, files } => {
+                if let State::Directory | State::Nothing = before
+                    && files.stat_name(&path).is_ok_and(|info| info.kind == EntryKind::Directory)
+                {
+                    // A directory that is not empty holds something of others.
+                    let removed = self.work(move |inner| restore(&files, &inner.contents, &path, &before)).await;
+                    return match removed.ok_or(INTERNAL)? {
+                        Err(FileError::NotEmpty { .. }) | Ok(()) => Ok(None),
+                        Err(error) => Err(error.to_string()),
+                    };
+                }
+                let what = match before {
+                    State::Nothing => "removed",
+                    _ => "restored",
+                };
+                if !self.through_editor(workspace, &path, &before).await? {
+                    let target = path.clone();
+                    let restored = self.work(move |inner| restore(&files, &inner.contents, &target, &before)).await;
+                    restored.ok_or(INTERNAL)?.map_err(|error| error.to_string())?;
+                }
+                workspace.forget_path(&path);
+                Ok(Some(what))
+            }
+        }
+    }
+
+    /// Restores a text through the client's editor, so that it shows what is on the disk. False where it has no part in it.
+    async fn through_editor(&self, workspace: &Workspace, path: &Path, before: &State) -> Result<bool, String> {
+        let (State::File { content, mode, .. }, Some(path)) = (before, path.to_str()) else { return Ok(false) };
+        let Ok(target) = workspace.target(path).await else { return Ok(false) };
+        let is_same_mode = target.info.is_some_and(|info| info.mode & 0o777 == *mode);
+        if !workspace.writes_through_client(&target) || target.kind() != Some(EntryKind::File) || !is_same_mode {
+            return Ok(false);
+        }
+        let address = content.clone();
+        let bytes = self.work(move |inner| inner.contents.read(&address)).await.ok_or(INTERNAL)?;
+        let Ok(text) = Text::decode(bytes.map_err(|error| error.to_string())?) else { return Ok(false) };
+        if !text.is_utf8() {
+            return Ok(false);
+        }
+        workspace.write_text(&target, &text).await.map_err(|refusal| refusal.0)?;
+        Ok(true)
+    }
+}
+
+const INTERNAL: &str = "an internal error: the file system's thread has ended";
+
+/// Whether an editor has changes of the file that are not saved.
+async fn check_editor(workspace: &Workspace, path: &Path, on_disk: Vec<u8>) -> Result<(), String> {
+    let Some(path) = path.to_str() else { return Ok(()) };
+    let Ok(target) = workspace.target(path).await else { return Ok(()) };
+    if !workspace.reads_through_client(&target) {
+        return Ok(());
+    }
+    // What is no text is in no editor.
+    let Ok(saved) = Text::decode(on_disk) else { return Ok(()) };
+    let Ok(shown) = workspace.read_text(&target).await else { return Ok(()) };
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    if plain(&saved.content) == plain(&shown.content) {
+        return Ok(());
+    }
+    Err("the editor has changes of it that are not saved".into())
+}
+
+fn report(workspace: &Workspace, turn: &Turn, undone: &Undone) -> Report {
+    let names = workspace.real_names();
+    let name = |path: &Path| names.of(path);
+    let mut text = String::new();
+    let mut restored = undone.restored.clone();
+    restored.sort();
+    let mut refused = undone.refused.clone();
+    refused.sort();
+    if restored.is_empty() {
+        text.push_str("Nothing was taken back.\n");
+    } else {
+        text.push_str("Took back what the agent changed in its last turn with changes:\n\n");
+        text.push_str(&list(restored.iter().map(|(path, what)| format!("- `{}`: {what}\n", name(path)))));
+    }
+    if !refused.is_empty() {
+        text.push_str("\nLeft alone:\n\n");
+        text.push_str(&list(refused.iter().map(|(path, why)| format!("- `{}`: {why}\n", name(path)))));
+    }
+    if turn.is_running {
+        text.push_str(
+            "\nThe agent was stopped while a command ran. What that command changed is not known, so it stays.\n",
+        );
+    }
+    if !turn.uncovered.is_empty() {
+        text.push_str("\nCould not be taken back:\n\n");
+        text.push_str(&list(turn.uncovered.iter().map(|what| format!("- {what}\n"))));
+    }
+    if turn.ran_programs {
+        text.push_str(
+            "\nCommands ran in that turn. Not covered: files that git ignores, git's own data, and everything outside of the \
+             project.\n",
+        );
+    }
+    if turn.is_cut {
+        text.push_str(
+            "The project is too large for all of it to be looked at: files that commands created or deleted stay so.\n",
+        );
+    }
+    if undone.has_failed {
+        text.push_str("\nType `/undo` again to try what failed once more.\n");
+    }
+    let note = (!restored.is_empty()).then(|| {
+        let names = restored.iter().take(50).map(|(path, what)| format!("`{}` ({what})", name(path)));
+        format!(
+            "(The person has undone your changes of an earlier turn: {}. Read these files again before you change them, and \
+             do not repeat the changes unless you are asked to.)",
+            names.collect::<Vec<_>>().join(", ")
+        )
+    });
+    Report { text, note }
+}
+
+fn list(lines: impl ExactSizeIterator<Item = String>) -> String {
+    let left_out = lines.len().saturating_sub(MOST_LINES);
+    let mut text: String = lines.take(MOST_LINES).collect();
+    if left_out > 0 {
+        text.push_str(&format!("- and {left_out} more\n"));
+    }
+    text
+}
