@@ -213,7 +213,7 @@ impl CodingAgent {
         lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
-        let conversation = Conversation::new(past.messages);
+        let conversation = Conversation::new(past.messages, past.summary);
         let session = CodingSession::new(desk, conversation, past.title.is_some(), watched, notices, place);
         Ok(Opened::from(session).options(options).commands(available))
     }

@@ -32,6 +32,7 @@ mod settings;
 mod slash;
 pub mod store;
 mod system_prompt;
+mod tokens;
 mod toolbox;
 pub mod tools;
 mod turn;

@@ -18,6 +18,8 @@ use crate::store::{self, Entry};
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) messages: Vec<Message>,
+    /// Which of the messages is the summary of those that are gone.
+    pub(crate) summary: Option<usize>,
     /// The options that were set, in order.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) title: Option<String>,
@@ -35,7 +37,11 @@ impl Past {
         for entry in entries {
             match entry {
                 Entry::Said { message } => past.messages.push(message.clone()),
-                Entry::Compacted { messages } => past.messages.clone_from(messages),
+                Entry::Compacted { messages, summary } => {
+                    past.messages.clone_from(messages);
+                    // In older logs the summary is all that was left.
+                    past.summary = summary.or((messages.len() == 1).then_some(0)).filter(|at| *at < messages.len());
+                }
                 Entry::Set { option, value } => past.settings.push((option.clone(), value.clone())),
                 Entry::Title { title } => past.title = Some(title.clone()),
                 Entry::Update { update } => running.see(update),

@@ -19,7 +19,7 @@ use attache::{Error, Stop};
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{EndReason, Failure, Message, ModelError};
+use crate::model::{EndReason, Failure, Message, Model, ModelError};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
@@ -101,29 +101,13 @@ const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose 
 /// Runs a turn whose prompt is the last of the messages.
 pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
     let mut guard = guard::Guard::default();
-    let mut was_compacted = false;
     let mut note = None;
     let mut has_begun = false;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
-        if conversation.is_full(&*model, desk.limits.compact_at) {
-            compact_unasked(desk, conversation, &*model).await?;
-        }
-        let answer = match reply::ask(desk, conversation, &*model, note).await {
-            // Once: what is still too long then, stays too long.
-            Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
-                was_compacted = true;
-                compact_unasked(desk, conversation, &*model).await?;
-                continue;
-            }
-            answer => answer?,
-        };
-        conversation.used = if answer.end.usage.input == 0 {
-            conversation.estimate()
-        } else {
-            answer.end.usage.input + answer.end.usage.output
-        };
-        let usage = UsageUpdate::new(conversation.used, model.info().context);
+        let answer = ask(desk, conversation, &*model, note).await?;
+        conversation.context.count(&answer.end.usage, &conversation.messages);
+        let usage = UsageUpdate::new(conversation.used(), model.info().context);
         desk.log.show(SessionUpdate::Usage(usage)).await?;
         let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
         if is_empty && answer.end.reason == EndReason::Done {
@@ -166,6 +150,39 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);
     desk.log.notice(NoticeSeverity::Warning, said).await?;
     Ok(Stop::MaxTurnRequests)
+}
+
+/// How often a request is made shorter because the model's server refuses it as too long.
+const ATTEMPTS: u32 = 4;
+
+/// Asks the model, with a conversation that is made shorter where it has to be.
+async fn ask(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    model: &dyn Model,
+    note: Option<&str>,
+) -> Result<reply::Answer, Trouble> {
+    for _ in 0..ATTEMPTS {
+        let mut request = conversation.request(desk, model, note);
+        conversation.context.prepare(model.info(), &request);
+        if compact::has_long_prompt(conversation, model) {
+            break;
+        }
+        let threshold = conversation.context.threshold(model.info(), desk.limits.compact_at);
+        if conversation.used() > threshold && compact_unasked(desk, conversation, model).await? {
+            request.messages.clone_from(&conversation.messages);
+        }
+        match reply::ask(desk, conversation, model, request).await {
+            Err(Trouble::Model(error)) if error.kind == Failure::TooLong => {
+                conversation.context.refuse(&conversation.messages);
+                if !compact_unasked(desk, conversation, model).await? {
+                    break;
+                }
+            }
+            answer => return answer,
+        }
+    }
+    Err(compact::leave_prompt_out(desk, conversation, model)?.into())
 }
 
 /// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.

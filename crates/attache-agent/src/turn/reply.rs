@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
-use crate::model::{Call, End, Failure, Model, ModelError, Piece};
+use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
 
 /// What the model answered.
@@ -28,9 +28,9 @@ pub(super) async fn ask(
     desk: &Desk,
     conversation: &mut Conversation,
     model: &dyn Model,
-    note: Option<&str>,
+    request: Request,
 ) -> Result<Answer, Trouble> {
-    let mut reply = model.ask(conversation.request(desk, model, note));
+    let mut reply = model.ask(request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
     while let Some(piece) = reply.next().await {

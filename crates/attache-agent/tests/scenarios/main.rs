@@ -6,6 +6,7 @@
 mod support;
 
 mod commands;
+mod compaction;
 mod content;
 mod context;
 mod files;
