@@ -8,7 +8,7 @@ pub(super) const V1_CLIENT: &str = "
     ! fs
     ! terminal
     agent --> {'id':0,'result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{'prompt':{'image':{}},'mcp':{'stdio':{}}}},'authMethods':[{'type':'agent','methodId':'m','name':'M'}]}}
-    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true},'mcpCapabilities':{},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
+    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true,'audio':false,'embeddedContext':false},'mcpCapabilities':{'http':false,'sse':false},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
 
 /// A client opens the session `s`, by its first request after `initialize`.
 pub(super) const OPEN: &str = "
