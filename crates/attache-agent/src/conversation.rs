@@ -124,12 +124,7 @@ impl Conversation {
     }
 
     /// Puts other messages in the place of all that there are. The log keeps both.
-    pub(crate) fn replace(
-        &mut self,
-        desk: &Desk,
-        messages: Vec<Message>,
-        summary: Option<usize>,
-    ) -> Result<(), Error> {
+    pub(crate) fn replace(&mut self, desk: &Desk, messages: Vec<Message>, summary: Option<usize>) -> Result<(), Error> {
         desk.log.keep(&Entry::Compacted { messages: messages.clone(), summary })?;
         self.messages = messages;
         self.summary = summary;
@@ -139,9 +134,8 @@ impl Conversation {
 
     /// Where the last prompt is.
     pub(crate) fn last_prompt(&self) -> Option<usize> {
-        let is_prompt = |(at, message): (usize, &Message)| {
-            matches!(message, Message::User { .. }) && Some(at) != self.summary
-        };
+        let is_prompt =
+            |(at, message): (usize, &Message)| matches!(message, Message::User { .. }) && Some(at) != self.summary;
         self.messages.iter().enumerate().rposition(is_prompt)
     }
 }

@@ -227,7 +227,10 @@ mod tests {
         let rows = [
             (Message::user(text.as_str()), 104),
             (Message::User { parts: vec![Part::Media { mime: "image/png".into(), data: text.clone() }] }, 1504),
-            (Message::Tool { id: "1".into(), name: "read".into(), parts: vec![Part::text(&text)], is_error: false }, 104),
+            (
+                Message::Tool { id: "1".into(), name: "read".into(), parts: vec![Part::text(&text)], is_error: false },
+                104,
+            ),
             (Message::Assistant { text: text.clone(), calls: vec![call], opaque: None }, 209),
             (Message::Assistant { text: String::new(), calls: Vec::new(), opaque }, 109),
         ];

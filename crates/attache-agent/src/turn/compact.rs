@@ -111,6 +111,7 @@ async fn ask(model: &dyn Model, prompt: String) -> Result<String, ModelError> {
     while let Some(piece) = reply.next().await {
         match piece? {
             Piece::Text(text) => summary.push_str(&text),
+            Piece::Retrying { .. } => summary.clear(),
             Piece::End(_) => return Ok(summary.trim().to_owned()),
             _ => {}
         }
@@ -146,11 +147,14 @@ pub(super) fn leave_prompt_out(
         messages.push(Message::Assistant { text: STOPPED.into(), calls: Vec::new(), opaque: None });
         let summary = conversation.summary;
         conversation.replace(desk, messages, summary)?;
-        let text = format!("the conversation is longer than `{name}` takes, and could not be made shorter\nhint: {HINT}");
+        let text =
+            format!("the conversation is longer than `{name}` takes, and could not be made shorter\nhint: {HINT}");
         return Ok(ModelError::new(Failure::TooLong, text));
     }
     let mut messages = conversation.messages[..at].to_vec();
-    messages.push(Message::user(format!("(The person sent about {size} tokens here, which were too many and are left out.)")));
+    messages.push(Message::user(format!(
+        "(The person sent about {size} tokens here, which were too many and are left out.)"
+    )));
     let said = Message::Assistant { text: "That was too long for me.".into(), calls: Vec::new(), opaque: None };
     messages.push(said);
     let summary = conversation.summary;

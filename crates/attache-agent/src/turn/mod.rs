@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
 use attache::model::Meta;
-use attache::model::error::ErrorObject;
+use attache::model::content::ContentBlock;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
 use attache::model::update::{SessionUpdate, UsageUpdate};
-use attache::{Error, Stop};
+use attache::{Dialect, Error, Stop};
 
 use crate::conversation::Conversation;
 use crate::cut::Spill;
@@ -23,6 +23,8 @@ use crate::model::{EndReason, Failure, Message, Model, ModelError};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
+use crate::store::Entry;
+use crate::system_prompt;
 use crate::toolbox::Toolbox;
 
 pub(crate) use calls::last_words;
@@ -86,11 +88,11 @@ impl Trouble {
     pub(crate) fn into_error(self, desk: &Desk) -> Error {
         match self {
             Trouble::Peer(error) => error,
-            Trouble::Model(error) if error.kind == Failure::Key && desk.models.can_log_in() => {
+            Trouble::Model(error) if error.kind == Failure::Key => {
                 let client = desk.log.handle().client();
                 desk.models.auth_required(error, client.capabilities.auth.terminal.is_some())
             }
-            Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
+            Trouble::Model(error) => Error::Refused(error.to_peer()),
         }
     }
 }
@@ -105,6 +107,9 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     let mut has_begun = false;
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
+        if has_begun {
+            hear(desk, conversation, turn, &*model)?;
+        }
         let answer = ask(desk, conversation, &*model, note).await?;
         conversation.context.count(&answer.end.usage, &conversation.messages);
         let usage = UsageUpdate::new(conversation.used(), model.info().context);
@@ -150,6 +155,25 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);
     desk.log.notice(NoticeSeverity::Warning, said).await?;
     Ok(Stop::MaxTurnRequests)
+}
+
+/// Takes up what the person said while the model worked: it hears of that with its next step. Older versions have no word
+/// for it, and a command is for us and not for the model: these begin turns of their own.
+fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn Model) -> Result<(), Trouble> {
+    if desk.log.handle().client().dialect != Dialect::V2 {
+        return Ok(());
+    }
+    let is_for_model = |blocks: &[ContentBlock]| {
+        let first = blocks.iter().find_map(ContentBlock::as_text);
+        first.is_none_or(|text| !text.trim_start().starts_with('/'))
+    };
+    while let Some((prompt, id)) = turn.take_prompt(is_for_model)? {
+        let id = id.map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
+        desk.log.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        let parts = system_prompt::parts(&prompt.blocks, model.info());
+        conversation.say(desk, Message::User { parts })?;
+    }
+    Ok(())
 }
 
 /// How often a request is made shorter because the model's server refuses it as too long.

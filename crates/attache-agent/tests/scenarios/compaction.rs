@@ -161,7 +161,6 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
     }
 }
 
-
 /// How many tokens a server counts for a request.
 fn size(request: &ModelRequest) -> u64 {
     request.body.to_string().len() as u64 * 2 / 7
@@ -312,7 +311,8 @@ async fn a_prompt_that_is_too_long_is_named_and_the_session_goes_on() {
 #[tokio::test]
 async fn images_survive_or_are_named() {
     use attache::model::content::{ContentBlock, ImageContent};
-    let mut world = full(vec![said("A cat."), said("A dog."), Answer::text("Cats and dogs."), Answer::text("Yes.")]).await;
+    let mut world =
+        full(vec![said("A cat."), said("A dog."), Answer::text("Cats and dogs."), Answer::text("Yes.")]).await;
     let facts = ModelFacts { context: Some(20_000), images: Some(true), ..ModelFacts::default() };
     world.config.models.insert("openai:scripted".into(), facts);
     let mut chat = world.open(Person::new()).await;

@@ -39,7 +39,9 @@ impl Plan {
         // The prompt that is being answered stays whole; the rest shares what it leaves.
         let rest = room.saturating_sub(prompt.map_or(0, |(_, prompt)| tokens::of_message(prompt)));
         let recent_room = if is_asked { rest / 10 } else { rest / 3 };
-        let cost = |at: usize| if prompt.is_some_and(|(prompt, _)| prompt == at) { 0 } else { tokens::of_message(&messages[at]) };
+        let cost = |at: usize| {
+            if prompt.is_some_and(|(prompt, _)| prompt == at) { 0 } else { tokens::of_message(&messages[at]) }
+        };
 
         let groups = groups(messages, start);
         let mut from = messages.len();

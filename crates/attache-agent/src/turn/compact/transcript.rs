@@ -49,8 +49,10 @@ fn one(message: &Message) -> String {
         Message::User { parts } => format!("[the person]\n{}\n", cut(&text_of(parts), SAID)),
         Message::Assistant { text, calls, .. } => {
             let calls = calls.iter();
-            let calls = calls.map(|call| format!("[the agent called {}]\n{}\n", call.name, cut(&call.arguments, RESULT)));
-            let said = if text.trim().is_empty() { String::new() } else { format!("[the agent]\n{}\n", cut(text, SAID)) };
+            let calls =
+                calls.map(|call| format!("[the agent called {}]\n{}\n", call.name, cut(&call.arguments, RESULT)));
+            let said =
+                if text.trim().is_empty() { String::new() } else { format!("[the agent]\n{}\n", cut(text, SAID)) };
             said + &calls.collect::<String>()
         }
         Message::Tool { name, parts, .. } => format!("[result of {name}]\n{}\n", cut(&text_of(parts), RESULT)),
