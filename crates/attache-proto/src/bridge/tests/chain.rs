@@ -54,7 +54,7 @@ fn what_goes_through_two_versions_comes_back_as_it_was() {
         update("{'sessionUpdate':'current_mode_update','currentModeId':'a'}"),
         "client {'id':2,'result':{}}".into(),
         "agent {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}]}}".into(),
-        update("{'sessionUpdate':'tool_call','toolCallId':'t','title':'T','content':[{'type':'diff','path':'/a','newText':'x\\n'}]}"),
+        update("{'sessionUpdate':'tool_call','toolCallId':'t','title':'T','content':[{'type':'diff','path':'/a','newText':'x\\n','oldText':null}]}"),
         update("{'sessionUpdate':'tool_call_update','toolCallId':'t','status':'completed'}"),
         update("{'sessionUpdate':'plan','entries':[{'content':'c','priority':'low','status':'pending'}]}"),
         "client {'id':3,'result':{'stopReason':'max_tokens'}}".into(),
