@@ -17,6 +17,7 @@ use attache::model::initialize::Implementation;
 use attache::model::mcp::McpServer;
 use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
 use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
+use attache_host::files::FileError;
 use attache_host::permission::{Places, Session as Asker};
 
 use crate::checkpoint::Checkpoints;
@@ -236,7 +237,7 @@ impl CodingAgent {
         lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
-        let conversation = Conversation::new(past.messages);
+        let conversation = Conversation::new(past.messages, past.summary);
         let session = CodingSession::new(desk, conversation, past.title.is_some(), watched, notices, place);
         Ok(Opened::from(session).options(options).commands(available))
     }
@@ -295,13 +296,34 @@ impl CodingAgent {
     /// Opens a session's log. One that another process has may be free in a moment: when that process is just ending, or
     /// was killed while it started a command.
     async fn take_log(&self, id: &str) -> Result<(Log, Vec<Entry>), StoreError> {
+        let open = || {
+            let id = id.to_owned();
+            self.stored(move |store| store.open_log(&id))
+        };
         for _ in 0..10 {
-            match self.store.open_log(id) {
+            match open().await {
                 Err(StoreError::Busy(_)) => tokio::time::sleep(Duration::from_millis(30)).await,
                 opened => return opened,
             }
         }
-        self.store.open_log(id)
+        open().await
+    }
+
+    /// Asks the store, and not on the runtime's thread: a disk that is stuck must not keep another session from being
+    /// cancelled.
+    async fn stored<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.store.clone();
+        match tokio::task::spawn_blocking(move || work(&store)).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and nobody waits any more.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 
     async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
@@ -310,9 +332,12 @@ impl CodingAgent {
         match open {
             Some(session_log) => session_log.title(&title).await?,
             None => {
-                let (mut log, _) = self.store.open_log(request.session_id.as_str()).map_err(store_error)?;
-                let entry = Entry::Title { title: title.clone() };
-                log.append(&entry).and_then(|()| log.sync()).map_err(store_error)?;
+                let (id, entry) = (request.session_id.clone(), Entry::Title { title: title.clone() });
+                let kept = self.stored(move |store| {
+                    let (mut log, _) = store.open_log(id.as_str())?;
+                    log.append(&entry).and_then(|()| log.sync())
+                });
+                kept.await.map_err(|error| session_error(error, &request.session_id))?;
             }
         }
         Ok(SetTitleResponse::new(title))
@@ -328,7 +353,8 @@ impl Agent for CodingAgent {
 
     async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
-        let log = self.store.create(handle.id().as_str(), opened(&request)).map_err(store_error)?;
+        let (id, new) = (handle.id().clone(), opened(&request));
+        let log = self.stored(move |store| store.create(id.as_str(), new)).await.map_err(store_error)?;
         Ok(self.build(request, handle, log, Past::default()).await?)
     }
 }
@@ -342,7 +368,8 @@ impl Restore for CodingAgent {
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
-        let (log, mut entries) = self.take_log(session.as_str()).await.map_err(store_error)?;
+        let taken = self.take_log(session.as_str()).await;
+        let (log, mut entries) = taken.map_err(|error| session_error(error, &session))?;
         let past = Past::read(&entries);
         if replay {
             entries.extend(past.repairs.iter().cloned());
@@ -360,8 +387,9 @@ impl Fork for CodingAgent {
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, HandlerError> {
         self.check(&request, handle.client())?;
-        let forked = self.store.fork(session.as_str(), handle.id().as_str(), opened(&request));
-        let (log, entries) = forked.map_err(store_error)?;
+        let (from, id, new) = (session.clone(), handle.id().clone(), opened(&request));
+        let forked = self.stored(move |store| store.fork(from.as_str(), id.as_str(), new)).await;
+        let (log, entries) = forked.map_err(|error| session_error(error, &session))?;
         Ok(self.build(request, handle, log, Past::read(&entries)).await?)
     }
 }
@@ -369,7 +397,7 @@ impl Fork for CodingAgent {
 impl List for CodingAgent {
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, HandlerError> {
         let query = Query { cwd: request.cwd, cursor: request.cursor, limit: PAGE };
-        let page = self.store.list(&query).map_err(store_error)?;
+        let page = self.stored(move |store| store.list(&query)).await.map_err(store_error)?;
         let sessions = page.sessions.into_iter().map(|summary| {
             SessionInfo::new(summary.id, summary.cwd)
                 .additional_directories(summary.directories)
@@ -389,7 +417,9 @@ impl Delete for CodingAgent {
         if let Some(session_log) = open {
             session_log.leave();
         }
-        Ok(delete_session(&self.config, &self.store, session.as_str()).map_err(store_error)?)
+        let config = self.config.clone();
+        let deleted = self.stored(move |store| delete_session(&config, store, session.as_str())).await;
+        Ok(deleted.map_err(store_error)?)
     }
 }
 
@@ -422,9 +452,16 @@ fn name_of(server: &McpServer) -> Option<&str> {
     }
 }
 
+/// What a client is told of a session that cannot be had.
+fn session_error(error: StoreError, session: &SessionId) -> Error {
+    match error {
+        StoreError::NotFound(_) | StoreError::WrongId(_) => Error::Refused(ErrorObject::session_not_found(session)),
+        error => store_error(error),
+    }
+}
+
 fn store_error(error: StoreError) -> Error {
     Error::Refused(match error {
-        // What a client calls a session that is not there is not repeated.
         StoreError::NotFound(_) | StoreError::WrongId(_) => ErrorObject::not_found("Session not found"),
         StoreError::Busy(_) => ErrorObject::invalid_request("the session is open in another process"),
         StoreError::WrongCursor => ErrorObject::wrong_params("cursor: none of this list"),
@@ -432,6 +469,35 @@ fn store_error(error: StoreError) -> Error {
     })
 }
 
-fn wrong_directory(_: attache_host::files::FileError) -> Error {
-    Error::Refused(ErrorObject::wrong_params("cwd: the directory cannot be opened"))
+/// What a client is told of a directory that cannot be opened. Only some of the reasons are the client's fault.
+fn wrong_directory(error: FileError) -> Error {
+    Error::Refused(match error {
+        FileError::Io { source, .. } if !is_refused(&source) => {
+            ErrorObject::internal(format!("the directory cannot be opened: {}", source.kind()))
+        }
+        _ => ErrorObject::wrong_params("cwd: the directory cannot be opened"),
+    })
+}
+
+fn is_refused(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only what the client can do something about is its fault.
+    #[test]
+    fn a_directory_that_we_cannot_open_is_not_the_clients_fault() {
+        let code = |error: std::io::Error| {
+            let error = FileError::Io { path: "/a".into(), source: error };
+            wrong_directory(error).to_peer().code
+        };
+        for (number, expected) in [(libc::EMFILE, -32603), (libc::ENFILE, -32603), (libc::ENOMEM, -32603)] {
+            assert_eq!(code(std::io::Error::from_raw_os_error(number)), expected);
+        }
+        assert_eq!(code(std::io::ErrorKind::PermissionDenied.into()), -32602);
+    }
 }

@@ -9,8 +9,10 @@ use attache::model::notice::{CompactionStatus, CompactionUpdate};
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 
-use crate::model::{Call, Finish, Message, Model, ModelInfo, Part, Request};
+use crate::model::{Finish, Message, ModelInfo, Part, Request};
+use crate::store::Entry;
 use crate::system_prompt::{Surroundings, look_around, system_prompt};
+use crate::tokens::ContextUse;
 use crate::turn::{self, Desk};
 use crate::workspace::blocking;
 
@@ -21,8 +23,10 @@ const SMALL_ANSWER: u32 = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
-    /// How many tokens the context held when the model was last asked.
-    pub(crate) used: u64,
+    /// Which of the messages is the summary of those that are gone.
+    pub(crate) summary: Option<usize>,
+    /// How full the context is.
+    pub(crate) context: ContextUse,
     /// The system prompt of this turn, and whether it is the one for small models.
     system: Option<(bool, Arc<str>)>,
     /// What the model was last told of where it is.
@@ -51,10 +55,8 @@ pub(crate) struct OpenCall {
 
 impl Conversation {
     /// A conversation that has been like this so far.
-    pub(crate) fn new(messages: Vec<Message>) -> Self {
-        let mut conversation = Conversation { messages, ..Conversation::default() };
-        conversation.used = conversation.estimate();
-        conversation
+    pub(crate) fn new(messages: Vec<Message>, summary: Option<usize>) -> Self {
+        Conversation { messages, summary, ..Conversation::default() }
     }
 
     /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
@@ -160,26 +162,26 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn is_full(&self, model: &dyn Model, percent: u8) -> bool {
-        self.messages.len() > 2 && self.used.saturating_mul(100) > model.info().context.saturating_mul(percent.into())
+    /// About how many tokens the context holds.
+    pub(crate) fn used(&self) -> u64 {
+        self.context.used(&self.messages)
     }
 
-    /// About how many tokens the messages are, for models that do not tell.
-    pub(crate) fn estimate(&self) -> u64 {
-        let part = |part: &Part| match part {
-            Part::Text { text } => text.len() / 4,
-            // What providers count for a picture of middling size.
-            Part::Media { .. } => 1500,
-        };
-        let call = |call: &Call| (call.name.len() + call.arguments.len()) / 4;
-        let tokens: usize = self
-            .messages
-            .iter()
-            .map(|message| match message {
-                Message::User { parts } | Message::Tool { parts, .. } => parts.iter().map(part).sum::<usize>(),
-                Message::Assistant { text, calls, .. } => text.len() / 4 + calls.iter().map(call).sum::<usize>(),
-            })
-            .sum();
-        tokens as u64
+    /// Puts other messages in the place of all that there are. The log keeps both.
+    pub(crate) fn replace(&mut self, desk: &Desk, messages: Vec<Message>, summary: Option<usize>) -> Result<(), Error> {
+        desk.log.keep(&Entry::Compacted { messages: messages.clone(), summary })?;
+        self.messages = messages;
+        self.summary = summary;
+        self.context.forget_count();
+        // What was told of the place may be gone with the messages.
+        self.surroundings = None;
+        Ok(())
+    }
+
+    /// Where the last prompt is.
+    pub(crate) fn last_prompt(&self) -> Option<usize> {
+        let is_prompt =
+            |(at, message): (usize, &Message)| matches!(message, Message::User { .. }) && Some(at) != self.summary;
+        self.messages.iter().enumerate().rposition(is_prompt)
     }
 }

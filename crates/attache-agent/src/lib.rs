@@ -37,6 +37,7 @@ mod skills;
 mod slash;
 pub mod store;
 mod system_prompt;
+mod tokens;
 mod toolbox;
 pub mod tools;
 mod turn;

@@ -321,7 +321,8 @@ impl ModelList {
     pub(crate) fn auth_required(&self, error: ModelError, has_terminal: bool) -> Error {
         let mut methods = self.auth_methods();
         methods.retain(|method| has_terminal || !matches!(method, AuthMethod::Terminal(_)));
-        Error::Refused(ErrorObject::auth_required(&methods).with(|object| object.message = error.message))
+        let refusal = ErrorObject::auth_required(&methods).with(|object| object.message.clone_from(&error.message));
+        Error::Refused(error.add_details(refusal))
     }
 
     /// Says what is missing before sessions can be opened.

@@ -23,6 +23,8 @@ use crate::store::{self, Entry};
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) messages: Vec<Message>,
+    /// Which of the messages is the summary of those that are gone.
+    pub(crate) summary: Option<usize>,
     /// The options that were set, in order.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) title: Option<String>,
@@ -42,7 +44,11 @@ impl Past {
         for entry in entries {
             match entry {
                 Entry::Said { message } => past.messages.push(message.clone()),
-                Entry::Compacted { messages } => past.messages.clone_from(messages),
+                Entry::Compacted { messages, summary } => {
+                    past.messages.clone_from(messages);
+                    // In older logs the summary is all that was left.
+                    past.summary = summary.or((messages.len() == 1).then_some(0)).filter(|at| *at < messages.len());
+                }
                 Entry::Set { option, value } => past.settings.push((option.clone(), value.clone())),
                 Entry::Title { title } => past.title = Some(title.clone()),
                 Entry::Spent(spent) => past.spent.add(spent),
@@ -149,16 +155,22 @@ fn interrupted(call: Call) -> Message {
 /// Tells a client the whole history, as it was shown live.
 pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<(), Error> {
     let shown = Terminals::of(entries, handle.client().dialect);
+    let withdrawn = withdrawn(entries);
     // Calls whose terminal is gone: text stands for it.
     let mut plain: HashSet<ToolCallId> = HashSet::new();
+    let mut begun: HashSet<(bool, MessageId)> = HashSet::new();
     for entry in store::merged(entries.to_vec()) {
         match entry {
             Entry::Prompt { id, content } => {
                 let message = MessageUpdate::new(MessageId::from(id)).content(content);
                 handle.update(SessionUpdate::UserMessage(message)).await?;
             }
+            Entry::Update { update } if message_of(&update).is_some_and(|id| withdrawn.contains(id)) => {}
             Entry::Update { update } => {
                 if let Some(update) = shown.keep(*update, &mut plain) {
+                    if let Some(first) = beginning(&update, &mut begun, handle.client().dialect) {
+                        handle.update(first).await?;
+                    }
                     handle.update(update).await?;
                 }
             }
@@ -170,6 +182,56 @@ pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// What a message begins with where there are whole messages: nothing yet. A client that has some of it already does not
+/// show that twice.
+fn beginning(
+    update: &SessionUpdate,
+    begun: &mut HashSet<(bool, MessageId)>,
+    dialect: Dialect,
+) -> Option<SessionUpdate> {
+    if dialect == Dialect::V1 {
+        return None;
+    }
+    let (is_thought, id) = match update {
+        SessionUpdate::AgentMessageChunk(chunk) => (false, chunk.message_id.clone()?),
+        SessionUpdate::AgentThoughtChunk(chunk) => (true, chunk.message_id.clone()?),
+        _ => return None,
+    };
+    let nothing = MessageUpdate::new(id.clone()).content([]);
+    begun.insert((is_thought, id)).then_some(match is_thought {
+        false => SessionUpdate::AgentMessage(nothing),
+        true => SessionUpdate::AgentThought(nothing),
+    })
+}
+
+/// The messages that were taken back: not every version can do that, and there is no need to show them again.
+fn withdrawn(entries: &[Entry]) -> HashSet<MessageId> {
+    let id = |entry: &Entry| match entry {
+        Entry::Update { update } => match &**update {
+            SessionUpdate::AgentMessage(message) | SessionUpdate::AgentThought(message) => {
+                let is_empty = match &message.content {
+                    Patch::Set(content) => content.is_empty(),
+                    Patch::Clear => true,
+                    Patch::Keep => false,
+                };
+                is_empty.then(|| message.message_id.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    entries.iter().filter_map(id).collect()
+}
+
+/// The message of the agent that an update is about.
+fn message_of(update: &SessionUpdate) -> Option<&MessageId> {
+    match update {
+        SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => chunk.message_id.as_ref(),
+        SessionUpdate::AgentMessage(message) | SessionUpdate::AgentThought(message) => Some(&message.message_id),
+        _ => None,
+    }
 }
 
 /// The terminals that a client can be shown again: our own, where the version has such. Those of a client are gone.

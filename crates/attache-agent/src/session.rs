@@ -153,8 +153,10 @@ impl CodingSession {
             BuiltIn::Compact if self.conversation.messages.is_empty() => "There is nothing to compact yet.\n".into(),
             BuiltIn::Compact => {
                 let model = desk.models.open(&desk.settings.now().model)?;
-                turn::compact(&desk, &mut self.conversation, &*model).await?;
-                "The model works with a summary of the conversation from here on.\n".into()
+                match turn::compact(&desk, &mut self.conversation, &*model).await? {
+                    true => "The model works with a summary of the conversation from here on.\n".into(),
+                    false => "There is nothing to compact yet.\n".into(),
+                }
             }
             BuiltIn::Undo => {
                 let report = desk.checkpoints.undo(&desk.tools.workspace).await;
@@ -204,7 +206,7 @@ impl CodingSession {
         text.push_str(&format!("- Mode: {}\n", settings::Words::word(values.mode)));
         text.push_str(&format!("- Model: `{}`\n", values.model));
         if let Ok(context) = info {
-            let used = self.conversation.used;
+            let used = self.conversation.used();
             text.push_str(&format!(
                 "- Context: {used} of {context} tokens, {} messages\n",
                 self.conversation.messages.len()

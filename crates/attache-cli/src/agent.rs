@@ -1,6 +1,7 @@
 //! `attache agent`: the coding agent that is built in, its keys, its models and its sessions.
 
 pub(crate) mod sessions;
+mod unready;
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
@@ -40,9 +41,30 @@ pub(crate) async fn run(options: AgentOptions) -> Result<(), Failure> {
     }
 }
 
-/// Serves on stdin and stdout until the client closes them.
+/// Serves on stdin and stdout until the client closes them. What is wrong with the settings is told to the client, which
+/// shows it; a process that is gone before it has said a word shows nothing.
 async fn serve(options: AgentOptions) -> Result<(), Failure> {
-    let (mut config, _) = config(&options.choice)?;
+    let is_terminal = std::io::stdin().is_terminal();
+    let served = match prepare(options).await? {
+        Ok(agent) => agent.server().stdio().await,
+        Err(failure) if is_terminal => return Err(failure),
+        Err(failure) => {
+            let agent = unready::Unready { why: failure.message.clone() };
+            return attache::serve(agent).stdio().await.map_err(Failure::from).and(Err(failure));
+        }
+    };
+    match served {
+        Ok(()) | Err(attache::Error::Closed(_)) => Ok(()),
+        Err(error) => Err(Failure::new(Code::Agent, error.to_string())),
+    }
+}
+
+/// The agent that the command line and the settings describe. The inner error is about the settings.
+async fn prepare(options: AgentOptions) -> Result<Result<CodingAgent, Failure>, Failure> {
+    let mut config = match config(&options.choice) {
+        Ok((config, _)) => config,
+        Err(failure) => return Ok(Err(failure)),
+    };
     if let Some(mode) = options.mode {
         config.mode = match mode {
             AgentMode::Ask => Mode::Ask,
@@ -67,11 +89,7 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
         eprintln!("attache agent speaks the Agent Client Protocol on stdin and stdout; an editor starts it.");
         eprintln!("hint: to use it from this terminal, type `attache run help`");
     }
-    let agent = CodingAgent::new(config).await.map_err(|error| Failure::usage(error.to_string()))?;
-    match agent.server().stdio().await {
-        Ok(()) | Err(attache::Error::Closed(_)) => Ok(()),
-        Err(error) => Err(Failure::new(Code::Agent, error.to_string())),
-    }
+    Ok(CodingAgent::new(config).await.map_err(|error| Failure::usage(error.to_string())))
 }
 
 /// More than this is no instruction any more, and would not fit where it goes: into one variable.

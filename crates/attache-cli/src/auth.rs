@@ -293,7 +293,9 @@ pub(crate) fn explain(error: Error, connection: &Connection, spec: &AgentSpec) -
     match error {
         // Our own words tell more than a list of methods.
         Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED && spec.is_built_in => {
-            Failure::new(Code::Login, refusal.message)
+            let details = crate::exit::details(&refusal).map(|details| format!(": {details}")).unwrap_or_default();
+            let (what, hint) = refusal.message.split_at(refusal.message.find('\n').unwrap_or(refusal.message.len()));
+            Failure::new(Code::Login, format!("{what}{details}{hint}"))
         }
         Error::Refused(refusal) if refusal.code == ErrorObject::AUTH_REQUIRED => {
             let methods = offered(spec, &methods(connection, &refusal));

@@ -125,8 +125,8 @@ fn quoted(name: &str, text: &str) -> String {
 /// How much of an error's details is told.
 const MOST_DETAILS: usize = 500;
 
-/// What many agents say with an error that is only called "Internal error", on one line.
-fn details(refusal: &ErrorObject) -> Option<String> {
+/// What agents say of an error beside its message, such as the words of a model's server, on one line.
+pub(crate) fn details(refusal: &ErrorObject) -> Option<String> {
     let data: serde_json::Value = refusal.data.as_ref()?.parse().ok()?;
     let text = data.as_str().or_else(|| data.get("details")?.as_str())?;
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -315,6 +315,34 @@ fn agent(home: &Home) -> Command {
     command
 }
 
+/// A process that is gone before it has said a word shows nothing in an editor: the client is told what is wrong.
+#[test]
+fn settings_that_are_wrong_are_told_to_the_client() {
+    let bad_file = Home::new();
+    fs::create_dir_all(bad_file.path("config/attache")).unwrap();
+    fs::write(bad_file.path("config/attache/agent.toml"), "modle = 'x'\n").unwrap();
+    // Nothing can be kept where there is a file.
+    let read_only = Home::new();
+    fs::remove_dir_all(read_only.path("state")).ok();
+    fs::write(read_only.path("state"), "").unwrap();
+    for (home, says) in [(bad_file, "unknown field `modle`"), (read_only, "sessions cannot be kept")] {
+        for version in [1, 2] {
+            let mut wire = Wire::start(agent(&home));
+            let info = json!({ "name": "test", "version": "1" });
+            let client = json!({ "protocolVersion": version, "info": info });
+            wire.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client }));
+            wire.wait_for("\"id\":1");
+            let params = json!({ "cwd": home.0.path(), "mcpServers": [] });
+            wire.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
+            let error = wire.wait_for("\"id\":2")["error"].clone();
+            assert_eq!(error["code"], -32603, "{error}");
+            assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+            let (rest, code) = wire.close();
+            assert_eq!((rest.as_str(), code), ("", Some(2)), "{says}");
+        }
+    }
+}
+
 #[test]
 fn stdout_is_the_wire_and_the_end_of_stdin_is_the_end() {
     let home = permissive();

@@ -260,7 +260,9 @@ async fn a_language_model_is_given_everything_and_remembers() {
 async fn a_model_that_fails_is_explained() {
     let home = home();
     let rows = [
-        (Answer::status(401), 1, "key"),
+        // Whoever starts it can tell a wrong key from everything else.
+        (Answer::status(401), 4, "did not take the key (401)"),
+        (Answer::status(403), 4, "(403): the script wants this error"),
         (Answer::status(400), 1, "`openai` did not take the request (400)"),
         (Answer::status(404), 1, "`openai` has no model `scripted`"),
     ];

@@ -47,7 +47,7 @@ enum Shape<'a> {
 }
 use Shape::*;
 
-/// What is not written back as it was read, and why. Everything else has to be equal.
+/// What may be there or not, because it says the same. Everything else has to be equal.
 ///
 /// - `null` where it says what absence says: no signal, no text before, nothing to answer.
 /// - A capability that is `false`, which is what absence says.
@@ -82,7 +82,8 @@ fn check(dialect: Dialect, shape: Shape<'_>, json: &Value) {
         Modes => again::<LoadSessionResponse>(dialect, json),
         Outcome => again::<PermissionResponse>(dialect, json),
     };
-    assert_eq!(Some(written), without_empty_words("", json), "{dialect:?} {shape:?}");
+    let written = without_empty_words("", &written);
+    assert_eq!(written, without_empty_words("", json), "{dialect:?} {shape:?}");
 }
 
 fn again<T: Decode + Encode>(dialect: Dialect, json: &Value) -> Value {

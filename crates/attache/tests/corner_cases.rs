@@ -8,6 +8,7 @@ use attache::agent::{
     Agent, Authenticate, Context, Delete, HandlerError, List, OpenRequest, Opened, Restore, Session, SessionHandle,
 };
 use attache::model::auth::{AgentAuthMethod, AuthMethod, AuthMethodId};
+use attache::model::command::Command;
 use attache::model::config::{
     ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValues,
 };
@@ -48,16 +49,19 @@ impl Agent for Full {
             return Err(ErrorObject::auth_required(&self.methods()).into());
         }
         self.log(format!("open {}", request.cwd));
-        let modes = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("code", "Code")];
-        let mode = ConfigKind::Select(ConfigSelect::new("ask", ConfigValues::Flat(modes)));
-        let models = vec![ConfigValue::new("small", "Small")];
-        let model = ConfigKind::Select(ConfigSelect::new("small", ConfigValues::Flat(models)));
-        let options = vec![
-            ConfigOption::new("m", "Mode", mode).category(ConfigCategory::Mode),
-            ConfigOption::new("l", "Model", model).category(ConfigCategory::Model),
-        ];
-        Ok(Opened::from(Talk(self.clone())).options(options))
+        Ok(Opened::from(Talk(self.clone())).options(options("ask")))
     }
+}
+
+fn options(mode: &str) -> Vec<ConfigOption> {
+    let modes = vec![ConfigValue::new("ask", "Ask"), ConfigValue::new("code", "Code")];
+    let mode = ConfigKind::Select(ConfigSelect::new(mode, ConfigValues::Flat(modes)));
+    let models = vec![ConfigValue::new("small", "Small")];
+    let model = ConfigKind::Select(ConfigSelect::new("small", ConfigValues::Flat(models)));
+    vec![
+        ConfigOption::new("m", "Mode", mode).category(ConfigCategory::Mode),
+        ConfigOption::new("l", "Model", model).category(ConfigCategory::Model),
+    ]
 }
 
 impl Session for Talk {
@@ -71,7 +75,10 @@ impl Session for Talk {
 
     async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
         self.0.log(format!("set {option} {value:?}"));
-        Ok(Vec::new())
+        match value {
+            ConfigSetting::Id(value) if option.as_str() == "m" => Ok(options(value.as_str())),
+            _ => Ok(options("ask")),
+        }
     }
 
     async fn close(self) {
@@ -91,7 +98,7 @@ impl Restore for Full {
         if replay {
             handle.text("history").await?;
         }
-        Ok(Talk(self.clone()).into())
+        Ok(Opened::from(Talk(self.clone())).commands(vec![Command::new("help", "Helps").into()]))
     }
 }
 
@@ -160,6 +167,9 @@ async fn greetings() {
          <-- {'id':3,'error':{'code':-32602}}
          --> {'id':4,'method':'initialize','params':{'protocolVersion':70000}}
          <-- {'id':4,'error':{'code':-32602}}
+         # One that is older than all of ours cannot be served.
+         --> {'id':40,'method':'initialize','params':{'protocolVersion':0}}
+         <-- {'id':40,'error':{'code':-32022,'data':{'requested':0,'supported':[1,2]}}}
          # A version that nobody knows yet is answered with the newest that we know.
          --> {'id':5,'method':'initialize','params':{'protocolVersion':9,'info':{'name':'c','version':'1'}}}
          <-- {'id':5,'result':{'protocolVersion':2,'info':{'name':'full'},'authMethods':[{'type':'agent','methodId':'key'}]}}
@@ -177,13 +187,13 @@ async fn methods_that_are_not_there() {
     let (mut peer, _) = greeted().await;
     peer.play(
         "--> {'id':2,'method':'_nobody/knows'}
-         <-- {'id':2,'error':{'code':-32601}}
+         <-- {'id':2,'error':{'code':-32601,'data':{'method':'_nobody/knows'}}}
          --> {'id':3,'method':'session/fork','params':{'sessionId':'x','cwd':'/tmp'}}
-         <-- {'id':3,'error':{'code':-32601}}
+         <-- {'id':3,'error':{'code':-32601,'data':{'method':'session/fork'}}}
          --> {'id':4,'method':'$/whatever'}
          <-- {'id':4,'error':{'code':-32601}}
          --> {'id':5,'method':'fs/read_text_file','params':{'sessionId':'x','path':'/a'}}
-         <-- {'id':5,'error':{'code':-32601}}
+         <-- {'id':5,'error':{'code':-32601,'data':{'method':'fs/read_text_file'}}}
          --> {'method':'_nobody/told'}
          --> {'method':'$/whatever'}
          --> {'method':'session/unheard_of'}
@@ -213,6 +223,41 @@ async fn sessions_that_are_not_there_and_params_that_are_wrong() {
     .await;
 }
 
+/// A client of version 2 that closes what is closed has what it wants; one of version 1 is told.
+#[tokio::test]
+async fn what_is_not_open_is_closed() {
+    let mut peer = serve(Full::default());
+    peer.play(
+        "--> {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}
+         <-- {'id':0}
+         --> {'id':1,'method':'session/close','params':{'sessionId':'ghost'}}
+         <-- {'id':1,'result':{}}",
+    )
+    .await;
+}
+
+/// An agent that offers little says so in every word that version 1 has for it.
+#[tokio::test]
+async fn what_is_not_offered_is_said() {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(far);
+    let agent = attache::agent_fn("small", "1", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
+    tokio::spawn(attache::serve(agent).connect(reader, writer));
+    let mut peer = RawPeer::new(near);
+    peer.play("--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}").await;
+    let answer = peer.next().await.unwrap();
+    assert_eq!(answer["result"]["authMethods"], serde_json::json!([]));
+    let offered = &answer["result"]["agentCapabilities"];
+    assert_eq!(offered["loadSession"], false);
+    let nothing = serde_json::json!({"image": false, "audio": false, "embeddedContext": false});
+    assert_eq!(offered["promptCapabilities"], nothing);
+    assert_eq!(offered["mcpCapabilities"], serde_json::json!({"http": false, "sse": false}));
+    peer.play("--> {'id':1,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}")
+        .await;
+    let answer = peer.next().await.unwrap();
+    assert_eq!(answer["result"]["authMethods"], serde_json::json!([]));
+}
+
 #[tokio::test]
 async fn authentication_is_asked_for_with_the_ways_to_do_it() {
     let mut peer = serve(Full::default());
@@ -238,9 +283,18 @@ async fn modes_and_models_are_options_by_another_name() {
     let (mut peer, agent) = greeted().await;
     peer.play(
         "--> {'id':2,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
-         <-- {'id':2,'result':{'sessionId':'$s','modes':{'currentModeId':'ask','availableModes':[{'id':'ask','name':'Ask'},{'id':'code','name':'Code'}]},'configOptions':[{'id':'m','category':'mode'},{'id':'l','category':'model'}]}}
+         <-- {'id':2,'result':{'sessionId':'$s','modes':{'currentModeId':'ask','availableModes':[{'id':'ask','name':'Ask'},{'id':'code','name':'Code'}]},'models':{'currentModelId':'small','availableModels':[{'modelId':'small','name':'Small'}]},'configOptions':[{'id':'m','category':'mode'},{'id':'l','category':'model'}]}}
+         # Whichever is set, the other is told of.
          --> {'id':3,'method':'session/set_mode','params':{'sessionId':'$s','modeId':'code'}}
+         <-- {'method':'session/update','params':{'update':{'sessionUpdate':'config_option_update','configOptions':[{'id':'m','currentValue':'code'},{'id':'l'}]}}}
+         <-- {'method':'session/update','params':{'update':{'sessionUpdate':'current_mode_update','currentModeId':'code'}}}
          <-- {'id':3,'result':{}}
+         --> {'id':30,'method':'session/set_config_option','params':{'sessionId':'$s','configId':'m','value':'ask'}}
+         <-- {'method':'session/update','params':{'update':{'sessionUpdate':'current_mode_update','currentModeId':'ask'}}}
+         <-- {'id':30,'result':{'configOptions':[{'id':'m','currentValue':'ask'},{'id':'l'}]}}
+         # What changes nothing about the mode says nothing about it.
+         --> {'id':31,'method':'session/set_config_option','params':{'sessionId':'$s','configId':'l','value':'small'}}
+         <-- {'id':31,'result':{'configOptions':[{'id':'m','currentValue':'ask'},{'id':'l'}]}}
          --> {'id':4,'method':'session/set_mode','params':{'sessionId':'$s'}}
          <-- {'id':4,'error':{'code':-32602}}",
     )
@@ -249,6 +303,8 @@ async fn modes_and_models_are_options_by_another_name() {
         "--> {'id':5,'method':'session/new','params':{'cwd':'/tmp','mcpServers':[]}}
          <-- {'id':5,'result':{'sessionId':'$t'}}
          --> {'id':6,'method':'session/set_model','params':{'sessionId':'$t','modelId':'small'}}
+         <-- {'method':'session/update','params':{'update':{'sessionUpdate':'config_option_update'}}}
+         <-- {'method':'session/update','params':{'update':{'sessionUpdate':'current_mode_update','currentModeId':'ask'}}}
          <-- {'id':6,'result':{}}",
     )
     .await;
@@ -263,8 +319,11 @@ async fn a_session_that_is_open_is_opened_anew_and_closed_when_deleted() {
     peer.play(
         "--> {'id':2,'method':'session/load','params':{'sessionId':'old','cwd':'/tmp','mcpServers':[]}}
          <-- {'method':'session/update','params':{'sessionId':'old','update':{'content':{'text':'history'}}}}
+         # All of it comes before the answer.
+         <-- {'method':'session/update','params':{'sessionId':'old','update':{'sessionUpdate':'available_commands_update','availableCommands':[{'name':'help'}]}}}
          <-- {'id':2,'result':{}}
          --> {'id':3,'method':'session/resume','params':{'sessionId':'old','cwd':'/tmp'}}
+         <-- {'method':'session/update','params':{'sessionId':'old','update':{'sessionUpdate':'available_commands_update'}}}
          <-- {'id':3,'result':{}}
          --> {'id':4,'method':'session/prompt','params':{'sessionId':'old','prompt':[{'type':'text','text':'wait'}]}}
          <-- {'method':'session/update'}

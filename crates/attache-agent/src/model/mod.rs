@@ -14,6 +14,8 @@ mod written;
 
 use std::time::Duration;
 
+use attache::model::RawJson;
+use attache::model::error::ErrorObject;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -263,7 +265,7 @@ pub enum Piece {
     },
     /// A call is complete. Comes after its [`Piece::CallStarted`], before the end.
     Call(Call),
-    /// The request failed and is made again. Only before any other piece of the answer.
+    /// The request failed and is made again. All pieces that came before are void: the answer begins anew.
     Retrying {
         /// How long is waited.
         after: Duration,
@@ -273,6 +275,8 @@ pub enum Piece {
         attempt: u32,
         /// How many attempts there are at most.
         of: u32,
+        /// How much longer is waited at most, all attempts together.
+        left: Duration,
     },
     /// The answer is complete.
     End(End),
@@ -323,12 +327,14 @@ fn is_none(count: &u64) -> bool {
 
 /// Why a model gave no answer. Says no more than a person may see: no key, no header, no body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", self.told())]
 pub struct ModelError {
     /// What sort of failure it is.
     pub kind: Failure,
     /// A sentence for people, with a `hint:` line where there is a way out.
     pub message: String,
+    /// What the server itself said about it: one line, without control characters and keys.
+    pub details: Option<String>,
     /// How long the server wants us to wait.
     pub retry_after: Option<Duration>,
 }
@@ -336,7 +342,45 @@ pub struct ModelError {
 impl ModelError {
     /// An error with nothing to wait for.
     pub fn new(kind: Failure, message: impl Into<String>) -> Self {
-        ModelError { kind, message: message.into(), retry_after: None }
+        ModelError { kind, message: message.into(), details: None, retry_after: None }
+    }
+}
+
+impl ModelError {
+    /// The error as a client gets it: our words in the message, those of the server in the data.
+    pub(crate) fn to_peer(&self) -> ErrorObject {
+        let mut object = match self.kind {
+            Failure::RateLimit => {
+                let seconds = self.retry_after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0));
+                seconds.map_or_else(|| ErrorObject::new(ErrorObject::RATE_LIMITED, ""), ErrorObject::rate_limited)
+            }
+            Failure::Key => ErrorObject::auth_required(&[]),
+            Failure::Server | Failure::TooLong | Failure::Request => ErrorObject::internal(""),
+        };
+        object.message.clone_from(&self.message);
+        if self.kind == Failure::RateLimit && object.data.is_none() {
+            object.data = RawJson::from_value(&serde_json::json!({ "reason": "rate_limited" })).ok();
+        }
+        self.add_details(object)
+    }
+
+    /// All of it for people: what the server said stands behind the first line, before any hint.
+    fn told(&self) -> String {
+        let (what, hint) = self.message.split_at(self.message.find('\n').unwrap_or(self.message.len()));
+        match &self.details {
+            Some(details) => format!("{what}: {details}{hint}"),
+            None => self.message.clone(),
+        }
+    }
+
+    /// Adds what the server said to the data of an error.
+    pub(crate) fn add_details(&self, mut object: ErrorObject) -> ErrorObject {
+        let Some(details) = &self.details else { return object };
+        let data = object.data.as_ref().and_then(|data| data.parse().ok());
+        let mut data: serde_json::Map<String, Value> = data.unwrap_or_default();
+        data.insert("details".into(), details.as_str().into());
+        object.data = RawJson::from_value(&data).ok();
+        object
     }
 }
 

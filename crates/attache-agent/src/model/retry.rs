@@ -1,10 +1,12 @@
-//! Asks a model again when it could not be reached or was too busy, as long as it has not begun to answer.
+//! Asks a model again when it could not be reached, was too busy, or broke off in the middle of its answer. Nothing is done
+//! for an answer before it is whole, so that it can begin anew.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
+use tokio::time::Instant;
 
 use super::{Model, ModelError, ModelInfo, Piece, Reply, Request};
 
@@ -19,6 +21,8 @@ pub struct Patience {
     pub longest: Duration,
     /// How long a server may make us wait. Whoever wants more is taken to have failed.
     pub bearable: Duration,
+    /// How long is waited at most, all attempts together: for the next one, and for an answer that never began.
+    pub total: Duration,
 }
 
 impl Default for Patience {
@@ -28,6 +32,8 @@ impl Default for Patience {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(30),
             bearable: Duration::from_secs(120),
+            // Who sits before it goes for a coffee, and not for lunch.
+            total: Duration::from_secs(240),
         }
     }
 }
@@ -70,7 +76,8 @@ impl<M: Model + ?Sized> Model for Retry<M> {
             attempt: 1,
             reply: None,
             wait: None,
-            begun: false,
+            waited: Duration::ZERO,
+            asked: None,
             over: false,
         };
         stream::unfold(asking, Asking::next).boxed()
@@ -86,8 +93,10 @@ struct Asking<M: ?Sized> {
     reply: Option<Reply>,
     /// What has to be waited before the next attempt.
     wait: Option<Duration>,
-    /// Whether a piece of the answer was given out.
-    begun: bool,
+    /// How long was waited so far.
+    waited: Duration,
+    /// Since when an attempt runs that has brought nothing yet.
+    asked: Option<Instant>,
     over: bool,
 }
 
@@ -101,11 +110,14 @@ impl<M: Model + ?Sized> Asking<M> {
         }
         let reply = match &mut self.reply {
             Some(reply) => reply,
-            empty => empty.insert(self.model.ask(self.request.clone())),
+            empty => {
+                self.asked = Some(Instant::now());
+                empty.insert(self.model.ask(self.request.clone()))
+            }
         };
         let piece = match reply.next().await {
             Some(Ok(piece)) => {
-                self.begun = true;
+                self.asked = None;
                 self.over = matches!(piece, Piece::End(_));
                 Ok(piece)
             }
@@ -118,27 +130,32 @@ impl<M: Model + ?Sized> Asking<M> {
     /// What follows from a failure: one more attempt, or the end.
     fn failed(&mut self, mut error: ModelError) -> Result<Piece, ModelError> {
         self.reply = None;
-        if self.begun || !error.kind.is_passing() || self.attempt >= self.patience.attempts {
-            if !self.begun && error.kind.is_passing() && self.attempt > 1 {
-                error.message = note(&error.message, &format!(" (after {} attempts)", self.attempt));
-            }
-            self.over = true;
-            return Err(error);
+        self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+        if !error.kind.is_passing() || self.attempt >= self.patience.attempts {
+            return self.give_up(error);
         }
-        if let Some(asked) = error.retry_after
-            && asked > self.patience.bearable
-        {
-            let hint = format!("\nhint: it can be asked again in {}", in_words(asked));
-            error.message.push_str(&hint);
-            self.over = true;
-            return Err(error);
+        let own = self.patience.pause(self.attempt + 1, RandomState::new().hash_one(self.attempt));
+        let after = error.retry_after.unwrap_or(own);
+        let left = self.patience.total.saturating_sub(self.waited);
+        if after > self.patience.bearable || after > left {
+            if error.retry_after.is_some() {
+                error.message.push_str(&format!("\nhint: it can be asked again in {}", in_words(after)));
+            }
+            return self.give_up(error);
         }
         self.attempt += 1;
-        let own = self.patience.pause(self.attempt, RandomState::new().hash_one(self.attempt));
-        let after = error.retry_after.unwrap_or(own);
+        self.waited += after;
         self.wait = Some(after);
-        let reason = error.message.lines().next().unwrap_or_default().to_owned();
-        Ok(Piece::Retrying { after, reason, attempt: self.attempt, of: self.patience.attempts })
+        let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
+        Ok(Piece::Retrying { after, reason, attempt: self.attempt, of: self.patience.attempts, left })
+    }
+
+    fn give_up(&mut self, mut error: ModelError) -> Result<Piece, ModelError> {
+        if error.kind.is_passing() && self.attempt > 1 {
+            error.message = note(&error.message, &format!(" (after {} attempts)", self.attempt));
+        }
+        self.over = true;
+        Err(error)
     }
 }
 
@@ -151,7 +168,7 @@ fn note(message: &str, note: &str) -> String {
 }
 
 /// A time for people: `45 seconds`, `3 minutes`, `2 hours`. Rounded up, so that it is never too early.
-fn in_words(time: Duration) -> String {
+pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     let (count, unit) = match seconds {
         0..=119 => (seconds, "second"),

@@ -37,6 +37,8 @@ pub enum Entry {
     Compacted {
         /// The messages.
         messages: Vec<Message>,
+        /// Which of them is the summary of those that are gone.
+        summary: Option<usize>,
     },
     /// What stands for a terminal where the session is loaded by a client that has none.
     Plain {
@@ -93,7 +95,11 @@ impl Entry {
             }
             Entry::Update { update } => ("update", vec![("update", RawJson::from_model(update))]),
             Entry::Said { message } => ("said", vec![("message", json(message)?)]),
-            Entry::Compacted { messages } => ("compacted", vec![("messages", json(messages)?)]),
+            Entry::Compacted { messages, summary } => {
+                let summary = summary.map(|summary| json(&summary)).transpose()?;
+                let summary = summary.map(|summary| ("summary", summary));
+                ("compacted", [("messages", json(messages)?)].into_iter().chain(summary).collect())
+            }
             Entry::Plain { update } => ("plain", vec![("update", RawJson::from_model(update))]),
             Entry::Set { option, value } => ("set", vec![("option", json(option)?), ("value", json(value)?)]),
             Entry::Title { title } => ("title", vec![("title", json(title)?)]),
@@ -133,7 +139,7 @@ fn read(json: &RawJson) -> Option<Entry> {
         "prompt" => Entry::Prompt { id: value(json, "id")?, content: model(json, "content")? },
         "update" => Entry::Update { update: Box::new(model(json, "update")?) },
         "said" => Entry::Said { message: value(json, "message")? },
-        "compacted" => Entry::Compacted { messages: value(json, "messages")? },
+        "compacted" => Entry::Compacted { messages: value(json, "messages")?, summary: value(json, "summary") },
         "plain" => Entry::Plain { update: Box::new(model(json, "update")?) },
         "set" => Entry::Set { option: value(json, "option")?, value: value(json, "value")? },
         "title" => Entry::Title { title: value(json, "title")? },

@@ -14,18 +14,20 @@ use std::sync::{Arc, Mutex};
 
 use attache::agent::Turn;
 use attache::model::Meta;
-use attache::model::error::ErrorObject;
+use attache::model::content::ContentBlock;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
-use attache::{Error, Stop};
+use attache::{Dialect, Error, Stop};
 
+use crate::attachments;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{EndReason, Failure, Finish, Message, ModelError, Usage};
+use crate::model::{EndReason, Failure, Finish, Message, Model, ModelError, Request, Usage};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
+use crate::store::Entry;
 use crate::toolbox::Toolbox;
 
 pub(crate) use calls::last_words;
@@ -111,11 +113,11 @@ impl Trouble {
     pub(crate) fn into_error(self, desk: &Desk) -> Error {
         match self {
             Trouble::Peer(error) => error,
-            Trouble::Model(error) if error.kind == Failure::Key && desk.models.can_log_in() => {
+            Trouble::Model(error) if error.kind == Failure::Key => {
                 let client = desk.log.handle().client();
                 desk.models.auth_required(error, client.capabilities.auth.terminal.is_some())
             }
-            Trouble::Model(error) => Error::Refused(ErrorObject::internal(error.message)),
+            Trouble::Model(error) => Error::Refused(error.to_peer()),
         }
     }
 }
@@ -130,7 +132,6 @@ const MOST_PUSHES: u32 = 2;
 pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
     let model = desk.models.open(&desk.settings.now().model)?;
     let mut guard = guard::Guard::new(model.info().is_small);
-    let mut was_compacted = false;
     // A small model gives up where it could go on, so it has to begin with something.
     let mut finish = if model.info().is_small { Finish::MayNot } else { Finish::May };
     let mut pushes = MOST_PUSHES;
@@ -143,24 +144,12 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         if let Some(stop) = usage::limit_reached(desk, &*model).await? {
             return Ok(stop);
         }
-        if conversation.is_full(&*model, desk.limits.compact_at) {
-            compact_unasked(desk, conversation, &*model).await?;
+        if has_begun {
+            hear(desk, conversation, turn, &*model)?;
         }
-        let answer = match reply::ask(desk, conversation, &*model, finish).await {
-            // Once: what is still too long then, stays too long.
-            Err(Trouble::Model(error)) if error.kind == Failure::TooLong && !was_compacted => {
-                was_compacted = true;
-                compact_unasked(desk, conversation, &*model).await?;
-                continue;
-            }
-            answer => answer?,
-        };
-        conversation.used = if answer.end.usage.input == 0 {
-            conversation.estimate()
-        } else {
-            answer.end.usage.input + answer.end.usage.output
-        };
-        usage::tell(desk, conversation.used, &*model).await?;
+        let answer = ask(desk, conversation, &*model, finish).await?;
+        conversation.context.count(&answer.end.usage, &conversation.messages);
+        usage::tell(desk, conversation.used(), &*model).await?;
         let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
         if is_empty && answer.end.reason == EndReason::Done {
             if has_begun {
@@ -206,6 +195,58 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     let said = format!("Stopped: the model was asked {} times in this turn.", desk.limits.requests);
     desk.log.notice(NoticeSeverity::Warning, said).await?;
     Ok(Stop::MaxTurnRequests)
+}
+
+/// Takes up what the person said while the model worked: it hears of that with its next step. Older versions have no word
+/// for it, and a command is for us and not for the model: these begin turns of their own.
+fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn Model) -> Result<(), Trouble> {
+    if desk.log.handle().client().dialect != Dialect::V2 {
+        return Ok(());
+    }
+    let is_for_model = |blocks: &[ContentBlock]| {
+        let first = blocks.iter().find_map(ContentBlock::as_text);
+        first.is_none_or(|text| !text.trim_start().starts_with('/'))
+    };
+    while let Some((prompt, id)) = turn.take_prompt(is_for_model)? {
+        let id = id.map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
+        desk.log.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        let parts = attachments::parts(&prompt.blocks, model.info());
+        conversation.say(desk, Message::User { parts })?;
+    }
+    Ok(())
+}
+
+/// How often a request is made shorter because the model's server refuses it as too long.
+const ATTEMPTS: u32 = 4;
+
+/// Asks the model, with a conversation that is made shorter where it has to be.
+async fn ask(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    model: &dyn Model,
+    finish: Finish,
+) -> Result<reply::Answer, Trouble> {
+    for _ in 0..ATTEMPTS {
+        let mut request = Request { finish, ..conversation.request(desk, model.info()).await };
+        conversation.context.prepare(model.info(), &request);
+        if compact::has_long_prompt(conversation, model) {
+            break;
+        }
+        let threshold = conversation.context.threshold(model.info(), desk.limits.compact_at);
+        if conversation.used() > threshold && compact_unasked(desk, conversation, model).await? {
+            request.messages.clone_from(&conversation.messages);
+        }
+        match reply::ask(desk, conversation, model, request).await {
+            Err(Trouble::Model(error)) if error.kind == Failure::TooLong => {
+                conversation.context.refuse(&conversation.messages);
+                if !compact_unasked(desk, conversation, model).await? {
+                    break;
+                }
+            }
+            answer => return answer,
+        }
+    }
+    Err(compact::leave_prompt_out(desk, conversation, model)?.into())
 }
 
 /// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.

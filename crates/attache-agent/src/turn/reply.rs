@@ -2,15 +2,17 @@
 
 use std::sync::atomic::AtomicBool;
 
-use attache::Error;
-use attache::model::Patch;
+use attache::model::content::MessageId;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
+use attache::model::update::{MessageUpdate, SessionUpdate};
+use attache::{Dialect, Error};
 use futures_util::StreamExt;
 
 use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
-use crate::model::{Call, End, Failure, Finish, Model, ModelError, Piece, Request};
+use crate::model::retry::in_words;
+use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
 use crate::tools::usual_name;
 
@@ -29,9 +31,8 @@ pub(super) async fn ask(
     desk: &Desk,
     conversation: &mut Conversation,
     model: &dyn Model,
-    finish: Finish,
+    request: Request,
 ) -> Result<Answer, Trouble> {
-    let request = Request { finish, ..conversation.request(desk, model.info()).await };
     let mut reply = model.ask(request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
@@ -57,8 +58,12 @@ pub(super) async fn ask(
                 start(desk, conversation, call.id.clone(), call.name.clone()).await?;
                 calls.push(call);
             }
-            Piece::Retrying { after, reason, attempt, of } => {
-                let text = format!("{reason}; trying again in {} s ({attempt} of {of})", after.as_secs().max(1));
+            Piece::Retrying { after, reason, attempt, of, left } => {
+                calls.clear();
+                withdraw(desk, conversation, &mut message).await?;
+                let seconds = after.as_secs().max(1);
+                let left = in_words(left);
+                let text = format!("{reason}; trying again in {seconds} s ({attempt} of {of}, for {left} at most)");
                 desk.log.notice(NoticeSeverity::Warning, text).await?;
             }
             Piece::End(end) => {
@@ -68,6 +73,23 @@ pub(super) async fn ask(
         }
     }
     Err(ModelError::new(Failure::Server, "the model's answer broke off").into())
+}
+
+/// Takes back what was shown of an answer that broke off and begins anew.
+async fn withdraw(desk: &Desk, conversation: &mut Conversation, message: &mut Speech) -> Result<(), Error> {
+    conversation.said.clear();
+    for open in std::mem::take(&mut conversation.open) {
+        end_call(desk, &open, "not done: the answer broke off and begins anew").await?;
+    }
+    message.withdraw(desk).await
+}
+
+/// Ends a call that was shown and will not be made.
+async fn end_call(desk: &Desk, open: &OpenCall, why: &str) -> Result<(), Error> {
+    let update = ToolCallUpdate::new(open.tool_id.as_str())
+        .status(ToolCallStatus::Failed)
+        .content(vec![ToolCallContent::text(why)]);
+    desk.log.tool(update).await
 }
 
 /// Shows a call the moment it has a name.
@@ -96,24 +118,22 @@ async fn end_unmade(desk: &Desk, conversation: &mut Conversation, answer: Answer
     for open in &conversation.open {
         let was_made = answer.calls.iter().any(|call| call.id == open.call_id);
         if !was_made {
-            let status = Patch::Set(ToolCallStatus::Failed);
-            let content = Patch::Set(vec![ToolCallContent::text("not done: its arguments never came")]);
-            desk.log
-                .tool(ToolCallUpdate::new(open.tool_id.as_str()).with(|update| {
-                    update.status = status;
-                    update.content = content;
-                }))
-                .await?;
+            end_call(desk, open, "not done: its arguments never came").await?;
         }
     }
     conversation.open.retain(|open| answer.calls.iter().any(|call| call.id == open.call_id));
     Ok(answer)
 }
 
+/// What is put behind an answer that broke off, where it cannot be taken back.
+const BROKE_OFF: &str = "\n\n*[The answer broke off here and begins anew.]*\n\n";
+
 /// The message that is being said: pieces of one kind join, another kind begins a new one.
 #[derive(Default)]
 struct Speech {
     current: Option<(Voice, String)>,
+    /// All messages so far.
+    said: Vec<(Voice, String)>,
 }
 
 impl Speech {
@@ -126,10 +146,32 @@ impl Speech {
             _ => {
                 let id = desk.log.fresh_id(if voice == Voice::Answer { "message" } else { "thought" });
                 self.current = Some((voice, id.clone()));
+                self.said.push((voice, id.clone()));
                 id
             }
         };
         desk.log.say(voice, &id, text).await
+    }
+
+    /// Takes all of it back. A version that cannot do that is told that the answer broke off.
+    async fn withdraw(&mut self, desk: &Desk) -> Result<(), Error> {
+        self.current = None;
+        let said = std::mem::take(&mut self.said);
+        if desk.log.handle().client().dialect == Dialect::V1 {
+            return match said.iter().any(|(voice, _)| *voice == Voice::Answer) {
+                true => desk.log.say_all(BROKE_OFF).await,
+                false => Ok(()),
+            };
+        }
+        for (voice, id) in said {
+            let nothing = MessageUpdate::new(MessageId::from(id)).content([]);
+            let update = match voice {
+                Voice::Answer => SessionUpdate::AgentMessage(nothing),
+                Voice::Thought => SessionUpdate::AgentThought(nothing),
+            };
+            desk.log.show(update).await?;
+        }
+        Ok(())
     }
 
     /// What comes next is a new message.

@@ -113,7 +113,7 @@ async fn work(
         Ok(model) => model,
         Err(error) => return Ok(Err(error.message)),
     };
-    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())]);
+    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None);
     let mut last_text = String::new();
     for _ in 0..MOST_REQUESTS {
         let (text, calls, end) = match ask(&*model, request(desk, &*model, task, &conversation).await).await {
@@ -138,7 +138,9 @@ async fn work(
             }
         }
         run_calls(desk, turn, task, &calls, model.info(), &mut conversation, progress).await?;
-        if conversation.estimate().saturating_mul(100) > model.info().context.saturating_mul(FULLEST) {
+        if crate::tokens::of_messages(&conversation.messages).saturating_mul(100)
+            > model.info().context.saturating_mul(FULLEST)
+        {
             return Ok(Err(with_last("the sub-agent's context is full: give it a smaller task", &last_text)));
         }
     }

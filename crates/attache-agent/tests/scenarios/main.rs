@@ -7,6 +7,7 @@ mod support;
 
 mod clumsy;
 mod commands;
+mod compaction;
 mod confined;
 mod content;
 mod context;

@@ -102,7 +102,7 @@ async fn a_call_that_gemini_could_not_form_is_asked_for_again() {
     check(
         &chat.turn("try").await,
         r#"
-        thought the answer of `gemini-2.5-flash` was cut off before its end; trying again in 1 s (2 of 5)
+        thought the answer of `gemini-2.5-flash` was cut off before its end; trying again in 1 s (2 of 5, for 4 minutes at most)
         text Done.
         usage
         stop end_turn
@@ -173,9 +173,13 @@ async fn a_turn_that_broke_leaves_nothing_open() {
             let world = World::of(model, vec![look(), broken.clone(), Answer::text("Here.")]).await;
             let mut chat = world.open(Person::new()).await;
             let seen = chat.turn("look").await;
-            assert!(seen.contains("\nerror -32603 "), "{model}: {seen}");
             ended(&seen);
-            check(&chat.turn("again").await, "text Here.\nusage\nstop end_turn");
+            // A server that is not there any more is asked again; one that does not want it is not.
+            if seen.contains("\nerror -32603 ") {
+                check(&chat.turn("again").await, "text Here.\nusage\nstop end_turn");
+            } else {
+                assert!(seen.ends_with("text Here.\nusage\nstop end_turn"), "{model}: {seen}");
+            }
             assert_eq!(world.results().len(), 1, "{model} {broken:?}");
         }
     }
@@ -236,15 +240,11 @@ async fn a_call_whose_arguments_never_come_is_ended() {
     .await;
     let world = World::new("openai:gpt-5.1", Some(server));
     let mut chat = world.open(Person::new()).await;
-    check(
-        &chat.turn("write").await,
-        r#"
-        text Now.
-        tool write_file "Write a file" edit: pending → failed
-          | the turn ended before there was a result
-        error -32603 the answer of `gpt-5.1` was cut off before its end
-        "#,
-    );
-    check(&chat.turn("again").await, "text Here.\nusage\nstop end_turn");
+    let seen = chat.turn("write").await;
+    let call =
+        "tool write_file \"Write a file\" edit: pending → failed\n  | not done: the answer broke off and begins anew";
+    assert!(seen.contains(call), "{seen}");
+    assert!(seen.contains("| *[The answer broke off here and begins anew.]*\n"), "{seen}");
+    assert!(seen.ends_with("text Here.\nusage\nstop end_turn"), "{seen}");
     assert_eq!(world.files(), "");
 }

@@ -1,7 +1,9 @@
 //! Models that fail: retries are seen, what helps nobody is not tried again, and the end is a sentence for people.
 
-use attache::Protocol;
+use attache::proto::view::{Entry as Shown, MessageRole};
+use attache::{Event, Protocol, SessionView};
 use attache_testkit::model_server::{Answer, ModelServer};
+use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::support::{DIALECTS, Person, World, check};
@@ -23,8 +25,8 @@ async fn a_retry_is_seen_and_then_it_works() {
             check(
                 &seen,
                 r#"
-                NEWS `PROVIDER` has had too many requests: the script wants this error; trying again in 1 s (2 of 5)
-                NEWS `PROVIDER` is overloaded: the script wants this error; trying again in 1 s (3 of 5)
+                NEWS `PROVIDER` has had too many requests: the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
+                NEWS `PROVIDER` is overloaded: the script wants this error; trying again in 1 s (3 of 5, for 4 minutes at most)
                 text Here.
                 usage
                 stop end_turn
@@ -42,17 +44,23 @@ async fn a_server_that_says_when_is_asked_then() {
     let start = std::time::Instant::now();
     let seen = world.turn(Person::new(), "hi").await;
     assert!(start.elapsed() >= std::time::Duration::from_secs(1));
-    assert!(seen.contains("trying again in 1 s (2 of 5)"), "{seen}");
+    assert!(seen.contains("trying again in 1 s (2 of 5, for 4 minutes at most)"), "{seen}");
     let later = Answer::status(429).header("retry-after", "7200");
     let world = World::answering(vec![later]).await;
+    let mut chat = world.open(Person::new()).await;
     check(
-        &world.turn(Person::new(), "hi").await,
+        &chat.turn("hi").await,
         r#"
-        error -32603 `openai` has had too many requests: the script wants this error
+        error -32029 `openai` has had too many requests: the script wants this error
         hint: it can be asked again in 2 hours
         "#,
     );
     assert_eq!(world.model().requests().len(), 1);
+    let error = chat.failed.unwrap();
+    assert_eq!(error.message, "`openai` has had too many requests\nhint: it can be asked again in 2 hours");
+    let data: serde_json::Value = error.data.unwrap().parse().unwrap();
+    let expected = json!({"reason": "rate_limited", "retryAfter": 7200, "details": "the script wants this error"});
+    assert_eq!(data, expected);
 }
 
 #[tokio::test]
@@ -70,11 +78,11 @@ async fn a_model_that_stays_broken_ends_the_turn_with_a_sentence() {
         check(
             &seen,
             r#"
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (2 of 5)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (3 of 5)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (4 of 5)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (5 of 5)
-            error -32603 `openai` has a problem (500): the script wants this error (after 5 attempts)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (3 of 5, for 4 minutes at most)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (4 of 5, for 4 minutes at most)
+            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (5 of 5, for 4 minutes at most)
+            error -32603 `openai` has a problem (500) (after 5 attempts): the script wants this error
             "#,
         );
         check(&chat.turn("and now?").await, "text Here.\nusage\nstop end_turn");
@@ -104,9 +112,9 @@ async fn what_would_fail_again_is_not_tried_again() {
         &sentences.join("\n"),
         r#"
         error -32603 `openai` did not take the request (400): unsupported parameter
-        error -32603 `openai` wants a key (401)
+        error -32000 `openai` wants a key (401)
         hint: set OPENAI_API_KEY, or run `attache login`
-        error -32603 `openai` wants a key (403): the script wants this error
+        error -32000 `openai` wants a key (403): the script wants this error
         hint: set OPENAI_API_KEY, or run `attache login`
         error -32603 `openai` has no model `gpt-5.1`: no such model
         hint: look at the name of the model and at the base URL
@@ -131,7 +139,7 @@ async fn a_key_that_is_no_longer_taken_is_told_without_the_key() {
         let mut chat = world.open(Person::new()).await;
         check(&chat.turn("hi").await, "text Hello.\nusage\nstop end_turn");
         let seen = chat.turn("more").await;
-        assert!(seen.starts_with(&format!("error -32603 `{provider}` did not take the key (401)")), "{seen}");
+        assert!(seen.starts_with(&format!("error -32000 `{provider}` did not take the key (401)")), "{seen}");
         check(&chat.turn("once more").await, "text Again.\nusage\nstop end_turn");
         let sent = world.model().requests();
         let has_own = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"]
@@ -143,20 +151,79 @@ async fn a_key_that_is_no_longer_taken_is_told_without_the_key() {
     }
 }
 
+/// Whatever was shown of it is taken back in version 2, and marked in version 1.
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_an_error_and_what_was_said_is_kept() {
-    for model in MODELS {
-        let broken = Answer::text("I was about to ".repeat(10)).cut_after(6);
-        let world = World::of(model, vec![broken, Answer::text("Yes.")]).await;
-        let mut chat = world.open(Person::new()).await;
+async fn an_answer_that_breaks_off_begins_anew() {
+    for (model, protocol) in MODELS.into_iter().zip([Protocol::V1, Protocol::V2Draft, Protocol::V2].into_iter().cycle())
+    {
+        let broken = || {
+            let call = Answer::text("I was about to ")
+                .thought("Hm, hm.")
+                .call("write_file", json!({"path": "a.txt", "content": "x".repeat(400)}));
+            call.cut_after(if model.starts_with("gemini") { 3 } else { 9 })
+        };
+        let world = World::of(model, vec![broken(), broken(), Answer::text("Yes.").thought("Well.")]).await;
+        let mut chat = world.open(Person::at(protocol)).await;
+        let mut view = SessionView::new();
         let seen = chat.turn("talk").await;
-        assert!(seen.starts_with("text I was"), "{seen}");
-        assert!(seen.contains("\nerror -32603 "), "{seen}");
-        assert_eq!(world.model().requests().len(), 1, "what was begun is not asked for again");
-        check(&chat.turn("go on").await, "text Yes.\nusage\nstop end_turn");
-        let texts = world.model().requests()[1].texts();
-        assert!(texts[1].starts_with("I was"), "{texts:?}");
+        chat.updates.iter().for_each(|update| _ = view.apply(update));
+        assert!(seen.ends_with("text Yes.\nusage\nstop end_turn"), "{model} {protocol:?}: {seen}");
+        assert_eq!(world.model().requests().len(), 3, "{seen}");
+        let texts = |view: &SessionView| {
+            let messages = view.timeline().iter().filter_map(|entry| match entry {
+                Shown::Message(message) if message.role != MessageRole::User => Some(message.text()),
+                _ => None,
+            });
+            messages.filter(|text| !text.is_empty() && !text.contains("trying again")).collect::<Vec<_>>()
+        };
+        let said = texts(&view);
+        match protocol {
+            Protocol::V1 => {
+                assert_eq!(said.iter().filter(|text| text.contains("broke off here")).count(), 2, "{seen}\n{said:?}");
+            }
+            _ => assert_eq!(said, ["Well.", "Yes."], "{seen}"),
+        }
+        let calls = seen.lines().filter(|line| line.starts_with("tool ")).collect::<Vec<_>>();
+        assert!(calls.iter().all(|call| call.ends_with("pending → failed")), "{seen}");
+        // The model hears of it no more, and nothing was done.
+        assert_eq!(world.model().requests()[2].texts(), ["talk"]);
+        assert_eq!(world.files(), "");
+
+        // What was taken back is not shown again, in any version.
+        if protocol == Protocol::V2 {
+            let id = chat.session().id().clone();
+            chat.session().close().await.unwrap();
+            for protocol in DIALECTS {
+                let mut chat = world.connect(Person::at(protocol)).await;
+                let session = chat.connection.session(world.project()).load(id.clone()).await.unwrap();
+                let mut view = SessionView::new();
+                while let Some(Ok(Event::Update(update))) = session.next().now_or_never() {
+                    view.apply(&update);
+                }
+                assert_eq!(texts(&view), ["Well.", "Yes."], "{protocol:?}");
+                session.close().await.unwrap();
+                chat.session = None;
+            }
+        }
     }
+}
+
+/// One that breaks off every time is an error in the end, and what it said last is kept.
+#[tokio::test]
+async fn an_answer_that_always_breaks_off_is_an_error() {
+    let server = ModelServer::with(|request| match request.texts().len() {
+        1 => Answer::text("I was about to ".repeat(10)).cut_after(6),
+        _ => Answer::text("Yes."),
+    })
+    .await;
+    let world = World::new("openai:gpt-5.1", Some(server));
+    let mut chat = world.open(Person::at(Protocol::V2)).await;
+    let seen = chat.turn("talk").await;
+    assert!(seen.contains("\nerror -32603 ") && seen.contains("(after 5 attempts)"), "{seen}");
+    assert_eq!(world.model().requests().len(), 5);
+    check(&chat.turn("go on").await, "text Yes.\nusage\nstop end_turn");
+    let texts = world.model().requests()[5].texts();
+    assert!(texts[1].starts_with("I was"), "{texts:?}");
 }
 
 #[tokio::test]
@@ -170,7 +237,7 @@ async fn a_server_that_is_not_there_is_named() {
     check(
         &seen.replace(&port.to_string(), "PORT"),
         r#"
-        thought `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111); trying again in 1 s (2 of 2)
+        thought `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111); trying again in 1 s (2 of 2, for 4 minutes at most)
         error -32603 `127.0.0.1:PORT` cannot be reached: Connection refused (os error 111) (after 2 attempts)
         hint: does a server run at `127.0.0.1:PORT`, and is the base URL right?
         "#,

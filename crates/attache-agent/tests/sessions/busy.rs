@@ -103,3 +103,37 @@ async fn a_model_that_is_set_in_the_middle_of_a_turn_is_asked_next() {
     }
     assert_eq!(world.model().requests().len(), 1);
 }
+
+/// In version 2 the model hears of it with its next step; before that, it is the next turn.
+#[tokio::test]
+async fn a_prompt_in_mid_turn_is_heard_with_the_next_step() {
+    for protocol in DIALECTS {
+        for said in ["use tabs", "/status"] {
+            let look = Answer::text("I look around.").call("list_directory", json!({}));
+            let look = look.delay(std::time::Duration::from_millis(20));
+            let world = World::answering(vec![look, Answer::text("done"), Answer::text("again")]).await;
+            let mut chat = world.open(Person::at(protocol)).await;
+            let session = chat.session().clone();
+            let mut first = session.prompt("begin").await.unwrap();
+            while !first.next().await.unwrap().is_some_and(|event| is_text(&event)) {}
+            let mut second = session.prompt(said).await.unwrap();
+            for turn in [&mut first, &mut second] {
+                while turn.next().await.unwrap().is_some() {}
+                assert_eq!(turn.stop(), Some(&Stop::EndTurn));
+            }
+            let is_heard = protocol == attache::Protocol::V2 && said == "use tabs";
+            let requests = world.model().requests();
+            let texts = requests[1].texts();
+            assert_eq!(texts.iter().any(|text| text == said), is_heard, "{protocol:?} {said}: {texts:?}");
+            let all = if is_heard || said == "/status" { 2 } else { 3 };
+            assert_eq!(requests.len(), all, "{protocol:?} {said}");
+
+            // It is in its place when the session is loaded.
+            let id = session.id().clone();
+            session.close().await.unwrap();
+            let loaded = crate::help::load(&mut chat, &world.project(), &id).await;
+            let said_by_person = crate::help::picture(&loaded).to_string().matches(said).count();
+            assert!(said_by_person >= 1, "{protocol:?} {said}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use attache::proto::view::Entry as Shown;
 use attache::{Event, Protocol, SessionView};
 use attache_agent::store::{Entry, Store};
 use attache_testkit::Dice;
+use attache_testkit::model_server::Answer;
 
 use crate::help::{is_alive, is_at_rest, is_text, load, picture, same, until};
 use crate::served::Served;
@@ -170,4 +171,31 @@ async fn a_command_does_not_outlive_an_agent_that_is_killed() {
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     served.kill().await;
     until("processes are left", || !pids.iter().any(|pid| is_alive(*pid))).await;
+}
+
+/// Killed while a summary is written, the session is what it was before: nothing of the conversation is lost.
+#[tokio::test]
+async fn killed_in_the_middle_of_a_compaction_the_session_is_as_before_it() {
+    for protocol in [Protocol::V1, Protocol::V2] {
+        let answers = vec![Answer::text("Blue."), Answer::text("Green."), Answer::hang(), Answer::text("Yes.")];
+        let world = World::answering(answers).await;
+        let person = Person { news: true, ..Person::at(protocol) };
+        let mut served = Served::start(&world, person.clone(), &[]).await;
+        served.chat.open(&world.project()).await;
+        let id = served.chat.session().id().clone();
+        served.chat.turn("which colour?").await;
+        served.chat.turn("and the other?").await;
+        let mut turn = served.chat.session().clone().prompt("/compact").await.unwrap();
+        world.model().wait_for_requests(3).await;
+        served.kill().await;
+        while let Ok(Some(_)) = turn.next().await {}
+
+        let mut again = Served::start(&world, person, &[]).await;
+        let loaded = load(&mut again.chat, &world.project(), &id).await;
+        is_at_rest(&loaded, "after a compaction that was killed");
+        let seen = again.chat.turn("sure?").await;
+        assert!(seen.ends_with("text Yes.\nusage\nstop end_turn"), "{seen}");
+        let texts = world.model().requests()[3].texts();
+        assert_eq!(texts, ["which colour?", "Blue.", "and the other?", "Green.", "sure?"]);
+    }
 }

@@ -153,8 +153,9 @@ async fn a_compaction_is_loaded_and_the_model_goes_on_with_its_summary() {
         assert_eq!(has_summary, person.news || person.protocol == Protocol::V2, "{}", picture(&loaded));
         chat.turn("the third thing").await;
         let texts = world.model().requests().last().unwrap().texts();
-        assert!(texts[0].contains("THE SUMMARY"), "{texts:?}");
-        assert_eq!(texts[1..], ["the second thing", "fine", "the third thing"]);
+        assert!(texts[1].contains("THE SUMMARY"), "{texts:?}");
+        assert_eq!(texts[0], "the first thing");
+        assert_eq!(texts[2..], ["the second thing", "fine", "the third thing"]);
     }
 }
 
@@ -211,5 +212,56 @@ async fn what_was_set_and_the_title_are_the_same_after_a_load() {
         }
         let seen = chat.turn("create x.txt with hello").await;
         assert!(seen.contains("this mode has no tool `write_file`") && world.files().is_empty(), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_there_is_named_as_such() {
+    let world = World::offline();
+    for protocol in DIALECTS {
+        let chat = world.connect(Person::at(protocol)).await;
+        for id in ["sess_nowhere", "../../etc"] {
+            let opening = || chat.connection.session(world.project());
+            for opened in [opening().load(id).await, opening().resume(id).await] {
+                let Err(attache::Error::Refused(error)) = opened else { panic!("{protocol:?} {id}") };
+                assert_eq!(error.code, -32002, "{protocol:?} {id}: {error}");
+                assert_eq!(error.session_id().unwrap().as_str(), id, "{protocol:?}: {error}");
+            }
+        }
+    }
+}
+
+/// A client that has some of a message already does not show that twice: each begins with a whole one that is empty.
+#[tokio::test]
+async fn messages_of_a_replay_begin_with_nothing_since_version_2() {
+    use attache::model::Patch;
+    use attache::model::update::SessionUpdate;
+    for protocol in DIALECTS {
+        let world = World::answering(vec![Answer::text("Hello.").thought("Hm."), Answer::text("Bye.")]).await;
+        let mut chat = world.open(Person::at(protocol)).await;
+        chat.turn("hi").await;
+        chat.turn("bye").await;
+        let id = chat.session().id().clone();
+        chat.session().close().await.unwrap();
+        chat.session = Some(chat.connection.session(world.project()).load(id).await.unwrap());
+        let mut seen = Vec::new();
+        for update in waiting(&chat) {
+            seen.push(match update {
+                SessionUpdate::AgentMessage(message) if message.content == Patch::Set(Vec::new()) => {
+                    "answer".to_owned()
+                }
+                SessionUpdate::AgentThought(message) if message.content == Patch::Set(Vec::new()) => {
+                    "thought".to_owned()
+                }
+                SessionUpdate::AgentMessageChunk(chunk) | SessionUpdate::AgentThoughtChunk(chunk) => {
+                    chunk.content.as_text().unwrap().to_owned()
+                }
+                _ => continue,
+            });
+        }
+        match protocol {
+            Protocol::V1 => assert_eq!(seen, ["Hm.", "Hello.", "Bye."]),
+            _ => assert_eq!(seen, ["thought", "Hm.", "answer", "Hello.", "answer", "Bye."], "{protocol:?}"),
+        }
     }
 }

@@ -7,6 +7,7 @@ use attache::agent::Server;
 use attache::client::{Pending, Session};
 use attache::model::config::{ConfigKind, ConfigSetting};
 use attache::model::elicitation::{CreateElicitationResponse, ElicitationValue};
+use attache::model::error::ErrorObject;
 use attache::model::fs::{ReadTextFileRequest, ReadTextFileResponse, WriteTextFileResponse};
 use attache::model::permission::PermissionRequest;
 use attache::model::update::SessionUpdate;
@@ -31,6 +32,8 @@ pub(crate) struct Chat {
     pub(crate) asked: Vec<PermissionRequest>,
     /// What was asked of the client's files and terminals, such as `read a.txt`.
     pub(crate) served: Vec<String>,
+    /// What the last turn that failed was answered with.
+    pub(crate) failed: Option<ErrorObject>,
     /// Every update of the last turn.
     pub(crate) updates: Vec<SessionUpdate>,
     root: PathBuf,
@@ -62,6 +65,7 @@ impl Chat {
             wire,
             asked: Vec::new(),
             served: Vec::new(),
+            failed: None,
             updates: Vec::new(),
             root: root.to_owned(),
             cwd: root.to_owned(),
@@ -113,7 +117,8 @@ impl Chat {
                 Ok(Some(event)) => self.handle(event, &mut transcript).await,
                 Ok(None) => break transcript.plain(format!("stop {}", turn.stop().unwrap())),
                 Err(Error::Refused(error)) => {
-                    break transcript.plain(format!("error {} {}", error.code, error.message));
+                    self.failed = Some(error.clone());
+                    break transcript.plain(format!("error {} {}", error.code, told(&error)));
                 }
                 Err(error) => break transcript.plain(format!("broken {error}")),
             }
@@ -219,4 +224,11 @@ impl Chat {
     pub(crate) fn says(&mut self, says: Says) {
         self.person.says = says;
     }
+}
+
+/// An error as clients show it: what a model's server said is in the data.
+fn told(error: &ErrorObject) -> String {
+    let details = error.data.as_ref().and_then(|data| data.get("details")?.parse::<String>().ok());
+    let (what, hint) = error.message.split_at(error.message.find('\n').unwrap_or(error.message.len()));
+    details.map_or_else(|| error.message.clone(), |details| format!("{what}: {details}{hint}"))
 }

@@ -109,6 +109,7 @@ impl Transcript {
             // These have tests of their own, and come with every turn.
             SessionUpdate::SessionInfo(_) | SessionUpdate::AvailableCommands(_) | SessionUpdate::State(_) => {}
             SessionUpdate::UserMessage(_) | SessionUpdate::UserMessageChunk(_) => {}
+            SessionUpdate::AgentMessage(_) | SessionUpdate::AgentThought(_) => {}
             other => self.plain(format!("{other:?}")),
         }
     }

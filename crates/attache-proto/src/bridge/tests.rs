@@ -60,7 +60,7 @@ fn check_v1_agent(offers: &str, script: &str) {
     let beginning = format!(
         "{V2_CLIENT}
          agent --> {{'id':0,'result':{{'protocolVersion':1,'agentCapabilities':{offers}}}}}
-         --> client {{'id':'i','result':{{'protocolVersion':2,'info':{{'name':'agent','version':'0'}},'capabilities':{{'session':{{'mcp':{{'stdio':{{}}}}}}}}}}}}"
+         --> client {{'id':'i','result':{{'protocolVersion':2,'info':{{'name':'agent','version':'0'}},'capabilities':{{'session':{{'mcp':{{'stdio':{{}}}}}}}},'authMethods':[]}}}}"
     );
     check(Dialect::V1, &format!("{beginning}\n{script}"));
 }
@@ -252,7 +252,7 @@ fn a_client_of_the_draft_with_a_v1_agent() {
         "client --> {'id':'i','method':'initialize','params':{'protocolVersion':2,'clientInfo':{'name':'c','version':'1'}}}
          --> agent {'id':0,'method':'initialize','params':{'protocolVersion':1,'clientInfo':{'name':'c','version':'1'},'clientCapabilities':{'session':{'configOptions':{'boolean':{}}}}}}
          agent --> {'id':0,'result':{'protocolVersion':1,'agentCapabilities':{'loadSession':true}}}
-         --> client {'id':'i','result':{'protocolVersion':2,'agentInfo':{'name':'agent','version':'0'},'capabilities':{'session':{'mcp':{'stdio':{}},'load':{}}}}}
+         --> client {'id':'i','result':{'protocolVersion':2,'agentInfo':{'name':'agent','version':'0'},'capabilities':{'session':{'mcp':{'stdio':{}},'load':{}}},'authMethods':[]}}
          client --> {'id':'o','method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
          --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
          agent --> {'id':1,'result':{'sessionId':'s'}}
@@ -273,7 +273,7 @@ fn an_agent_of_the_draft_with_a_v2_client() {
         "client --> {'id':'i','method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}
          --> agent {'id':0,'method':'initialize','params':{'protocolVersion':2,'info':{'name':'c','version':'1'}}}
          agent --> {'id':0,'result':{'protocolVersion':2,'agentInfo':{'name':'a','version':'1'},'capabilities':{'session':{'load':{}}}}}
-         --> client {'id':'i','result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{}}}}
+         --> client {'id':'i','result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{}},'authMethods':[]}}
          client --> {'id':'o','method':'session/new','params':{'cwd':'/p'}}
          --> agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}
          agent --> {'id':1,'result':{'sessionId':'s'}}
@@ -349,7 +349,7 @@ fn an_agent_of_version_1_behind_a_hint_of_version_2_is_greeted_again() {
                  agent --> {{'id':0,'result':{first}}}
                  {again}
                  agent --> {{'id':1,'error':{{'code':-32600,'message':'no'}}}}
-                 --> client {{'id':'i','result':{{'protocolVersion':1,'agentInfo':{{'name':'agent','version':'0'}},'agentCapabilities':{{'loadSession':true,'mcpCapabilities':{{}}}}}}}}"
+                 --> client {{'id':'i','result':{{'protocolVersion':1,'agentInfo':{{'name':'agent','version':'0'}},'agentCapabilities':{{'loadSession':true,'promptCapabilities':{{'image':false,'audio':false,'embeddedContext':false}},'mcpCapabilities':{{'http':false,'sse':false}}}},'authMethods':[]}}}}"
             ),
         );
     }

@@ -31,6 +31,9 @@ pub(crate) struct Plain;
 /// A capability that is `true` in v1 and an object since. Either is read; everything else is not offered.
 pub(crate) struct OrBool;
 
+/// A text, or null where there is none: it is always written.
+pub(crate) struct OrNull;
+
 /// Environment variables: an object in v1, a list of pairs since.
 pub(crate) struct OrObject;
 
@@ -109,7 +112,12 @@ impl Field<OrBool> for Option<Capability> {
     }
 
     fn write(&self, row: &Row, writer: &mut Writer<'_>) {
-        let Some(capability) = self else { return };
+        let Some(capability) = self else {
+            if writer.dialect() == Dialect::V1 && row.begin(true, writer) {
+                writer.raw("false");
+            }
+            return;
+        };
         if writer.dialect() != Dialect::V1 {
             return Field::<Plain>::write(self, row, writer);
         }
@@ -119,6 +127,23 @@ impl Field<OrBool> for Option<Capability> {
             }
             writer.raw("true");
         }
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl Field<OrNull> for Option<String> {
+    fn read(&mut self, row: &Row, reader: &mut Reader<'_>) -> Result<()> {
+        Field::<Plain>::read(self, row, reader)
+    }
+
+    fn write(&self, row: &Row, writer: &mut Writer<'_>) {
+        if self.is_none() && row.begin(false, writer) {
+            return writer.raw("null");
+        }
+        Field::<Plain>::write(self, row, writer);
     }
 
     fn is_blank(&self) -> bool {

@@ -10,7 +10,7 @@ mod record;
 mod row;
 mod tables;
 
-pub(crate) use field::{Field, OrBool, OrObject};
+pub(crate) use field::{Field, OrBool, OrNull, OrObject};
 pub use into_field::IntoField;
 pub(crate) use into_field::into_field;
 pub(crate) use record::{ReadInPlace, Record, decode_in_place, read_over, read_record, read_record_behind_tag};

@@ -113,6 +113,11 @@ impl Rules {
         Rules { shown: Dialects::of(&[Dialect::V1, Dialect::V2Draft]), ..self }
     }
 
+    /// Always written in v1, whose clients read flags.
+    pub(crate) const fn shown_in_v1(self) -> Self {
+        Rules { shown: Dialects::of(&[Dialect::V1]), ..self }
+    }
+
     /// Read from `{}` where it is absent.
     pub(crate) const fn empty_object(self) -> Self {
         Rules { empty_object: true, ..self }

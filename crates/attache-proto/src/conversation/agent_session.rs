@@ -1,7 +1,7 @@
 //! A session as its agent has to remember it, and what its client hears of it.
 
 use super::opening::OpenedSession;
-use super::options::{modes_of, option_of, shown_options};
+use super::options::{models_of, modes_of, option_of, shown_options};
 use super::translator::UpdateTranslator;
 use crate::Dialect;
 use crate::model::capability::ClientCapabilities;
@@ -10,9 +10,12 @@ use crate::model::config::{ConfigCategory, ConfigId, ConfigOption};
 use crate::model::content::{ContentBlock, MessageId};
 use crate::model::error::ErrorObject;
 use crate::model::prompt::{PromptResponse, StopReason};
+use crate::model::session::ModeId;
 use crate::model::state::{BackgroundWork, IdleState, RequiresActionState, RunningState, StateUpdate};
 use crate::model::unstable::Usage;
-use crate::model::update::{CommandsUpdate, MessageChunk, MessageUpdate, SessionUpdate};
+use crate::model::update::{
+    CommandsUpdate, ConfigOptionsUpdate, MessageChunk, MessageUpdate, ModeUpdate, SessionUpdate,
+};
 use crate::model::{Meta, Patch};
 
 /// What is to be sent to the client, in this order.
@@ -58,6 +61,8 @@ pub struct AgentSession {
     /// Whether the client understands options that are switches.
     knows_switches: bool,
     options: Vec<ConfigOption>,
+    /// The mode that a client of version 1 knows of.
+    said_mode: Option<ModeId>,
     commands: Vec<AvailableCommand>,
     /// Prompts whose turn runs: more than one when prompts are taken up in mid-turn.
     turns: usize,
@@ -85,6 +90,7 @@ impl AgentSession {
             translator: UpdateTranslator::new(dialect, client, id_prefix.clone()),
             knows_switches: options.is_some_and(|options| options.boolean.is_some()),
             options: Vec::new(),
+            said_mode: None,
             commands: Vec::new(),
             turns: 0,
             questions: 0,
@@ -117,6 +123,7 @@ impl AgentSession {
         let mut opened = OpenedSession { meta, ..OpenedSession::default() };
         if self.dialect == Dialect::V1 {
             opened.modes = modes_of(&options);
+            opened.models = models_of(&options);
         }
         opened.config_options = (!shown.is_empty()).then_some(shown);
         let mut later = None;
@@ -126,6 +133,7 @@ impl AgentSession {
                 _ => later = Some(SessionUpdate::AvailableCommands(CommandsUpdate::new(commands.clone()))),
             }
         }
+        self.said_mode = opened.modes.as_ref().map(|modes| modes.current_mode_id.clone());
         self.options = options;
         self.commands = commands;
         (opened, later)
@@ -142,6 +150,25 @@ impl AgentSession {
         self.options = options;
         shown_options(&mut shown, self.knows_switches, self.dialect != Dialect::V1);
         shown
+    }
+
+    /// Tells a client of version 1 of an option that was set, where the answer does not: of the options if a mode or a
+    /// model was set, and of the mode if an option was. To be called after [`set_options`](Self::set_options).
+    pub fn say_option_change(&mut self, is_old_style: bool, emit: Emit<'_>) {
+        if self.dialect != Dialect::V1 {
+            return;
+        }
+        if is_old_style {
+            let options = ConfigOptionsUpdate::new(self.options.clone());
+            return self.say(&SessionUpdate::ConfigOptions(options), emit);
+        }
+        let mode = modes_of(&self.options).map(|modes| modes.current_mode_id);
+        if self.said_mode != mode
+            && let Some(mode) = &mode
+        {
+            self.say(&SessionUpdate::CurrentMode(ModeUpdate::new(mode.clone())), emit);
+        }
+        self.said_mode = mode;
     }
 
     /// The option that a client of version 1 means by its mode or model.
@@ -289,7 +316,12 @@ impl AgentSession {
     fn note(&mut self, update: &SessionUpdate) {
         match update {
             SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_) => return,
-            SessionUpdate::ConfigOptions(options) => self.options.clone_from(&options.config_options),
+            SessionUpdate::ConfigOptions(options) => {
+                self.options.clone_from(&options.config_options);
+                if self.dialect == Dialect::V1 {
+                    self.said_mode = modes_of(&self.options).map(|modes| modes.current_mode_id);
+                }
+            }
             SessionUpdate::AvailableCommands(commands) => self.commands.clone_from(&commands.available_commands),
             _ => {}
         }

@@ -31,6 +31,17 @@ pub fn requested_dialect(params: Option<&str>) -> Result<Dialect, DecodeError> {
     }
 }
 
+/// Why the version that a client asks for cannot be served, if that is so: every one of ours is newer.
+pub fn unsupported_version(params: Option<&str>) -> Option<ErrorObject> {
+    let params = RawJson::new(params?).ok()?;
+    let requested = version(&params).ok()?;
+    let oldest = SUPPORTED.first()?;
+    (requested < *oldest).then(|| ErrorObject::unsupported_version(requested, SUPPORTED))
+}
+
+/// The versions that we speak, the oldest first.
+const SUPPORTED: &[u16] = &[1, 2];
+
 fn version(message: &RawJson) -> Result<u16, DecodeError> {
     let field = |error: DecodeError| error.in_field("protocolVersion");
     let version = message.get("protocolVersion").ok_or_else(|| field(DecodeError::new(Reason::Missing)))?;

@@ -43,7 +43,7 @@ pub use agent_session::{AgentSession, Emitted, MessageKind};
 pub use client_session::{ClientSession, Question};
 #[cfg(feature = "bridge")]
 pub(crate) use greeting::understand_client;
-pub use greeting::{Greeted, Greeting, GreetingError, Protocol, requested_dialect};
+pub use greeting::{Greeted, Greeting, GreetingError, Protocol, requested_dialect, unsupported_version};
 pub use offer::{ClientOffer, Offer};
 pub use opening::{OpenKind, OpenedSession, Opening};
 pub use options::{SessionOptions, SetRequest};

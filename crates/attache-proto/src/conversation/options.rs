@@ -4,7 +4,7 @@ use crate::model::config::{
     ConfigCategory, ConfigId, ConfigKind, ConfigOption, ConfigSelect, ConfigSetting, ConfigValue, ConfigValueId,
     SetConfigOptionRequest,
 };
-use crate::model::session::{Mode, ModeState, ModelState, SessionId, SetModeRequest, SetModelRequest};
+use crate::model::session::{Mode, ModeState, ModelInfo, ModelState, SessionId, SetModeRequest, SetModelRequest};
 use crate::model::update::{ConfigOptionsUpdate, SessionUpdate};
 
 /// The options of a session, as a client sees them. Modes and models of version 1 that the agent does not also list as
@@ -163,6 +163,17 @@ pub(super) fn modes_of(options: &[ConfigOption]) -> Option<ModeState> {
     };
     let available: Vec<Mode> = select.options.iter().map(mode).collect();
     Some(ModeState::new(select.current.as_str(), available))
+}
+
+/// The option of category `model` as early version 1 had models.
+pub(super) fn models_of(options: &[ConfigOption]) -> Option<ModelState> {
+    let ConfigKind::Select(select) = &option_of(options, &ConfigCategory::Model)?.kind else { return None };
+    let model = |value: &ConfigValue| ModelInfo {
+        description: value.description.clone(),
+        ..ModelInfo::new(value.value.clone(), value.name.as_str())
+    };
+    let available: Vec<ModelInfo> = select.options.iter().map(model).collect();
+    Some(ModelState::new(select.current.clone(), available))
 }
 
 /// Leaves out the options that a client does not understand; says whether there were any. Clients of version 1 know no

@@ -124,11 +124,11 @@ record! {
     pub struct PromptCapabilities {
         optional {
             /// Pictures.
-            image: Option<Capability> as OrBool = "image",
+            image: Option<Capability> as OrBool = "image" shown_in_v1,
             /// Sounds.
-            audio: Option<Capability> as OrBool = "audio",
+            audio: Option<Capability> as OrBool = "audio" shown_in_v1,
             /// Resources with their contents.
-            embedded_context: Option<Capability> as OrBool = "embeddedContext",
+            embedded_context: Option<Capability> as OrBool = "embeddedContext" shown_in_v1,
         }
     }
 
@@ -138,9 +138,9 @@ record! {
             /// Programs. In v1 every agent starts them.
             stdio: Option<Capability> = ["-", "stdio", "stdio"],
             /// Servers that speak HTTP.
-            http: Option<Capability> as OrBool = "http",
+            http: Option<Capability> as OrBool = "http" shown_in_v1,
             /// Servers that speak the old HTTP with events.
-            sse: Option<Capability> as OrBool = ["sse", "sse", ""],
+            sse: Option<Capability> as OrBool = ["sse", "sse", ""] shown_in_v1,
             /// Servers that the client carries messages to (unstable).
             acp: Option<Capability> as OrBool = "acp",
         }
@@ -157,9 +157,9 @@ record! {
     /// The capabilities of an agent as they stand on the wire. v1 has what concerns sessions in four places.
     struct AgentWire {
         optional {
-            load: Option<Capability> as OrBool = ["loadSession", "-", "-"],
-            prompt: PromptCapabilities = ["promptCapabilities", "-", "-"],
-            mcp: McpCapabilities = ["mcpCapabilities", "-", "-"],
+            load: Option<Capability> as OrBool = ["loadSession", "-", "-"] shown_in_v1,
+            prompt: PromptCapabilities = ["promptCapabilities", "-", "-"] shown_in_v1,
+            mcp: McpCapabilities = ["mcpCapabilities", "-", "-"] shown_in_v1,
             session: Option<SessionCapabilities> = ["sessionCapabilities", "session", "session"],
             auth: AgentAuthCapabilities = "auth",
             providers: Option<Capability> = ["providers", "", "providers"],

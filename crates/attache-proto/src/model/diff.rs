@@ -24,8 +24,8 @@ record! {
             new_text: String = "newText",
         }
         optional {
-            /// The old text; absent if the file is new.
-            old_text: Option<String> = "oldText",
+            /// The old text; none if the file is new.
+            old_text: Option<String> as OrNull = "oldText",
         }
     }
 

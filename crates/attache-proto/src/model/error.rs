@@ -58,9 +58,14 @@ impl ErrorObject {
         ErrorObject::new(Self::INVALID_REQUEST, why)
     }
 
-    /// There is no such method. The name goes into the data when it is one of ours: what a peer made up is not repeated.
-    pub fn method_not_found(method: Option<&'static str>) -> Self {
-        let data = method.map(|method| object(|writer| field(writer, "method", method)));
+    /// There is no such method. Its name goes into the data if it looks like one: whatever else a peer made up is not
+    /// repeated.
+    pub fn method_not_found(method: Option<&str>) -> Self {
+        let is_plain = |name: &&str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_/$.-".contains(&byte);
+            (1..=LONGEST_METHOD).contains(&name.len()) && name.bytes().all(is_plain)
+        };
+        let data = method.filter(is_plain).map(|method| object(|writer| field(writer, "method", method)));
         ErrorObject { data, ..ErrorObject::new(Self::METHOD_NOT_FOUND, "Method not found") }
     }
 
@@ -176,6 +181,9 @@ impl ErrorObject {
 
 /// The longest id that an error repeats, in bytes: many times a UUID. A longer one would make a short answer long.
 const LONGEST_ID: usize = 1024;
+
+/// The longest name of a method that an error repeats, in bytes: twice the longest that there is.
+const LONGEST_METHOD: usize = 64;
 
 /// The data of an error. Only the v1 text knows data that differs by dialect (`authMethods`), so all is written so.
 fn object(fields: impl FnOnce(&mut Writer<'_>)) -> RawJson {

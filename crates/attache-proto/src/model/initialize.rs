@@ -45,7 +45,7 @@ record! {
             /// What the agent can do.
             capabilities: AgentCapabilities = ["agentCapabilities", "capabilities", "capabilities"] empty_object,
             /// The ways to log in.
-            auth_methods: Vec<AuthMethod> = "authMethods" list,
+            auth_methods: Vec<AuthMethod> = "authMethods" list shown,
         }
     }
 }

@@ -55,7 +55,8 @@ fn updates_stay_small() {
 
 #[test]
 fn capabilities_move_between_the_dialects() {
-    let v1 = "{'loadSession':true,'promptCapabilities':{'image':true},'mcpCapabilities':{'http':true},\
+    let v1 = "{'loadSession':true,'promptCapabilities':{'image':true,'audio':false,'embeddedContext':false},\
+        'mcpCapabilities':{'http':true,'sse':false},\
         'sessionCapabilities':{'list':{},'delete':{}},'auth':{'logout':{}}}";
     let v2 = "{'session':{'prompt':{'image':{}},'mcp':{'http':{}},'delete':{}},'auth':{}}";
     let draft = "{'session':{'prompt':{'image':{}},'mcp':{'http':{}},'load':{},'list':{},'delete':{}},\
@@ -64,7 +65,10 @@ fn capabilities_move_between_the_dialects() {
     check::<AgentCapabilities>(V1, v1, V2Draft, draft);
     check::<AgentCapabilities>(V2Draft, draft, V1, v1);
     check::<AgentCapabilities>(V2Draft, draft, V2, v2);
-    check::<AgentCapabilities>(V1, "{'loadSession':true}", V1, "{'loadSession':true}");
+    // What is not offered is said: there are clients that ask for the flag.
+    let least = "{'loadSession':false,'promptCapabilities':{'image':false,'audio':false,'embeddedContext':false},\
+        'mcpCapabilities':{'http':false,'sse':false}}";
+    check::<AgentCapabilities>(V1, "{}", V1, least);
     let client = "{'fs':{'readTextFile':true},'auth':{'terminal':true},'session':{'notices':{}},'plan':{}}";
     check_lossy::<ClientCapabilities>(V1, client, V2, "{'auth':{'terminal':{}}}", &["fs"]);
 }
@@ -314,7 +318,8 @@ fn diffs_move_between_the_dialects() {
     let unended = |patch: &str| patch.replace(r"-x\n", r"-x\n\\ No newline at end of file\n");
     check::<ToolCallContent>(V1, whole, V2, &unended(&marked));
     check::<ToolCallContent>(V2, &unended(new), V1, whole);
-    let added = r"{'type':'diff','path':'/p/a','newText':'y\n'}";
+    let added = r"{'type':'diff','path':'/p/a','newText':'y\n','oldText':null}";
+    check::<ToolCallContent>(V1, r"{'type':'diff','path':'/p/a','newText':'y\n'}", V1, added);
     let patch = r"{'type':'diff','changes':[{'operation':'add','path':'/p/a','fileType':'text'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\nnew file mode 100644\n--- /dev/null\n+++ /p/a\n@@ -0,0 +1 @@\n+y\n'}}";
     check::<ToolCallContent>(V1, added, V2, patch);
     check::<ToolCallContent>(V2, patch, V2Draft, added);

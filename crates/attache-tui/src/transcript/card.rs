@@ -534,8 +534,15 @@ pub(super) fn end_lines(end: &TurnEnd, width: usize, theme: &Theme) -> Vec<Line<
 }
 
 fn error_words(error: &ErrorObject) -> String {
-    format!("{} (error {})", clean_line(&error.message), error.code)
+    // Agents say more of it in the data, such as the words of a model's server.
+    let details = error.data.as_ref().and_then(|data| data.get("details")?.to_model::<String>().ok());
+    let details =
+        details.map(|details| format!(": {}", clean_line(&details).chars().take(MOST_DETAILS).collect::<String>()));
+    format!("{} (error {}){}", clean_line(&error.message), error.code, details.unwrap_or_default())
 }
+
+/// How much of an error's details is shown.
+const MOST_DETAILS: usize = 500;
 
 /// The text of an entry, for copying.
 pub fn text_of(view: &SessionView, place: usize) -> String {

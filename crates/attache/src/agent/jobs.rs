@@ -314,7 +314,11 @@ async fn open(
             // Version 2 wants to hear the state after the history and before the answer.
             updates.write_with(port, None, None, |session, emit| session.say_state(emit));
         }
-        let (opened, later) = updates.session.open(options, commands, meta);
+        let (opened, mut later) = updates.session.open(options, commands, meta);
+        // A client that knows the session hears all of it before the answer; one that does not, can only afterwards.
+        if let Some(update) = later.take_if(|_| is_restored) {
+            updates.write(port, update, None);
+        }
         port.peer.answer(call, |writer| opened.encode_as(method, handle.id(), writer), port.out);
         if let Some(update) = later {
             updates.write(port, update, None);

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use attache_proto::Dialect;
-use attache_proto::conversation::{Offer, Opening};
+use attache_proto::conversation::{Offer, Opening, unsupported_version};
 use attache_proto::json::{DecodeError, RawJson};
 use attache_proto::method::{ClientNotification, ClientRequest, Method};
 use attache_proto::model::config::{ConfigCategory, ConfigId, ConfigSetting};
+use attache_proto::model::content::ContentBlock;
 use attache_proto::model::error::ErrorObject;
 use attache_proto::model::initialize::{InitializeRequest, InitializeResponse};
 use attache_proto::model::prompt::PromptRequest;
-use attache_proto::model::session::SessionId;
+use attache_proto::model::session::{CloseSessionResponse, SessionId};
 use attache_proto::model::terminal::{CancelTerminalResponse, TerminalId};
 use attache_proto::model::tool::{CancelToolCallResponse, ToolCallId};
 use attache_proto::rpc::{Call, IntMap, Side, Violation};
@@ -104,6 +105,9 @@ struct Running {
     is_turn: bool,
 }
 
+/// The longest name of a method that is remembered, in bytes, when it is not served: to tell the client which it was.
+const LONGEST_NAME: usize = 64;
+
 /// What an agent's messages are decoded by.
 pub(crate) struct Decoder {
     pub(crate) offer: Offer,
@@ -121,8 +125,8 @@ pub(crate) enum Received {
     Cancel(SessionId),
     Notification(Method, RawJson),
     Extension(Box<str>, Option<RawJson>),
-    /// A method that is not served.
-    NotServed,
+    /// A method that is not served, by its name if that is a short one.
+    NotServed(Option<Box<str>>),
     /// A notification that may be ignored.
     Ignored,
     /// Params that are wrong.
@@ -311,9 +315,18 @@ impl AgentRouter {
         has_prompt
     }
 
-    /// A prompt that waits, for a turn that takes it up.
-    pub(crate) fn take_prompt(&mut self, session: &SessionId) -> Option<(Call, PromptRequest)> {
+    /// The prompt that waits first, for a turn that takes it up if it wants it.
+    pub(crate) fn take_prompt(
+        &mut self,
+        session: &SessionId,
+        wants: &dyn Fn(&[ContentBlock]) -> bool,
+    ) -> Option<(Call, PromptRequest)> {
         let slot = self.sessions.get_mut(session)?;
+        let first = slot.commands.iter().find(|command| command.is_open_prompt());
+        let Some(Command::Prompt { request, .. }) = first else { return None };
+        if !wants(&request.prompt) {
+            return None;
+        }
         match slot.commands.take(Command::is_open_prompt) {
             Some(Command::Prompt { call, request, cancelled }) => {
                 slot.running.push(Running { call, token: cancelled, is_turn: true });
@@ -408,6 +421,12 @@ impl AgentRouter {
                 let value = request.model_id;
                 self.set_old_style(port, call, &request.session_id, ConfigCategory::Model, value, size);
             }
+            // What is not open is closed. Version 1 leaves it to the agent, and its clients may want to know.
+            ClientRequest::CloseSession(request)
+                if port.dialect() == Dialect::V2 && !self.sessions.contains_key(&request.session_id) =>
+            {
+                port.answer(call, &CloseSessionResponse::new());
+            }
             ClientRequest::CloseSession(request) => {
                 self.cancel_session(&request.session_id);
                 let command = Command::Close(call, CancelToken::default());
@@ -447,7 +466,10 @@ impl AgentRouter {
             return port.refuse(call, &ErrorObject::session_not_found(session));
         };
         let id = slot.updates.lock().unwrap_or_else(PoisonError::into_inner).session.option_of(&category).cloned();
-        let Some(id) = id else { return port.refuse(call, &ErrorObject::method_not_found(None)) };
+        let Some(id) = id else {
+            let method = if category == ConfigCategory::Mode { Method::SetMode } else { Method::SetModel };
+            return port.refuse(call, &ErrorObject::method_not_found(Some(method.any_name())));
+        };
         let value = ConfigSetting::Id(value);
         let change = OptionChange { call, id, value, is_old_style: true, cancelled: CancelToken::default() };
         self.push_command(port, call, session, Command::SetOption(change), size);
@@ -505,16 +527,17 @@ impl Router for AgentRouter {
 
     fn decode(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, '_>) -> Received {
         let Arriving { method: name, params, is_request } = arriving;
+        let not_served = || Received::NotServed((name.len() <= LONGEST_NAME).then(|| name.into()));
         if name.starts_with('_') {
             return match decoder.extensions.contains(name) {
                 true => Received::Extension(name.into(), params.and_then(|params| RawJson::new(params).ok())),
-                false if is_request => Received::NotServed,
+                false if is_request => not_served(),
                 false => Received::Ignored,
             };
         }
         let mut tolerated = Vec::new();
         let Some(method) = Method::parse(name) else {
-            return if !is_request && name.starts_with("$/") { Received::Ignored } else { Received::NotServed };
+            return if !is_request && name.starts_with("$/") { Received::Ignored } else { not_served() };
         };
         let raw = || RawJson::new(params.unwrap_or("{}")).unwrap_or_else(|_| RawJson::empty_object());
         if !is_request {
@@ -523,20 +546,23 @@ impl Router for AgentRouter {
                 Some(Ok(_)) if decoder.notifications.contains(&method) => Received::Notification(method, raw()),
                 Some(Err(error)) => Received::Invalid(method, error),
                 _ if name.starts_with("$/") => Received::Ignored,
-                _ => Received::NotServed,
+                _ => not_served(),
             };
         }
         if method == Method::Initialize {
+            if let Some(error) = unsupported_version(params) {
+                return Received::Refused(error);
+            }
             return match decoder.offer.handle_initialize(params, &mut tolerated) {
                 Ok(initialize) => Received::Initialize(Box::new(initialize), tolerated),
                 Err(error) => Received::Invalid(method, error),
             };
         }
         if !decoder.offer.serves(method, dialect) {
-            return Received::NotServed;
+            return not_served();
         }
         let request = match ClientRequest::decode(method, params, dialect, &mut tolerated) {
-            None => return Received::NotServed,
+            None => return not_served(),
             Some(Err(error)) => return Received::Invalid(method, error),
             Some(Ok(request)) => request,
         };
@@ -551,7 +577,7 @@ impl Router for AgentRouter {
                 match Opening::from_request(request) {
                     Some(Ok(opening)) => Received::Open(method, Box::new(opening), tolerated),
                     Some(Err(error)) => Received::Refused(error),
-                    None => Received::NotServed,
+                    None => not_served(),
                 }
             }
             _ => Received::Request(method, Box::new(request), tolerated),
@@ -581,9 +607,10 @@ impl Router for AgentRouter {
             Received::Extension(name, params) => self.push_job(call, Work::Extension(name, params), size),
             Received::Invalid(method, error) => port.invalid_params(call, method, error),
             Received::Refused(error) => port.refuse(call, &error),
-            _ => {
+            other => {
+                let name = if let Received::NotServed(name) = &other { name.as_deref() } else { None };
                 port.violation(Violation::UnknownMethod);
-                port.refuse(call, &ErrorObject::method_not_found(None));
+                port.refuse(call, &ErrorObject::method_not_found(name));
             }
         }
     }

@@ -253,7 +253,10 @@ pub(super) fn answer_option_change(
     match options {
         Err(error) => port.refuse(change.call, &error),
         Ok(options) => {
-            let shown = handle.updates().session.set_options(options);
+            let mut updates = handle.updates();
+            let shown = updates.session.set_options(options);
+            updates.write_with(port, None, None, |session, emit| session.say_option_change(change.is_old_style, emit));
+            drop(updates);
             if change.is_old_style {
                 port.answer(change.call, &SetModeResponse::new());
             } else {

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use attache_proto::model::Meta;
 use attache_proto::model::config::{ConfigId, ConfigOption, ConfigSetting};
-use attache_proto::model::content::MessageId;
+use attache_proto::model::content::{ContentBlock, MessageId};
 use attache_proto::model::error::ErrorObject;
 use attache_proto::model::prompt::PromptRequest;
 use attache_proto::model::unstable::Usage;
@@ -17,7 +17,7 @@ use attache_proto::rpc::Call;
 use super::router::{AgentRouter, OptionChange};
 use super::session::{answer_option_change, unless_cancelled};
 use super::{Ask, Decision, SessionHandle, ToolCallBuilder};
-use crate::link::Port;
+use crate::link::{Expects, Port};
 use crate::{CancelToken, Error, Prompt};
 
 /// One turn: everything a [`SessionHandle`] can do, and what depends on the prompt. Cheap to clone.
@@ -110,23 +110,55 @@ impl Turn {
             let waiting = self.wait(|router, waiter, waker| router.has_prompt(self.id(), waiter, waker).then_some(()));
             self.unless_cancelled(waiting).await?;
             // Taken and begun in one go, once there is room: whoever stops waiting before that has taken nothing.
-            if let Some(prompt) = self.handle.link().send(|router, port| self.take_prompt(router, port)).await?? {
+            let taken = self.handle.link().send(|router, port| self.begin_prompt(router, port, &|_| true)).await??;
+            if let Some((prompt, _)) = taken {
                 return Ok(prompt);
             }
         }
     }
 
-    fn take_prompt(&self, router: &mut AgentRouter, port: &mut Port<'_, AgentRouter>) -> Result<Option<Prompt>, Error> {
+    /// Takes up a prompt that waits, with its id, if `wants` says so: what [`next_prompt`](Self::next_prompt) does,
+    /// without waiting. `None` when there is none, or the first one is not wanted: then it begins a turn of its own.
+    ///
+    /// ```
+    /// # use attache::{Stop, Turn, agent::HandlerError};
+    /// # async fn example(turn: Turn) -> Result<Stop, HandlerError> {
+    /// // Between two steps of the work: what did the person say meanwhile?
+    /// while let Some((prompt, _)) = turn.take_prompt(|content| !content.is_empty())? {
+    ///     turn.text(format!("You added: {}", prompt.text())).await?;
+    /// }
+    /// # Ok(Stop::EndTurn)
+    /// # }
+    /// ```
+    pub fn take_prompt(
+        &self,
+        wants: impl Fn(&[ContentBlock]) -> bool + Sync,
+    ) -> Result<Option<(Prompt, Option<MessageId>)>, Error> {
+        let mut taken = Ok(None);
+        let mut take = |router: &mut AgentRouter, port: &mut Port<'_, AgentRouter>| {
+            taken = self.begin_prompt(router, port, &wants);
+        };
+        // Without room it waits, like everything else that is to be said.
+        self.handle.link().try_send(Expects::Nothing, &mut take)?;
+        taken
+    }
+
+    fn begin_prompt(
+        &self,
+        router: &mut AgentRouter,
+        port: &mut Port<'_, AgentRouter>,
+        wants: &dyn Fn(&[ContentBlock]) -> bool,
+    ) -> Result<Option<(Prompt, Option<MessageId>)>, Error> {
         if self.is_cancelled() {
             return Err(Error::Cancelled);
         }
         if self.state.has_ended() {
             return Err(Error::Invalid("the turn has ended".into()));
         }
-        let Some((call, request)) = router.take_prompt(self.id()) else { return Ok(None) };
+        let Some((call, request)) = router.take_prompt(self.id(), wants) else { return Ok(None) };
         self.state.owe(call);
-        write_begin(&self.handle, port, call, &request);
-        Ok(Some(Prompt::from(request.prompt).with_optional_meta(request.meta)))
+        let id = write_begin(&self.handle, port, call, &request);
+        Ok(Some((Prompt::from(request.prompt).with_optional_meta(request.meta), id)))
     }
 
     /// Waits for a configuration option that the client sets while the turn runs. Without this, it is set after the turn.

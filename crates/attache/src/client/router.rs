@@ -32,6 +32,9 @@ const RELEASED: usize = 64;
 /// The longest id of such a session, in bytes.
 const LONGEST_ID: usize = 4096;
 
+/// The longest name of a method that is remembered, in bytes, when it is not served: to tell the agent which it was.
+const LONGEST_NAME: usize = 64;
+
 /// What comes back when a prompt is answered.
 pub(crate) struct PromptTicket {
     pub(crate) session: SessionId,
@@ -60,8 +63,8 @@ pub(crate) enum Received<'a> {
     Request(Method, Box<AgentRequest>, Vec<DecodeError>),
     Notification(Method, Box<AgentNotification>, Vec<DecodeError>),
     Extension(Box<str>, Option<SessionId>, Option<RawJson>),
-    /// A method that is not served.
-    NotServed,
+    /// A method that is not served, by its name if that is a short one.
+    NotServed(Option<Box<str>>),
     /// A notification that may be ignored.
     Ignored,
     /// Params that are wrong.
@@ -391,6 +394,7 @@ impl Router for ClientRouter {
 
     fn decode<'a>(decoder: &Decoder, dialect: Dialect, arriving: Arriving<'_, 'a>) -> Received<'a> {
         let Arriving { method: name, params, is_request } = arriving;
+        let not_served = || Received::NotServed((name.len() <= LONGEST_NAME).then(|| name.into()));
         if !is_request && name == "session/update" {
             // The hot path: no detour through the table of methods.
             let mut reader = Reader::new(params.unwrap_or("{}"), dialect);
@@ -404,17 +408,17 @@ impl Router for ClientRouter {
         if name.starts_with('_') {
             return match decoder.extensions.contains(name) {
                 true => extension(name, params),
-                false if is_request => Received::NotServed,
+                false if is_request => not_served(),
                 false => Received::Ignored,
             };
         }
         let mut tolerated = Vec::new();
         if is_request {
             let Some(method) = Method::parse(name).filter(|method| decoder.offer.serves(*method, dialect)) else {
-                return Received::NotServed;
+                return not_served();
             };
             return match AgentRequest::decode(method, params, dialect, &mut tolerated) {
-                None => Received::NotServed,
+                None => not_served(),
                 Some(Err(error)) => Received::Invalid(method, error),
                 Some(Ok(request)) => match decoder.offer.check(&request) {
                     Ok(()) => Received::Request(method, Box::new(request), tolerated),
@@ -426,7 +430,7 @@ impl Router for ClientRouter {
             .and_then(|method| Some((method, AgentNotification::decode(method, params, dialect, &mut tolerated)?)));
         match decoded {
             None if name.starts_with("$/") => Received::Ignored,
-            None => Received::NotServed,
+            None => not_served(),
             Some((method, Ok(notification))) => Received::Notification(method, Box::new(notification), tolerated),
             Some((method, Err(error))) => Received::Invalid(method, error),
         }
@@ -462,9 +466,10 @@ impl Router for ClientRouter {
                 port.violation(Violation::UnknownMethod);
                 return port.refuse(call, &error);
             }
-            _ => {
+            other => {
+                let name = if let Received::NotServed(name) = &other { name.as_deref() } else { None };
                 port.violation(Violation::UnknownMethod);
-                return port.refuse(call, &ErrorObject::method_not_found(None));
+                return port.refuse(call, &ErrorObject::method_not_found(name));
             }
         };
         let inbox = match &session {
@@ -505,7 +510,7 @@ impl Router for ClientRouter {
                 port.violation(Violation::InvalidParams { method, error });
             }
             Received::Ignored => {}
-            Received::NotServed | Received::Request(..) | Received::Refused(_) => {
+            Received::NotServed(_) | Received::Request(..) | Received::Refused(_) => {
                 port.violation(Violation::UnknownMethod)
             }
         }

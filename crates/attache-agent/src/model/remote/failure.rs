@@ -90,7 +90,6 @@ impl Who {
         let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
 
         let provider = &self.provider;
-        let quote = self.quote(said);
         let mut trouble = if is(&["authentication_error", "permission_error", "invalid_api_key", "UNAUTHENTICATED"])
             || matches!(status, Some(401 | 403))
             || has(&["api key not valid", "api_key_invalid"])
@@ -100,34 +99,34 @@ impl Who {
                 (true, _) => "did not take the key",
                 (false, _) => "wants a key",
             };
-            // What the server says of a wrong key often has a part of the key in it; why it forbids something has to be
-            // known.
-            let quote = if status == Some(403) { quote } else { String::new() };
-            Trouble::new(Failure::Key, format!("`{provider}` {what}{}{quote}{}", number(status), self.key_hint()))
+            Trouble::new(Failure::Key, format!("`{provider}` {what}{}{}", number(status), self.key_hint()))
         } else if is(&["insufficient_quota", "billing_error"]) || status == Some(402) {
-            Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left{quote}"))
+            Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left"))
         } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) || status == Some(429) {
-            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests{quote}"))
+            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests"))
         } else if is(&["context_length_exceeded", "exceed_context_size_error", "request_too_large"])
             || status == Some(413)
             || (status.is_none_or(|status| status < 500) && has(TOO_LONG))
         {
-            Trouble::new(Failure::TooLong, format!("the conversation is longer than `{}` takes{quote}", self.name))
+            Trouble::new(Failure::TooLong, format!("the conversation is longer than `{}` takes", self.name))
         } else if is(&["not_found_error", "model_not_found", "NOT_FOUND"]) || status == Some(404) {
             let hint = "hint: look at the name of the model and at the base URL";
-            Trouble::new(Failure::Request, format!("`{provider}` has no model `{}`{quote}\n{hint}", self.name))
+            Trouble::new(Failure::Request, format!("`{provider}` has no model `{}`\n{hint}", self.name))
         } else if is(&["overloaded_error", "UNAVAILABLE"]) || matches!(status, Some(503 | 529)) {
-            Trouble::new(Failure::Server, format!("`{provider}` is overloaded{quote}"))
+            Trouble::new(Failure::Server, format!("`{provider}` is overloaded"))
         } else if is(&["api_error", "server_error", "INTERNAL"]) || matches!(status, Some(408 | 409 | 425 | 500..)) {
-            Trouble::new(Failure::Server, format!("`{provider}` has a problem{}{quote}", number(status)))
+            Trouble::new(Failure::Server, format!("`{provider}` has a problem{}", number(status)))
         } else if matches!(status, Some(300..=399)) {
             let hint = "hint: give the address that it leads to as the base URL";
             Trouble::new(Failure::Request, format!("`{}` sends us elsewhere{}\n{hint}", self.host, number(status)))
         } else if status.is_some() || is(&["invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
-            Trouble::new(Failure::Request, format!("`{provider}` did not take the request{}{quote}", number(status)))
+            Trouble::new(Failure::Request, format!("`{provider}` did not take the request{}", number(status)))
         } else {
-            Trouble::new(Failure::Server, format!("`{provider}` broke off with an error{quote}"))
+            Trouble::new(Failure::Server, format!("`{provider}` broke off with an error"))
         };
+        // What a server says of a key that it does not know often has a part of the key in it.
+        let is_about_key = trouble.error.kind == Failure::Key && status != Some(403);
+        trouble.error.details = self.details(said).filter(|_| !is_about_key);
         if trouble.error.kind.is_passing() {
             trouble.error.retry_after = asked_by_body(error);
         }
@@ -144,8 +143,10 @@ impl Who {
     /// The server sent a web page in the place of an answer.
     pub(super) fn page(&self, page: &str) -> Trouble {
         let hint = "hint: is the base URL right, and does nothing stand between here and there?";
-        let title = self.quote(&title(page));
-        Trouble::new(Failure::Request, format!("`{}` sent a web page in place of an answer{title}\n{hint}", self.host))
+        let message = format!("`{}` sent a web page in place of an answer\n{hint}", self.host);
+        let mut trouble = Trouble::new(Failure::Request, message);
+        trouble.error.details = self.details(&title(page));
+        trouble
     }
 
     /// The key, or what else is sent along, cannot be sent.
@@ -198,10 +199,9 @@ impl Who {
         Trouble::new(Failure::Server, format!("`{}` stopped in the middle of its answer", self.host))
     }
 
-    /// What the server said, for the end of a sentence.
-    fn quote(&self, said: &str) -> String {
-        let said = tidy(&self.without_keys(said), 300);
-        if said.is_empty() { String::new() } else { format!(": {said}") }
+    /// What the server said, on one line.
+    fn details(&self, said: &str) -> Option<String> {
+        Some(tidy(&self.without_keys(said), 300)).filter(|said| !said.is_empty())
     }
 
     /// Takes out words that are the key, begin like it or look like one.

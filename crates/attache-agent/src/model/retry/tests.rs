@@ -11,6 +11,28 @@ use crate::model::{End, Failure};
 struct Scripted {
     info: ModelInfo,
     scripts: Mutex<VecDeque<Vec<Result<Piece, ModelError>>>>,
+    /// How long it says nothing before it fails.
+    silence: Option<Duration>,
+}
+
+impl Scripted {
+    fn new(scripts: Vec<Vec<Result<Piece, ModelError>>>) -> Self {
+        let info = ModelInfo {
+            provider: "test".into(),
+            name: "test".into(),
+            context: 1,
+            images: false,
+            audio: false,
+            thinks: false,
+            is_small: false,
+            price: None,
+        };
+        Scripted { info, scripts: Mutex::new(scripts.into()), silence: None }
+    }
+
+    fn silent(silence: Duration) -> Self {
+        Scripted { silence: Some(silence), ..Scripted::new(Vec::new()) }
+    }
 }
 
 impl Model for Scripted {
@@ -18,6 +40,13 @@ impl Model for Scripted {
         &self.info
     }
     fn ask(&self, _: Request) -> Reply {
+        if let Some(silence) = self.silence {
+            let silent = async move {
+                tokio::time::sleep(silence).await;
+                Err(ModelError::new(Failure::Server, "it was silent"))
+            };
+            return stream::once(silent).boxed();
+        }
         let script = self.scripts.lock().unwrap().pop_front().unwrap();
         stream::iter(script).boxed()
     }
@@ -25,17 +54,11 @@ impl Model for Scripted {
 
 /// What a model that answers with these scripts is seen to say, with the time that passed before each piece.
 async fn seen(scripts: Vec<Vec<Result<Piece, ModelError>>>) -> Vec<(u64, String)> {
-    let info = ModelInfo {
-        provider: "test".into(),
-        name: "test".into(),
-        context: 1,
-        images: false,
-        audio: false,
-        thinks: false,
-        is_small: false,
-        price: None,
-    };
-    let model = Retry::new(Arc::new(Scripted { info, scripts: Mutex::new(scripts.into()) }), Patience::default());
+    seen_of(Scripted::new(scripts)).await
+}
+
+async fn seen_of(model: Scripted) -> Vec<(u64, String)> {
+    let model = Retry::new(Arc::new(model), Patience::default());
     let start = tokio::time::Instant::now();
     let mut reply = model.ask(Request::default());
     let mut seen = Vec::new();
@@ -83,11 +106,36 @@ async fn a_wait_of_more_than_two_minutes_is_an_error_that_says_when() {
     assert_eq!(seen, [(0, "error: it is busy\nhint: wait\nhint: it can be asked again in 50 minutes".to_owned())]);
 }
 
+/// Whoever shows the answer takes back what came before.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_tried_again_once_the_answer_has_begun() {
-    let cut = vec![Ok(Piece::Text("hel".into())), Err(ModelError::new(Failure::Server, "it was cut off"))];
-    let seen = seen(vec![cut]).await;
-    assert_eq!(seen, [(0, "hel".to_owned()), (0, "error: it was cut off".to_owned())]);
+async fn an_answer_that_broke_off_begins_anew() {
+    let cut = |details: Option<&str>| {
+        let details = details.map(str::to_owned);
+        let error = ModelError { details, ..ModelError::new(Failure::Server, "it was cut off") };
+        vec![Ok(Piece::Text("hel".into())), Err(error)]
+    };
+    let seen = seen(vec![cut(Some("by peer")), answer()]).await;
+    let words: Vec<&str> = seen.iter().map(|(_, word)| word.as_str()).collect();
+    assert_eq!(words, ["hel", "retrying 2/5: it was cut off: by peer", "hello", "end"]);
+    let seen = self::seen((0..5).map(|_| cut(None)).collect()).await;
+    assert_eq!(seen.last().unwrap().1, "error: it was cut off (after 5 attempts)");
+}
+
+/// What is waited for an answer counts as well as what is waited between two requests.
+#[tokio::test(start_paused = true)]
+async fn no_more_is_waited_than_a_person_would() {
+    let seen = seen((0..5).map(|_| busy(Some(100))).collect()).await;
+    let words: Vec<(u64, &str)> = seen.iter().map(|(at, word)| (*at, word.as_str())).collect();
+    let expected = [
+        (0, "retrying 2/5: it is busy"),
+        (100, "retrying 3/5: it is busy"),
+        (200, "error: it is busy (after 3 attempts)\nhint: wait\nhint: it can be asked again in 100 seconds"),
+    ];
+    assert_eq!(words, expected);
+    let silent = || Scripted::silent(Duration::from_secs(150));
+    let seen = self::seen_of(silent()).await;
+    assert_eq!(seen.last().unwrap().1, "error: it was silent (after 2 attempts)");
+    assert!((300..310).contains(&seen.last().unwrap().0), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]

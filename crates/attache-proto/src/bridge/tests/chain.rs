@@ -46,7 +46,7 @@ fn what_goes_through_two_versions_comes_back_as_it_was() {
         |update: &str| format!("client {{'method':'session/update','params':{{'sessionId':'s','update':{update}}}}}");
     let expected = [
         "agent {'id':0,'method':'initialize','params':{'protocolVersion':1,'clientInfo':{'name':'client','version':'0'},'clientCapabilities':{'session':{'compaction':{},'notices':{},'configOptions':{'boolean':{}}}}}}".into(),
-        "client {'id':0,'result':{'protocolVersion':1,'agentInfo':{'name':'agent','version':'0'},'agentCapabilities':{'loadSession':true,'mcpCapabilities':{},'sessionCapabilities':{'list':{},'resume':{},'close':{}}}}}".into(),
+        "client {'id':0,'result':{'protocolVersion':1,'agentInfo':{'name':'agent','version':'0'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':false,'audio':false,'embeddedContext':false},'mcpCapabilities':{'http':false,'sse':false},'sessionCapabilities':{'list':{},'resume':{},'close':{}}},'authMethods':[]}}".into(),
         "agent {'id':1,'method':'session/new','params':{'cwd':'/p','mcpServers':[]}}".into(),
         format!("client {{'id':1,'result':{{'sessionId':'s','modes':{{'currentModeId':'a','availableModes':[{{'id':'a','name':'A'}}]}},'configOptions':[{option}]}}}}"),
         "agent {'id':2,'method':'session/set_mode','params':{'sessionId':'s','modeId':'a'}}".into(),
@@ -54,7 +54,7 @@ fn what_goes_through_two_versions_comes_back_as_it_was() {
         update("{'sessionUpdate':'current_mode_update','currentModeId':'a'}"),
         "client {'id':2,'result':{}}".into(),
         "agent {'id':3,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}]}}".into(),
-        update("{'sessionUpdate':'tool_call','toolCallId':'t','title':'T','content':[{'type':'diff','path':'/a','newText':'x\\n'}]}"),
+        update("{'sessionUpdate':'tool_call','toolCallId':'t','title':'T','content':[{'type':'diff','path':'/a','newText':'x\\n','oldText':null}]}"),
         update("{'sessionUpdate':'tool_call_update','toolCallId':'t','status':'completed'}"),
         update("{'sessionUpdate':'plan','entries':[{'content':'c','priority':'low','status':'pending'}]}"),
         "client {'id':3,'result':{'stopReason':'max_tokens'}}".into(),

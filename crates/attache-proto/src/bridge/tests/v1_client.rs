@@ -8,7 +8,7 @@ pub(super) const V1_CLIENT: &str = "
     ! fs
     ! terminal
     agent --> {'id':0,'result':{'protocolVersion':2,'info':{'name':'a','version':'1'},'capabilities':{'session':{'prompt':{'image':{}},'mcp':{'stdio':{}}}},'authMethods':[{'type':'agent','methodId':'m','name':'M'}]}}
-    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true},'mcpCapabilities':{},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
+    --> client {'id':'i','result':{'protocolVersion':1,'agentInfo':{'name':'a','version':'1'},'agentCapabilities':{'loadSession':true,'promptCapabilities':{'image':true,'audio':false,'embeddedContext':false},'mcpCapabilities':{'http':false,'sse':false},'sessionCapabilities':{'list':{},'resume':{},'close':{}},'auth':{'logout':{}}},'authMethods':[{'id':'m','name':'M'}]}}";
 
 /// A client opens the session `s`, by its first request after `initialize`.
 pub(super) const OPEN: &str = "
@@ -42,7 +42,7 @@ fn a_turn_of_a_v1_client_with_a_v2_agent() {
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'user_message','messageId':'u','content':[{'type':'text','text':'hi'}]}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
          agent --> {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call_update','toolCallId':'t','name':'edit','content':[{'type':'diff','changes':[{'operation':'add','path':'/p/a'}],'patch':{'format':'git_patch','text':'diff --git /p/a /p/a\\nnew file mode 100644\\n--- /dev/null\\n+++ /p/a\\n@@ -0,0 +1 @@\\n+y\\n'}}]}}}
-         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call','toolCallId':'t','title':'edit','name':'edit','content':[{'type':'diff','path':'/p/a','newText':'y\\n'}]}}}
+         --> client {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'tool_call','toolCallId':'t','title':'edit','name':'edit','content':[{'type':'diff','path':'/p/a','newText':'y\\n','oldText':null}]}}}
          agent --> {'id':4,'method':'session/request_permission','params':{'sessionId':'s','title':'Run?','subject':{'type':'command','command':'make','cwd':'/p','toolCallId':'t'},'options':[{'optionId':'y','name':'Yes','kind':'allow_once'}]}}
          --> client {'id':0,'method':'session/request_permission','params':{'sessionId':'s','options':[{'optionId':'y','name':'Yes','kind':'allow_once'}],'toolCall':{'toolCallId':'t','title':'make','kind':'execute'}}}
          ! title

@@ -20,8 +20,8 @@ fn who() -> Who {
 fn check(status: u16, body: &str, kind: Failure, says: &str) {
     let error = who().status(status, &HeaderMap::new(), body).error;
     assert_eq!(error.kind, kind, "{status} {body} {error}");
-    assert!(error.message.contains(says), "{error}");
-    assert!(!error.message.contains("1234567890"), "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+    assert!(!error.to_string().contains("1234567890"), "{error}");
 }
 
 #[test]
@@ -29,6 +29,7 @@ fn statuses_and_errors_are_sorted() {
     use Failure::*;
     check(401, r#"{"error":{"message":"Incorrect API key provided: sk-test-**cdef"}}"#, Key, "OPENAI_API_KEY");
     check(403, "", Key, "hint:");
+    check(403, r#"{"error":{"message":"not in your region"}}"#, Key, "(403): not in your region\nhint:");
     check(400, r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]"#, Key, "key");
     check(429, r#"{"error":{"message":"slow down"}}"#, RateLimit, "slow down");
     check(429, r#"{"error":{"code":"insufficient_quota","message":"check your plan"}}"#, Request, "credit");
