@@ -132,6 +132,8 @@ impl Policy {
                 // Builds that need nothing new work with what is there.
                 Some(_) if WORK_READ_ONLY.contains(&cache.name) => {}
                 _ if cache.private.0.is_empty() => {}
+                // Where the person wants it to be, there it stays.
+                _ if std::env::var_os(cache.private.0).is_some() => {}
                 _ => {
                     let directory = layers.private(cache.name).ok();
                     let Some(directory) = directory.as_deref().and_then(Path::to_str) else { continue };
