@@ -177,7 +177,8 @@ impl CodingAgent {
         };
         let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
-        let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
+        let setup =
+            mcp::Setup { directories: roots.clone(), spill: Some(spill.clone()), ..mcp::Setup::new(cwd.clone()) };
         let fetch = Fetch::new(spill.clone());
         let desk = Desk {
             log: session_log.clone(),

@@ -1,7 +1,7 @@
 //! Tools of MCP servers: programs and HTTP servers that the client or the configuration names.
 //!
 //! [`Servers::start`] returns at once; the servers are connected in the background. One that fails is told about once,
-//! and the others work on.
+//! and the others work on. One that dies is started again, a few times; its tools stay listed, and calls wait for it.
 
 mod call;
 mod content;
@@ -9,6 +9,7 @@ mod guard;
 mod handler;
 mod http;
 mod names;
+mod offers;
 mod server;
 mod sse;
 mod stdio;
@@ -26,6 +27,7 @@ use tokio::task::JoinSet;
 pub use call::McpWork;
 use server::{Shared, Slot};
 
+use crate::cut::Spill;
 use crate::lock;
 use crate::model::ToolSpec;
 
@@ -33,7 +35,7 @@ use crate::model::ToolSpec;
 const GOODBYE: Duration = Duration::from_secs(8);
 
 /// Where servers work, and how long they may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Setup {
     /// The session's directory, in which programs are started.
     pub cwd: PathBuf,
@@ -43,6 +45,10 @@ pub struct Setup {
     pub connect_limit: Duration,
     /// How long a call may take.
     pub call_limit: Duration,
+    /// How long a server that died stays dead before each restart in a row. After the last it is left alone.
+    pub restarts: Vec<Duration>,
+    /// Where results that are too long are kept whole. Without it, the rest of them is lost.
+    pub spill: Option<Arc<Spill>>,
 }
 
 impl Setup {
@@ -54,6 +60,8 @@ impl Setup {
             cwd,
             connect_limit: Duration::from_secs(30),
             call_limit: Duration::from_secs(600),
+            restarts: [500, 2_000, 8_000, 20_000].map(Duration::from_millis).into(),
+            spill: None,
         }
     }
 }
@@ -96,8 +104,8 @@ impl Servers {
     pub fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = Vec::new();
         for slot in &self.shared.slots {
-            if let Ok(up) = slot.up() {
-                specs.extend(up.tools.iter().map(|tool| tool.spec.clone()));
+            if let Ok(offers) = slot.offers() {
+                specs.extend(offers.tools.iter().map(|tool| tool.spec.clone()));
             }
         }
         specs
@@ -111,6 +119,19 @@ impl Servers {
     /// A number that grows whenever there are other tools or new notices; wait for it with `changed()`.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
+    }
+
+    /// Starts a server again, whatever became of it. It is named as in the configuration, or as in its tools.
+    pub fn restart(&self, name: &str) -> Result<(), String> {
+        self.slot(name)?.again.notify_one();
+        Ok(())
+    }
+
+    /// The server of a name, or a sentence for people.
+    fn slot(&self, name: &str) -> Result<&Slot, String> {
+        let slots = &self.shared.slots;
+        let found = slots.iter().find(|slot| slot.name == name).or(slots.iter().find(|slot| slot.label == name));
+        found.ok_or_else(|| format!("there is no MCP server `{}`", crate::tools::first_line(name, 80)))
     }
 
     /// Ends all servers, politely, and waits until they have ended.

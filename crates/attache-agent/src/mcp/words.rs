@@ -39,6 +39,8 @@ pub(super) enum Trouble {
     Header(String),
     #[error("it ended the connection")]
     Closed,
+    #[error("it was stopped")]
+    Unwanted,
     #[error("it is of a sort that is not known here")]
     UnknownSort,
     #[error("it refuses: {0}")]
@@ -81,6 +83,18 @@ impl Trouble {
 
     pub(super) fn of_status(status: u16) -> Self {
         if matches!(status, 401 | 403) { Trouble::Unauthorized(status) } else { Trouble::Status(status) }
+    }
+
+    /// Whether it may be better the next time, with nothing changed on our side.
+    pub(super) fn may_pass(&self) -> bool {
+        !matches!(
+            self,
+            Trouble::Unauthorized(_)
+                | Trouble::OtherOrigin
+                | Trouble::Address
+                | Trouble::Header(_)
+                | Trouble::UnknownSort
+        )
     }
 
     fn of_transport(error: &(dyn Error + 'static)) -> Self {
