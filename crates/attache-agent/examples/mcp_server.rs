@@ -191,7 +191,7 @@ fn resources(id: &Value) {
 fn read(id: &Value, uri: &str) {
     let contents = match uri {
         "note:/one" => json!([{ "uri": uri, "text": "milk and honey" }]),
-        "note:/long" => json!([{ "uri": uri, "text": "word\n".repeat(1 << 20) }]),
+        "note:/long" => json!([{ "uri": uri, "text": "word\n".repeat(1 << 15) }]),
         _ => return error(id, -32002, "no such resource"),
     };
     result(id, json!({ "contents": contents }));

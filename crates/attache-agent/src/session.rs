@@ -12,6 +12,8 @@ use attache::model::tool::ToolCallStatus;
 use attache::{Error, Prompt, Stop};
 
 use crate::conversation::Conversation;
+use crate::mcp;
+use crate::model::Part;
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
@@ -83,6 +85,7 @@ impl CodingSession {
         let text = prompt.text();
         desk.log.sync().await?;
         self.commands.look(desk.log.handle()).await?;
+        let said = text.clone();
         let called = self.commands.now().called(&text);
         let is_about_something = !text.trim().is_empty() && !matches!(called, Some(Called::BuiltIn(..)));
         if !self.has_title && is_about_something {
@@ -97,18 +100,32 @@ impl CodingSession {
                 None => return Ok(Stop::EndTurn),
             },
         };
-        let blocks = match text {
-            None => Cow::Borrowed(prompt.blocks.as_slice()),
-            // What is attached stays.
-            Some(text) => {
-                let attached = prompt.blocks.iter().filter(|block| block.as_text().is_none()).cloned();
-                Cow::Owned(std::iter::once(text.into()).chain(attached).collect())
-            }
-        };
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
+        // A prompt of an MCP server stands for the words that call it.
+        let given = match text.is_none().then_some(desk.tools.servers.prompt(&said)) {
+            Some(prompt) => prompt.await,
+            None => None,
+        };
+        let given = match given {
+            Some(Err(why)) => {
+                desk.log.say_all(format!("{why}\n")).await?;
+                return Ok(Stop::EndTurn);
+            }
+            given => given.and_then(Result::ok),
+        };
+        let blocks = match text {
+            None if given.is_none() => Cow::Borrowed(prompt.blocks.as_slice()),
+            // What is attached stays.
+            text => {
+                let attached = prompt.blocks.iter().filter(|block| block.as_text().is_none()).cloned();
+                Cow::Owned(text.map(Into::into).into_iter().chain(attached).collect())
+            }
+        };
         let model = desk.models.open(&desk.settings.now().model)?;
-        let parts = system_prompt::parts(&blocks, model.info());
+        let mut parts = system_prompt::parts(&blocks, model.info());
+        parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
+        parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
         self.conversation.say(&desk, crate::model::Message::User { parts })?;
         turn::run(&desk, &mut self.conversation, turn).await
     }
@@ -158,6 +175,7 @@ impl CodingSession {
                 }
                 Err(error) => format!("{}\n", error.message),
             },
+            BuiltIn::Mcp => servers(&desk, rest).await?,
             BuiltIn::Status => self.status(),
         };
         desk.log.say_all(text).await?;
@@ -191,9 +209,10 @@ impl CodingSession {
         let refused = system_prompt::refused_instructions(&self.desk.place);
         self.notices.extend(refused.iter().filter(|notice| !self.told.contains(notice)).cloned());
         self.told = refused;
-        for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
+        for notice in std::mem::take(&mut self.notices) {
             self.desk.log.notice(NoticeSeverity::Warning, notice).await?;
         }
+        tell_of_servers(&self.desk).await?;
         // Not when the session is opened: a client may still set how commands are confined.
         let warning = self.desk.tools.commands.sandbox_state().warning();
         if self.sandbox_warning != warning {
@@ -203,10 +222,6 @@ impl CodingSession {
             }
         }
         Ok(())
-    }
-
-    fn servers_notices(&self) -> Vec<String> {
-        self.desk.tools.servers.notices().into_iter().map(|notice| notice.text).collect()
     }
 
     /// Leaves nothing open, and writes down how the turn ended.
@@ -232,6 +247,7 @@ impl CodingSession {
 impl Session for CodingSession {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let desk = self.desk.clone();
+        let mut servers = desk.tools.servers.changes();
         let result = {
             let mut work = std::pin::pin!(self.work(&turn, &prompt));
             loop {
@@ -240,6 +256,10 @@ impl Session for CodingSession {
                     biased;
                     () = turn.cancelled() => break Err(Error::Cancelled),
                     result = &mut work => break Ok(result),
+                    // A server that dies in the middle of a turn is told about when it does.
+                    Ok(()) = servers.changed() => if let Err(error) = tell_of_servers(&desk).await {
+                        break Ok(Err(error.into()));
+                    },
                     change = turn.option_change() => {
                         let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
                         let options = set_option(&desk, &id, &value);
@@ -278,6 +298,40 @@ async fn wait_for_servers(desk: &Desk) -> Result<(), Error> {
         servers.ready().await;
     }
     Ok(())
+}
+
+/// Tells what the person should know of MCP servers and has not been told.
+async fn tell_of_servers(desk: &Desk) -> Result<(), Error> {
+    for notice in desk.tools.servers.notices() {
+        let severity = if notice.is_problem { NoticeSeverity::Warning } else { NoticeSeverity::Info };
+        desk.log.notice(severity, notice.text).await?;
+    }
+    Ok(())
+}
+
+/// What the resources say that a prompt mentions.
+async fn mentioned(desk: &Desk, text: &str) -> Result<Vec<Part>, Error> {
+    let mentioned = desk.tools.servers.mentioned(text).await;
+    for problem in mentioned.problems {
+        desk.log.notice(NoticeSeverity::Warning, problem).await?;
+    }
+    Ok(mentioned.parts)
+}
+
+/// Lists MCP servers, or does something with one.
+async fn servers(desk: &Desk, rest: &str) -> Result<String, Error> {
+    let servers = &desk.tools.servers;
+    Ok(match rest.split_once(char::is_whitespace).unwrap_or((rest, "")) {
+        ("", _) => {
+            wait_for_servers(desk).await?;
+            servers.report()
+        }
+        ("restart", name) if !name.is_empty() => match servers.restart(name.trim()) {
+            Ok(()) => format!("`{}` is being restarted.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        _ => "Say what to do: `/mcp`, `/mcp restart NAME`\n".into(),
+    })
 }
 
 fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {

@@ -165,7 +165,7 @@ async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
                restarted";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
     let mut told = Vec::new();
-    assert_eq!(notice(&servers, &mut told).await, Notice { server: "tiny".into(), text: why.into() });
+    assert_eq!(notice(&servers, &mut told).await, Notice { server: "tiny".into(), text: why.into(), is_problem: true });
     // Its tools stay listed, and a call waits for it.
     assert_eq!(servers.specs().len(), count);
     assert_eq!(text(&call(&servers, "other__echo", json!({ "text": "hi" })).await), "hi");
@@ -231,7 +231,7 @@ async fn a_long_result_is_cut_and_kept_in_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let spill = Arc::new(Spill::new(directory.path().join("outputs")));
     let servers = started(vec![tiny("tiny", &[])], Setup { spill: Some(spill.clone()), ..setup() }).await;
-    let lines = 9 << 18;
+    let lines = 1 << 19;
     let outcome = call(&servers, "tiny__big", json!({ "text": lines.to_string() })).await;
     assert!(text(&outcome).len() < 40 << 10 && text(&outcome).contains("the whole text is in `"));
     assert!(serde_json::to_string(&outcome.content).unwrap().len() < 64 << 10);

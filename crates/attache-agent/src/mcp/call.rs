@@ -78,7 +78,8 @@ impl Servers {
             Ok(result) => {
                 // Megabytes are read, cut and written down here.
                 let spill = self.shared.setup.spill.clone();
-                let read = move || serde_json::to_value(result).ok().and_then(|result| outcome(result, spill.as_deref()));
+                let read =
+                    move || serde_json::to_value(result).ok().and_then(|result| outcome(result, spill.as_deref()));
                 tokio::task::spawn_blocking(read).await.ok().flatten()
             }
             Err(Ended::Late) => {
@@ -127,7 +128,7 @@ impl Servers {
         }
     }
 
-    async fn explain(&self, slot: &Slot, up: &Up, error: &ServiceError) -> String {
+    pub(super) async fn explain(&self, slot: &Slot, up: &Up, error: &ServiceError) -> String {
         let trouble = Trouble::of_request(error);
         if trouble == Trouble::Closed {
             // The one who watches the server knows more in a moment.

@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn data_that_is_too_large_is_named_in_its_place() {
-        let picture = |size: usize| json!({ "type": "image", "data": "aaaa".repeat(size / 4), "mimeType": "image/png" });
+        let picture =
+            |size: usize| json!({ "type": "image", "data": "aaaa".repeat(size / 4), "mimeType": "image/png" });
         let blob = json!({ "type": "resource", "resource": { "uri": "x:/b", "blob": "aaaa".repeat(3 << 20) } });
         let odd = json!({ "type": "image", "data": "aaaa", "mimeType": "x".repeat(1 << 20) });
         let content = json!([picture(1 << 20), picture(5 << 20), blob, odd, picture(1 << 20)]);

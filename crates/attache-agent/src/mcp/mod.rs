@@ -1,4 +1,5 @@
-//! Tools of MCP servers: programs and HTTP servers that the client or the configuration names.
+//! MCP servers: programs and HTTP servers that the client or the configuration names. The model gets their tools; a
+//! person gets their prompts as slash commands (`/server:prompt`) and mentions their resources (`@server:uri`).
 //!
 //! [`Servers::start`] returns at once; the servers are connected in the background. One that fails is told about once,
 //! and the others work on. One that dies is started again, a few times; its tools stay listed, and calls wait for it.
@@ -10,6 +11,7 @@ mod handler;
 mod http;
 mod names;
 mod offers;
+mod prompts;
 mod server;
 mod sse;
 mod stdio;
@@ -20,11 +22,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use attache::model::Secret;
 use attache::model::mcp::McpServer;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use call::McpWork;
+pub(crate) use prompts::{Offered, for_model};
 use server::{Shared, Slot};
 
 use crate::cut::Spill;
@@ -49,6 +53,9 @@ pub struct Setup {
     pub restarts: Vec<Duration>,
     /// Where results that are too long are kept whole. Without it, the rest of them is lost.
     pub spill: Option<Arc<Spill>>,
+    /// Values that servers were given in confidence besides those of their variables and headers: they are taken out of
+    /// what is shown.
+    pub hidden: Vec<Secret>,
 }
 
 impl Setup {
@@ -62,6 +69,7 @@ impl Setup {
             call_limit: Duration::from_secs(600),
             restarts: [500, 2_000, 8_000, 20_000].map(Duration::from_millis).into(),
             spill: None,
+            hidden: Vec::new(),
         }
     }
 }
@@ -73,6 +81,8 @@ pub struct Notice {
     pub server: String,
     /// What happened, in sentences for people, with the server's name in it.
     pub text: String,
+    /// Whether something is wrong.
+    pub is_problem: bool,
 }
 
 /// The MCP servers of a session. They end when this is dropped; [`Servers::close`] is the polite way.

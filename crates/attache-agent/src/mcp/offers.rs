@@ -138,7 +138,7 @@ fn prompts_of(items: &[Value], label: &str) -> Vec<Prompt> {
 fn resource_of(item: &Value) -> Option<Resource> {
     let uri = name_in(item, "uri")?;
     // One that cannot be written in a prompt, or shown to people, cannot be mentioned.
-    if uri.chars().any(|c| c.is_whitespace() || c.is_control()) || super::words::plain(&uri) != uri {
+    if uri.chars().any(|c| c.is_whitespace() || c.is_control() || c == '`') || super::words::plain(&uri) != uri {
         return None;
     }
     let about = ["title", "name", "description"].into_iter().find_map(|key| item[key].as_str()).map(one_line);
@@ -203,8 +203,12 @@ mod tests {
             json!({ "name": "greet", "description": "Says\u{1b} hello.\nNicely.", "arguments": [
                 { "name": "who", "required": true }, { "name": "how" }, { "name": "" }, 7,
             ] }),
-            json!({ "name": "two words" }), json!({ "name": "two_words" }), json!({ "name": "greet" }),
-            json!({ "name": "" }), json!({ "name": "x".repeat(5000) }), json!(7),
+            json!({ "name": "two words" }),
+            json!({ "name": "two_words" }),
+            json!({ "name": "greet" }),
+            json!({ "name": "" }),
+            json!({ "name": "x".repeat(5000) }),
+            json!(7),
         ];
         let prompts = prompts_of(&items, "tiny");
         let commands: Vec<&str> = prompts.iter().map(|prompt| prompt.command.as_str()).collect();
@@ -243,7 +247,7 @@ mod tests {
             resource_of(&json!({ "uri": "note:/1", "name": "One\u{7}" })),
             Some(Resource { uri: "note:/1".into(), about: "One".into() })
         );
-        for uri in ["", "a b", "a\nb", "a\u{202e}b"] {
+        for uri in ["", "a`b", "a b", "a\nb", "a\u{202e}b"] {
             assert_eq!(resource_of(&json!({ "uri": uri })), None, "{uri:?}");
         }
         assert_eq!(resource_of(&json!({ "uri": "x".repeat(5000) })), None);

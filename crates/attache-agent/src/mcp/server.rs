@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::guard::Guarded;
 use super::handler::{Handler, Progress};
-use super::sse::Sse;
 use super::offers::{Listed, Offers, list};
+use super::sse::Sse;
 use super::words::{Reason, Secrets, Trouble, last_words, plain};
 use super::{Notice, Setup, http, lock, stdio};
 
@@ -66,7 +66,11 @@ impl Shared {
     }
 
     pub(super) fn notify(&self, slot: &Slot, text: String) {
-        lock(&self.notices).push(Notice { server: slot.name.clone(), text });
+        self.tell(Notice { server: slot.name.clone(), text, is_problem: true });
+    }
+
+    fn tell(&self, notice: Notice) {
+        lock(&self.notices).push(notice);
         self.changes.send_modify(|changes| *changes += 1);
     }
 
@@ -281,7 +285,7 @@ struct Life<'a> {
 
 impl<'a> Life<'a> {
     fn new(shared: &'a Shared, slot: &'a Slot, server: &'a McpServer) -> Self {
-        let secrets = Secrets::of(server);
+        let secrets = Secrets::of(server, &shared.setup.hidden);
         Life { shared, slot, server, secrets, offers: Offers::default(), told: Told::default(), is_settled: false }
     }
 
@@ -328,7 +332,8 @@ impl<'a> Life<'a> {
         };
         shared.set(slot, State::Up(up.clone()));
         if is_restart {
-            shared.notify(slot, format!("the MCP server `{}` is running again", slot.name));
+            let text = format!("the MCP server `{}` is running again", slot.name);
+            shared.tell(Notice { server: slot.name.clone(), text, is_problem: false });
         }
         self.settle();
         let trouble = self.stay(running, &mut up, &mut body, &handler, closing).await;

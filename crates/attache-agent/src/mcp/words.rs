@@ -126,7 +126,7 @@ pub(super) type Reason = Arc<OnceLock<Trouble>>;
 pub(super) struct Secrets(Arc<[String]>);
 
 impl Secrets {
-    pub(super) fn of(server: &McpServer) -> Self {
+    pub(super) fn of(server: &McpServer, more: &[Secret]) -> Self {
         let values: Vec<&Secret> = match server {
             McpServer::Stdio(server) => server.env.iter().map(|variable| &variable.value).collect(),
             McpServer::Http(server) => server.headers.iter().map(|header| &header.value).collect(),
@@ -145,6 +145,8 @@ impl Secrets {
         }
         // Values such as `1` and `true` are no secrets, and taking them out would garble every text.
         hidden.retain(|value| value.len() >= 6 && !value.eq_ignore_ascii_case("bearer"));
+        // Of what stood in a variable, somebody thought that it should not be written down.
+        hidden.extend(more.iter().map(|value| value.expose().to_owned()).filter(|value| value.len() >= 3));
         // The longest first, so that no rest of one is left.
         hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Secrets(hidden.into())
@@ -202,7 +204,7 @@ mod tests {
             EnvVariable::new("AUTH", Secret::from("Bearer sk-12345678")),
             EnvVariable::new("DEBUG", Secret::from("1")),
         ]));
-        let secrets = Secrets::of(&server);
+        let secrets = Secrets::of(&server, &[]);
         assert_eq!(secrets.hide("1 with sk-12345678 or Bearer sk-12345678"), "1 with … or …");
     }
 
@@ -210,7 +212,7 @@ mod tests {
     fn keys_in_an_address_are_taken_out_of_what_a_server_says() {
         use attache::model::mcp::McpServerHttp;
         let address = "https://user-name:pass-word@host/mcp/0123456789abcdef?token=sk-1234567&x=1#frag-ment";
-        let secrets = Secrets::of(&McpServer::Http(McpServerHttp::new("s", address)));
+        let secrets = Secrets::of(&McpServer::Http(McpServerHttp::new("s", address)), &[]);
         for said in [address, "user-name", "pass-word", "user-name:pass-word", "0123456789abcdef", "sk-1234567"] {
             assert_eq!(secrets.hide(said), "…", "{said}");
         }
