@@ -181,6 +181,7 @@ impl CodingAgent {
             directories: roots.clone(),
             spill: Some(spill.clone()),
             hidden,
+            config_dir: Some(self.config.config_dir.clone()),
             ..mcp::Setup::new(cwd.clone())
         };
         let fetch = Fetch::new(spill.clone());

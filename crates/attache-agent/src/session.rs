@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use attache::agent::{HandlerError, Session, Turn};
 use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache::model::elicitation::{
+    CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationUrl, SessionScope,
+};
 use attache::model::error::ErrorObject;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
@@ -330,8 +334,59 @@ async fn servers(desk: &Desk, rest: &str) -> Result<String, Error> {
             Ok(()) => format!("`{}` is being restarted.\n", name.trim()),
             Err(why) => format!("{why}\n"),
         },
-        _ => "Say what to do: `/mcp`, `/mcp restart NAME`\n".into(),
+        ("login", name) if !name.is_empty() => match log_in(desk, name.trim()).await? {
+            Ok(()) => format!("You are logged in to `{}`. Its tools come as soon as it is connected.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        ("logout", name) if !name.is_empty() => match servers.logout(name.trim()).await {
+            Ok(true) => {
+                let _ = servers.restart(name.trim());
+                format!("You are logged out of `{}`.\n", name.trim())
+            }
+            Ok(false) => format!("You were not logged in to `{}`.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        _ => "Say what to do: `/mcp`, `/mcp login NAME`, `/mcp logout NAME`, `/mcp restart NAME`\n".into(),
     })
+}
+
+/// Logs in to an MCP server: the person is shown where, and is waited for.
+async fn log_in(desk: &Desk, name: &str) -> Result<Result<(), String>, Error> {
+    let login = match desk.tools.servers.begin_login(name).await {
+        Ok(login) => login,
+        Err(why) => return Ok(Err(why)),
+    };
+    desk.log
+        .say_all(format!("Open this address in a browser of this machine to log in:\n\n{}\n\n", login.address()))
+        .await?;
+    let id = desk.log.fresh_id("login");
+    let scope = SessionScope::new(desk.log.handle().id().clone());
+    let url = ElicitationUrl::new(id.as_str(), login.address(), scope);
+    let question = format!("Log in to the MCP server `{name}`?");
+    let request = CreateElicitationRequest::new(question, ElicitationMode::Url(url));
+    // A client that cannot open addresses has shown it. One that can is asked to; without a yes, nobody is waited for.
+    let is_visiting = AtomicBool::new(false);
+    let refused = async {
+        if let Ok(answer) = desk.log.handle().elicit(request).await {
+            if !matches!(answer.action, ElicitationAction::Accept(_)) {
+                return;
+            }
+            is_visiting.store(true, Relaxed);
+        }
+        std::future::pending().await
+    };
+    let finished = tokio::select! {
+        biased;
+        finished = login.finish() => finished,
+        () = refused => return Ok(Err("You are not logged in.".into())),
+    };
+    if let Err(error) = finished {
+        return Ok(Err(format!("The login to `{name}` failed: {error}")));
+    }
+    if is_visiting.load(Relaxed) {
+        desk.log.handle().complete_elicitation(id).await?;
+    }
+    Ok(desk.tools.servers.restart(name))
 }
 
 fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {

@@ -26,7 +26,12 @@ const BUILT_IN: &[(BuiltIn, &str, &str, Option<&str>)] = &[
     (BuiltIn::Init, "init", "Write an AGENTS.md for this project", None),
     (BuiltIn::Permissions, "permissions", "List what is always allowed or refused", Some("remove NUMBER")),
     (BuiltIn::Model, "model", "Show or change the model", Some("provider:name")),
-    (BuiltIn::Mcp, "mcp", "List MCP servers with their tools, prompts and resources", Some("restart NAME")),
+    (
+        BuiltIn::Mcp,
+        "mcp",
+        "List MCP servers with their tools, prompts and resources",
+        Some("login, logout or restart NAME"),
+    ),
     (BuiltIn::Status, "status", "Say how things stand", None),
 ];
 

@@ -10,6 +10,7 @@ mod guard;
 mod handler;
 mod http;
 mod names;
+pub mod oauth;
 mod offers;
 mod prompts;
 mod server;
@@ -18,7 +19,7 @@ mod stdio;
 mod tools;
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use call::McpWork;
+use oauth::Login;
 pub(crate) use prompts::{Offered, for_model};
 use server::{Shared, Slot};
 
@@ -56,6 +58,8 @@ pub struct Setup {
     /// Values that servers were given in confidence besides those of their variables and headers: they are taken out of
     /// what is shown.
     pub hidden: Vec<Secret>,
+    /// The user's settings, where logins to HTTP servers are kept. Without them, there are none.
+    pub config_dir: Option<PathBuf>,
 }
 
 impl Setup {
@@ -70,6 +74,7 @@ impl Setup {
             restarts: [500, 2_000, 8_000, 20_000].map(Duration::from_millis).into(),
             spill: None,
             hidden: Vec::new(),
+            config_dir: None,
         }
     }
 }
@@ -96,7 +101,7 @@ impl Servers {
     /// Begins to start and connect the servers. Must be called in a tokio runtime.
     pub fn start(servers: Vec<McpServer>, setup: Setup) -> Self {
         let labels = names::labels(&servers.iter().map(server_name).collect::<Vec<_>>());
-        let slots = servers.iter().zip(labels).map(|(server, label)| Slot::new(server_name(server), label)).collect();
+        let slots = servers.iter().zip(labels).map(|(server, label)| Slot::new(server, label)).collect();
         let shared = Arc::new(Shared::new(slots, setup));
         let mut tasks = JoinSet::new();
         for (index, server) in servers.into_iter().enumerate() {
@@ -135,6 +140,28 @@ impl Servers {
     pub fn restart(&self, name: &str) -> Result<(), String> {
         self.slot(name)?.again.notify_one();
         Ok(())
+    }
+
+    /// Begins to log in to a server. When that is done, [restart](Servers::restart) it.
+    pub async fn begin_login(&self, name: &str) -> Result<Login, String> {
+        let (url, config_dir, name) = self.login_place(name)?;
+        let begun = Login::begin_at(url, config_dir, None).await;
+        begun.map_err(|error| format!("cannot log in to the MCP server `{name}`: {error}"))
+    }
+
+    /// Forgets the login to a server. Tells whether there was one.
+    pub async fn logout(&self, name: &str) -> Result<bool, String> {
+        let (url, config_dir, name) = self.login_place(name)?;
+        let left = oauth::logout_at(url, config_dir).await;
+        left.map_err(|error| format!("cannot log out of the MCP server `{name}`: {error}"))
+    }
+
+    fn login_place(&self, name: &str) -> Result<(&str, &Path, &str), String> {
+        let slot = self.slot(name)?;
+        let place = slot.login.as_deref().zip(self.shared.setup.config_dir.as_deref());
+        let (url, config_dir) =
+            place.ok_or_else(|| format!("one does not log in to the MCP server `{}`", slot.name))?;
+        Ok((url, config_dir, &slot.name))
     }
 
     /// The server of a name, or a sentence for people.

@@ -17,7 +17,7 @@ use super::handler::{Handler, Progress};
 use super::offers::{Listed, Offers, list};
 use super::sse::Sse;
 use super::words::{Reason, Secrets, Trouble, last_words, plain};
-use super::{Notice, Setup, http, lock, stdio};
+use super::{Notice, Setup, http, lock, oauth, server_name, stdio};
 
 /// How long a program may take to leave after its stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
@@ -88,6 +88,8 @@ pub(super) struct Slot {
     state: Mutex<State>,
     /// Told when a person wants the server started again.
     pub(super) again: Notify,
+    /// Where one logs in to it, if one can.
+    pub(super) login: Option<String>,
 }
 
 enum State {
@@ -110,10 +112,11 @@ pub(super) struct Up {
 }
 
 impl Slot {
-    pub(super) fn new(name: &str, label: String) -> Self {
+    pub(super) fn new(server: &McpServer, label: String) -> Self {
         // The name comes from outside and is shown to people.
-        let name = plain(name).replace('\n', " ");
-        Slot { name, label, state: Mutex::new(State::Connecting), again: Notify::new() }
+        let name = plain(server_name(server)).replace('\n', " ");
+        let login = oauth::login_address(server);
+        Slot { name, label, state: Mutex::new(State::Connecting), again: Notify::new(), login }
     }
 
     /// The server, or why it cannot be used.
@@ -313,7 +316,15 @@ impl<'a> Life<'a> {
             Some(Ok(connected)) => connected,
             Some(Err(trouble)) => {
                 let may_pass = trouble.may_pass();
-                let text = format!("the MCP server `{}` cannot be used: {}", slot.name, body.explain(trouble).await);
+                let hint = match &trouble {
+                    Trouble::Login => {
+                        let name = &slot.name;
+                        format!("\nhint: `/mcp login {name}`, or `attache mcp login {name}` in a terminal")
+                    }
+                    _ => String::new(),
+                };
+                let why = body.explain(trouble).await;
+                let text = format!("the MCP server `{}` cannot be used: {why}{hint}", slot.name);
                 return Some(Death { text, lived: None, may_pass, ended: None, body });
             }
             None => {
@@ -431,7 +442,11 @@ impl Body {
                 self.process = Some(process);
                 self.serve(handler, pipes).await?
             }
-            McpServer::Http(server) => self.serve(handler, http::open(&server.url, &server.headers).await?).await?,
+            McpServer::Http(server) => {
+                let config_dir = setup.config_dir.as_deref();
+                let transport = http::open(server, config_dir, self.secrets.clone()).await?;
+                self.serve(handler, transport).await?
+            }
             McpServer::Sse(server) => {
                 let sse = Sse::open(&server.url, &server.headers, self.reason.clone()).await?;
                 self.serve(handler, sse).await?

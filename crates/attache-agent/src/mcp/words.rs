@@ -1,12 +1,14 @@
 //! What people are told when a server fails: sentences without secrets, addresses or control characters.
 
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use attache::model::Secret;
 use attache::model::mcp::McpServer;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use crate::lock;
 
 /// How long a message of a server may be.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
@@ -25,6 +27,10 @@ pub(super) enum Trouble {
     Status(u16),
     #[error("it does not let us in (HTTP status {0})\nhint: check the headers that are configured for it")]
     Unauthorized(u16),
+    #[error("it wants a login")]
+    Login,
+    #[error("{0}")]
+    NoLogin(String),
     #[error("it sent a message of more than 16 MiB")]
     TooLong,
     #[error("it asks for more and more and takes no answers")]
@@ -90,6 +96,8 @@ impl Trouble {
         !matches!(
             self,
             Trouble::Unauthorized(_)
+                | Trouble::Login
+                | Trouble::NoLogin(_)
                 | Trouble::OtherOrigin
                 | Trouble::Address
                 | Trouble::Header(_)
@@ -123,7 +131,14 @@ pub(super) type Reason = Arc<OnceLock<Trouble>>;
 
 /// The values that a server was given in confidence, to take them out of what it says.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Arc<[String]>);
+pub(super) struct Secrets {
+    given: Arc<[String]>,
+    /// Tokens that have been used, the newest last.
+    tokens: Arc<Mutex<Vec<String>>>,
+}
+
+/// How many tokens are remembered. They are renewed once in a while; what was said of an old one was said before.
+const MAX_TOKENS: usize = 8;
 
 impl Secrets {
     pub(super) fn of(server: &McpServer, more: &[Secret]) -> Self {
@@ -149,11 +164,23 @@ impl Secrets {
         hidden.extend(more.iter().map(|value| value.expose().to_owned()).filter(|value| value.len() >= 3));
         // The longest first, so that no rest of one is left.
         hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Secrets(hidden.into())
+        Secrets { given: hidden.into(), tokens: Arc::default() }
+    }
+
+    /// Adds a token that is used from now on.
+    pub(super) fn add(&self, token: &str) {
+        let mut tokens = lock(&self.tokens);
+        if tokens.last().is_none_or(|last| last != token) {
+            tokens.push(token.to_owned());
+            let excess = tokens.len().saturating_sub(MAX_TOKENS);
+            tokens.drain(..excess);
+        }
     }
 
     pub(super) fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
+        let tokens = lock(&self.tokens);
+        let values = self.given.iter().chain(tokens.iter());
+        values.fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
     }
 }
 

@@ -5,6 +5,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/oauth.rs"]
+mod oauth;
+
 mod auth;
 mod busy;
 mod cancel;
@@ -15,6 +18,7 @@ mod help;
 mod kill;
 mod list;
 mod load;
+mod login;
 mod mcp;
 mod owners;
 mod served;
