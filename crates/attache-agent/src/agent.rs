@@ -15,7 +15,7 @@ use attache::model::capability::Capability;
 use attache::model::error::ErrorObject;
 use attache::model::initialize::Implementation;
 use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
-use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
+use attache::model::unstable::{McpMessageNotification, SetTitleRequest, SetTitleResponse};
 use attache_host::mcp::{Loaded, name_of};
 use attache_host::permission::{Places, Session as Asker};
 
@@ -74,6 +74,8 @@ pub struct CodingAgent {
     store: Store,
     /// The sessions that are open here.
     open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
+    /// Where messages of the client's own MCP servers go.
+    routes: mcp::Routes,
 }
 
 /// How many sessions a page of the list has.
@@ -107,7 +109,7 @@ impl CodingAgent {
             // One that is open stays; it is the next time's.
             let _ = delete_session(&config, &store, &id);
         }
-        Ok(CodingAgent { config, models, store, open: Arc::default() })
+        Ok(CodingAgent { config, models, store, open: Arc::default(), routes: mcp::Routes::default() })
     }
 
     /// Prepares to serve it, with all that it offers.
@@ -120,6 +122,10 @@ impl CodingAgent {
             .deletes()
             .forks()
             .handles(async |agent: Arc<Self>, request: SetTitleRequest, _| Ok(agent.set_title(request).await?))
+            .handles_notification(async |agent: Arc<Self>, message: McpMessageNotification, _| {
+                agent.routes.take(&message);
+                Ok(())
+            })
             .sessions(|session| {
                 session.additional_directories = Some(Capability::new());
                 session.prompt.embedded_context = Some(Capability::new());
@@ -182,6 +188,7 @@ impl CodingAgent {
             spill: Some(spill.clone()),
             hidden,
             config_dir: Some(self.config.config_dir.clone()),
+            carrier: Some(mcp::Carrier::new(handle.clone(), self.routes.clone())),
             ..mcp::Setup::new(cwd.clone())
         };
         let fetch = Fetch::new(spill.clone());

@@ -4,6 +4,7 @@
 //! [`Servers::start`] returns at once; the servers are connected in the background. One that fails is told about once,
 //! and the others work on. One that dies is started again, a few times; its tools stay listed, and calls wait for it.
 
+mod acp;
 mod call;
 mod content;
 mod guard;
@@ -28,6 +29,8 @@ use attache::model::mcp::McpServer;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub use acp::Carrier;
+pub(crate) use acp::Routes;
 pub use call::McpWork;
 use oauth::Login;
 pub(crate) use prompts::{Offered, for_model};
@@ -60,6 +63,8 @@ pub struct Setup {
     pub hidden: Vec<Secret>,
     /// The user's settings, where logins to HTTP servers are kept. Without them, there are none.
     pub config_dir: Option<PathBuf>,
+    /// The client's connection, for servers that the client carries messages to. Without it, there are none.
+    pub carrier: Option<Carrier>,
 }
 
 impl Setup {
@@ -75,6 +80,7 @@ impl Setup {
             spill: None,
             hidden: Vec::new(),
             config_dir: None,
+            carrier: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use rmcp::{RoleClient, ServiceExt as _};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::acp::Acp;
 use super::guard::Guarded;
 use super::handler::{Handler, Progress};
 use super::offers::{Listed, Offers, list};
@@ -451,6 +452,7 @@ impl Body {
                 let sse = Sse::open(&server.url, &server.headers, self.reason.clone()).await?;
                 self.serve(handler, sse).await?
             }
+            McpServer::Acp(server) => self.serve(handler, Acp::open(server, setup.carrier.as_ref())?).await?,
             _ => return Err(Trouble::UnknownSort),
         };
         let listed = list(running.peer(), &slot.label).await?;

@@ -13,6 +13,7 @@ mod busy;
 mod cancel;
 mod cancel_work;
 mod capabilities;
+mod carried;
 mod full;
 mod help;
 mod kill;
