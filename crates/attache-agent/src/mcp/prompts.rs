@@ -214,7 +214,7 @@ fn addressed<'a>(slot: &Slot, word: &'a str) -> &'a str {
     let is_listed = |uri: &str| listed.resources.iter().any(|resource| resource.uri == uri);
     // Of `note:/1).` the longest beginning that is listed is meant.
     let ends = word.char_indices().map(|(at, c)| at + c.len_utf8()).filter(|end| *end >= bare.len());
-    let known = ends.map(|end| &word[..end]).filter(|uri| is_listed(uri)).last();
+    let known = ends.map(|end| &word[..end]).rfind(|uri| is_listed(uri));
     known.unwrap_or(bare)
 }
 
