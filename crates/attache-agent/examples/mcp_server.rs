@@ -1,6 +1,6 @@
 //! A tiny MCP server on stdio for tests: well behaved, and badly behaved when asked.
 //!
-//!     mcp_server [--silent | --die | --junk | --pages]
+//!     mcp_server [--silent | --die | --junk | --pages | --once FILE]
 
 use std::io::{BufRead as _, Write as _};
 
@@ -12,6 +12,13 @@ fn main() {
         // With everything that it was told in confidence, as programs do when they end in trouble.
         eprintln!("no luck\u{1b}[31m with {}", std::env::var("TOKEN").unwrap_or_default());
         std::process::exit(2);
+    }
+    if mode == "--once" {
+        // Starts once, and never again.
+        let file = std::env::args().nth(2).unwrap_or_default();
+        if std::fs::File::create_new(file).is_err() {
+            std::process::exit(4);
+        }
     }
     if mode == "--junk" {
         write("starting …\n\u{1b}[1mready\u{1b}[0m\n{\"jsonrpc\":\n{}\n[1]\n\n");
@@ -41,12 +48,16 @@ impl Server {
                 id,
                 json!({
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": { "tools": { "listChanged": true } },
+                    "capabilities": { "tools": { "listChanged": true }, "prompts": {}, "resources": {} },
                     "serverInfo": { "name": "tiny", "version": "1" },
                 }),
             ),
             Some("tools/list") => self.list(id, params),
             Some("tools/call") => self.call(id, params),
+            Some("prompts/list") => self.list_prompts(id),
+            Some("prompts/get") => prompt(id, params),
+            Some("resources/list") => resources(id),
+            Some("resources/read") => read(id, params["uri"].as_str().unwrap_or_default()),
             Some("notifications/cancelled") => {
                 self.parked.retain(|parked| parked != &params["requestId"]);
                 self.cancelled += 1;
@@ -71,12 +82,25 @@ impl Server {
             return result(id, list);
         }
         let names =
-            "echo fail nothing env cwd roots steps park release cancelled change junk endless flood die bye child";
+            "echo fail nothing big env cwd roots steps park release cancelled change junk endless flood die bye child";
         let mut tools: Vec<Value> = names.split(' ').map(tool).collect();
         if self.has_changed {
             tools.push(tool("brand.new"));
         }
         result(id, json!({ "tools": tools }));
+    }
+
+    fn list_prompts(&self, id: &Value) {
+        let arguments = json!([{ "name": "who", "required": true }, { "name": "how" }]);
+        let mut prompts = vec![
+            json!({ "name": "greet", "description": "Greets\u{1b} somebody", "arguments": arguments }),
+            json!({ "name": "odd name!" }),
+            json!({ "name": "broken" }),
+        ];
+        if self.has_changed {
+            prompts.push(json!({ "name": "new" }));
+        }
+        result(id, json!({ "prompts": prompts }));
     }
 
     fn call(&mut self, id: &Value, params: &Value) {
@@ -85,6 +109,7 @@ impl Server {
         match params["name"].as_str().unwrap_or_default() {
             "echo" => text(id, argument),
             "fail" => result(id, json!({ "content": [{ "type": "text", "text": "no" }], "isError": true })),
+            "big" => text(id, &"word\n".repeat(argument.parse().unwrap_or(0))),
             "nothing" => result(id, json!({ "content": [] })),
             "env" => text(id, &std::env::var(argument).unwrap_or_else(|_| "unset".into())),
             "cwd" => text(id, &std::env::current_dir().unwrap_or_default().to_string_lossy()),
@@ -139,6 +164,37 @@ impl Server {
             _ => error(id, -32602, "no such tool"),
         }
     }
+}
+
+fn prompt(id: &Value, params: &Value) {
+    let message = |role: &str, text: &str| json!({ "role": role, "content": { "type": "text", "text": text } });
+    match params["name"].as_str().unwrap_or_default() {
+        "greet" => {
+            let arguments = &params["arguments"];
+            let words = format!("say hello {} {}", arguments["who"].as_str().unwrap_or_default(), arguments["how"]);
+            result(id, json!({ "messages": [message("user", &words)] }));
+        }
+        "odd name!" => result(id, json!({ "messages": [message("user", "say odd"), message("assistant", "yes")] })),
+        _ => error(id, -32000, "no\u{1b} such prompt"),
+    }
+}
+
+fn resources(id: &Value) {
+    let resources = json!([
+        { "uri": "note:/one", "name": "The first note" },
+        { "uri": "note:/long", "name": "A long note" },
+        { "uri": "note:/bad one", "name": "Cannot be mentioned" },
+    ]);
+    result(id, json!({ "resources": resources }));
+}
+
+fn read(id: &Value, uri: &str) {
+    let contents = match uri {
+        "note:/one" => json!([{ "uri": uri, "text": "milk and honey" }]),
+        "note:/long" => json!([{ "uri": uri, "text": "word\n".repeat(1 << 15) }]),
+        _ => return error(id, -32002, "no such resource"),
+    };
+    result(id, json!({ "contents": contents }));
 }
 
 fn tool(name: &str) -> Value {

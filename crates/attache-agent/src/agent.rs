@@ -14,10 +14,10 @@ use attache::model::auth::{AuthMethod, AuthMethodId};
 use attache::model::capability::Capability;
 use attache::model::error::ErrorObject;
 use attache::model::initialize::Implementation;
-use attache::model::mcp::McpServer;
 use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
-use attache::model::unstable::{SetTitleRequest, SetTitleResponse};
+use attache::model::unstable::{McpMessageNotification, SetTitleRequest, SetTitleResponse};
 use attache_host::files::FileError;
+use attache_host::mcp::{Loaded, name_of};
 use attache_host::permission::{Places, Session as Asker};
 
 use crate::checkpoint::Checkpoints;
@@ -79,6 +79,8 @@ pub struct CodingAgent {
     store: Store,
     /// The sessions that are open here.
     open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
+    /// Where messages of the client's own MCP servers go.
+    routes: mcp::Routes,
 }
 
 /// How many sessions a page of the list has.
@@ -113,7 +115,7 @@ impl CodingAgent {
             // One that is open stays; it is the next time's.
             let _ = delete_session(&config, &store, &id);
         }
-        Ok(CodingAgent { config, models, store, open: Arc::default() })
+        Ok(CodingAgent { config, models, store, open: Arc::default(), routes: mcp::Routes::default() })
     }
 
     /// Prepares to serve it, with all that it offers.
@@ -126,6 +128,10 @@ impl CodingAgent {
             .deletes()
             .forks()
             .handles(async |agent: Arc<Self>, request: SetTitleRequest, _| Ok(agent.set_title(request).await?))
+            .handles_notification(async |agent: Arc<Self>, message: McpMessageNotification, _| {
+                agent.routes.take(&message);
+                Ok(())
+            })
             .sessions(|session| {
                 session.additional_directories = Some(Capability::new());
                 session.prompt.embedded_context = Some(Capability::new());
@@ -178,7 +184,7 @@ impl CodingAgent {
             state_dir: Some(self.config.state_dir.clone()),
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
-        let (mut servers, mut notices) = self.mcp_servers(contents.as_ref());
+        let Loaded { mut servers, problems: mut notices, values: hidden } = self.mcp_servers(contents.as_ref());
         servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
         servers.extend(request.mcp_servers);
         notices.extend(notice);
@@ -194,7 +200,14 @@ impl CodingAgent {
         };
         let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
         let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
-        let setup = mcp::Setup { directories: roots.clone(), ..mcp::Setup::new(cwd.clone()) };
+        let setup = mcp::Setup {
+            directories: roots.clone(),
+            spill: Some(spill.clone()),
+            hidden,
+            config_dir: Some(self.config.config_dir.clone()),
+            carrier: Some(mcp::Carrier::new(handle.clone(), self.routes.clone())),
+            ..mcp::Setup::new(cwd.clone())
+        };
         let fetch = Fetch::new(spill.clone());
         let budget = Budget { cost: self.config.limits.max_cost, tokens: self.config.limits.max_tokens_total };
         let desk = Desk {
@@ -232,8 +245,8 @@ impl CodingAgent {
             left: Mutex::default(),
         };
         notices.extend(desk.gate.problems());
-        let watched = Watched::start(self.config.commands_dir(), project, handle);
-        let (options, available) = (desk.settings.options(), watched.now().available());
+        let watched = Watched::start(self.config.commands_dir(), project, desk.tools.servers.offered(), handle);
+        let (options, available) = (desk.settings.options(), watched.available());
         lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
@@ -255,25 +268,25 @@ impl CodingAgent {
     }
 
     /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
-    fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> (Vec<McpServer>, Vec<String>) {
-        let mut notices = Vec::new();
-        let mut read = |servers: Result<Vec<McpServer>, String>, whose: &str| {
-            servers.unwrap_or_else(|what| {
-                notices.push(format!("`mcp.json` of {whose}: {what}"));
-                Vec::new()
-            })
-        };
-        let own = std::fs::read(self.config.config_dir.join("mcp.json"));
-        let own = own.map(|content| read(attache_host::mcp::parse(&content), "your settings"));
-        let mut servers = own.unwrap_or_default();
-        if let Some(contents) = contents {
-            for server in read(contents.mcp_servers(), "the project") {
-                if !servers.iter().any(|known| name_of(known) == name_of(&server)) {
-                    servers.push(server);
+    fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> Loaded {
+        let mut all = Loaded::default();
+        let mut add = |loaded: Result<Loaded, String>, whose: &str| {
+            let loaded = loaded.unwrap_or_else(|what| Loaded { problems: vec![what], ..Loaded::default() });
+            all.problems.extend(loaded.problems.iter().map(|what| format!("`mcp.json` of {whose}: {what}")));
+            all.values.extend(loaded.values);
+            for server in loaded.servers {
+                if !all.servers.iter().any(|known| name_of(known) == name_of(&server)) {
+                    all.servers.push(server);
                 }
             }
+        };
+        if let Ok(own) = std::fs::read(self.config.config_dir.join("mcp.json")) {
+            add(attache_host::mcp::load(&own), "your settings");
         }
-        (servers, notices)
+        if let Some(contents) = contents {
+            add(contents.mcp_servers(), "the project");
+        }
+        all
     }
 
     /// Nothing is opened before the key is there that was asked for, in a directory that is not there, or by a
@@ -441,15 +454,6 @@ impl Authenticate for CodingAgent {
 fn opened(request: &OpenRequest) -> store::Opened {
     let created = attache::trace::rfc3339(std::time::SystemTime::now());
     store::Opened { cwd: request.cwd.clone(), directories: request.directories.clone(), created }
-}
-
-fn name_of(server: &McpServer) -> Option<&str> {
-    match server {
-        McpServer::Stdio(server) => Some(&server.name),
-        McpServer::Http(server) => Some(&server.name),
-        McpServer::Sse(server) => Some(&server.name),
-        _ => None,
-    }
 }
 
 /// What a client is told of a session that cannot be had.

@@ -6,14 +6,19 @@ use std::time::{Duration, SystemTime};
 
 use attache::Error;
 use attache::agent::SessionHandle;
+use attache::model::command::AvailableCommand;
 use attache_host::trust::{Contents, FOLDER, Trust, project_of};
 use tokio::task::JoinHandle;
 
 use crate::lock;
+use crate::mcp::Offered;
 use crate::slash::Commands;
 
 /// How often it is looked whether commands have changed. Nobody waits for it.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// How long commands that come one after the other are waited for, to be told together.
+const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Where a project's things and the list of trusted projects are.
 #[derive(Debug, Clone)]
@@ -42,21 +47,36 @@ pub(crate) struct Watched {
 struct State {
     directory: PathBuf,
     project: Project,
+    /// The prompts of MCP servers, which are commands too.
+    offered: Offered,
     now: Mutex<Commands>,
+    /// What the client was told last.
+    told: Mutex<Vec<AvailableCommand>>,
     /// What the directories looked like when they were last read.
     seen: Mutex<Vec<(PathBuf, SystemTime, u64)>>,
 }
 
 impl Watched {
-    pub(crate) fn start(directory: PathBuf, project: Project, handle: SessionHandle) -> Self {
-        let state = State { directory, project, now: Mutex::default(), seen: Mutex::default() };
+    pub(crate) fn start(directory: PathBuf, project: Project, offered: Offered, handle: SessionHandle) -> Self {
+        let mut changes = offered.changes();
+        let state = State {
+            directory,
+            project,
+            offered,
+            now: Mutex::default(),
+            told: Mutex::default(),
+            seen: Mutex::default(),
+        };
         let state = Arc::new(state);
         *lock(&state.seen) = state.signature();
         *lock(&state.now) = state.read();
+        *lock(&state.told) = state.available();
         let watched = state.clone();
         let task = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(LOOK).await;
+                // Servers come one by one; the client is told of several at once.
+                tokio::time::sleep(TOGETHER).await;
+                let _ = tokio::time::timeout(LOOK, changes.changed()).await;
                 if watched.look(&handle).await.is_err() {
                     return;
                 }
@@ -67,6 +87,11 @@ impl Watched {
 
     pub(crate) fn now(&self) -> Commands {
         lock(&self.state.now).clone()
+    }
+
+    /// All commands, as the client was told of them.
+    pub(crate) fn available(&self) -> Vec<AvailableCommand> {
+        lock(&self.state.told).clone()
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -96,16 +121,22 @@ impl State {
 
     async fn look(&self, handle: &SessionHandle) -> Result<(), Error> {
         let signature = self.signature();
-        if *lock(&self.seen) == signature {
+        if std::mem::replace(&mut *lock(&self.seen), signature.clone()) != signature {
+            let commands = self.read();
+            *lock(&self.now) = commands;
+        }
+        let available = self.available();
+        if std::mem::replace(&mut *lock(&self.told), available.clone()) == available {
             return Ok(());
         }
-        *lock(&self.seen) = signature;
-        let commands = self.read();
-        if *lock(&self.now) == commands {
-            return Ok(());
-        }
-        *lock(&self.now) = commands.clone();
-        handle.commands(commands.available()).await
+        handle.commands(available).await
+    }
+
+    /// All commands that there are now.
+    fn available(&self) -> Vec<AvailableCommand> {
+        let mut available = lock(&self.now).available();
+        available.extend(self.offered.commands());
+        available
     }
 
     /// Names, times and sizes of everything that commands follow from.

@@ -2,16 +2,22 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use attache::agent::{HandlerError, Session, Turn};
 use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
+use attache::model::elicitation::{
+    CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationUrl, SessionScope,
+};
 use attache::model::error::ErrorObject;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
 use attache::{Error, Prompt, Stop};
 
 use crate::conversation::Conversation;
+use crate::mcp;
+use crate::model::Part;
 use crate::model::metered::Total;
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
@@ -87,6 +93,7 @@ impl CodingSession {
         let text = prompt.text();
         desk.log.sync().await?;
         self.commands.look(desk.log.handle()).await?;
+        let said = text.clone();
         let called = self.commands.now().called(&text);
         let is_about_something = !text.trim().is_empty() && !matches!(called, Some(Called::BuiltIn(..)));
         if !self.has_title && is_about_something {
@@ -101,20 +108,34 @@ impl CodingSession {
                 None => return Ok(Stop::EndTurn),
             },
         };
-        let blocks = match text {
-            None => Cow::Borrowed(prompt.blocks.as_slice()),
-            // What is attached stays.
-            Some(text) => {
-                let attached = prompt.blocks.iter().filter(|block| block.as_text().is_none()).cloned();
-                Cow::Owned(std::iter::once(text.into()).chain(attached).collect())
-            }
-        };
         wait_for_servers(&desk).await?;
         self.tell_notices().await?;
+        // A prompt of an MCP server stands for the words that call it.
+        let given = match text.is_none().then_some(desk.tools.servers.prompt(&said)) {
+            Some(prompt) => prompt.await,
+            None => None,
+        };
+        let given = match given {
+            Some(Err(why)) => {
+                desk.log.say_all(format!("{why}\n")).await?;
+                return Ok(Stop::EndTurn);
+            }
+            given => given.and_then(Result::ok),
+        };
+        let blocks = match text {
+            None if given.is_none() => Cow::Borrowed(prompt.blocks.as_slice()),
+            // What is attached stays.
+            text => {
+                let attached = prompt.blocks.iter().filter(|block| block.as_text().is_none()).cloned();
+                Cow::Owned(text.map(Into::into).into_iter().chain(attached).collect())
+            }
+        };
         look_at_models(&desk).await?;
         let model = desk.models.open(&desk.settings.now().model)?;
         let mut parts = attachments::parts(&blocks, model.info());
-        parts.splice(0..0, self.undone.drain(..).map(crate::model::Part::text));
+        parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
+        parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
+        parts.splice(0..0, self.undone.drain(..).map(Part::text));
         desk.checkpoints.begin_turn();
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
         let stop = turn::run(&desk, &mut self.conversation, turn).await?;
@@ -192,6 +213,7 @@ impl CodingSession {
                 }
                 Err(error) => format!("{}\n", error.message),
             },
+            BuiltIn::Mcp => servers(&desk, rest).await?,
             BuiltIn::Status => self.status(),
         };
         desk.log.say_all(text).await?;
@@ -237,9 +259,10 @@ impl CodingSession {
         let refused = system_prompt::refused_instructions(&self.desk.place);
         self.notices.extend(refused.iter().filter(|notice| !self.told.contains(notice)).cloned());
         self.told = refused;
-        for notice in std::mem::take(&mut self.notices).into_iter().chain(self.servers_notices()) {
+        for notice in std::mem::take(&mut self.notices) {
             self.desk.log.notice(NoticeSeverity::Warning, notice).await?;
         }
+        tell_of_servers(&self.desk).await?;
         // Not when the session is opened: a client may still set how commands are confined.
         let warning = self.desk.tools.commands.sandbox_state().warning();
         if self.sandbox_warning != warning {
@@ -249,10 +272,6 @@ impl CodingSession {
             }
         }
         Ok(())
-    }
-
-    fn servers_notices(&self) -> Vec<String> {
-        self.desk.tools.servers.notices().into_iter().map(|notice| notice.text).collect()
     }
 
     /// Leaves nothing open, and writes down how the turn ended.
@@ -287,6 +306,7 @@ impl Session for CodingSession {
     async fn prompt(&mut self, turn: Turn, prompt: Prompt) -> Result<Stop, HandlerError> {
         let desk = self.desk.clone();
         desk.models.meter().begin_turn();
+        let mut servers = desk.tools.servers.changes();
         let result = {
             let mut work = std::pin::pin!(self.work(&turn, &prompt));
             loop {
@@ -295,6 +315,10 @@ impl Session for CodingSession {
                     biased;
                     () = turn.cancelled() => break Err(Error::Cancelled),
                     result = &mut work => break Ok(result),
+                    // A server that dies in the middle of a turn is told about when it does.
+                    Ok(()) = servers.changed() => if let Err(error) = tell_of_servers(&desk).await {
+                        break Ok(Err(error.into()));
+                    },
                     change = turn.option_change() => {
                         let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
                         let options = set_option(&desk, &id, &value);
@@ -360,6 +384,91 @@ async fn wait_for_servers(desk: &Desk) -> Result<(), Error> {
         servers.ready().await;
     }
     Ok(())
+}
+
+/// Tells what the person should know of MCP servers and has not been told.
+async fn tell_of_servers(desk: &Desk) -> Result<(), Error> {
+    for notice in desk.tools.servers.notices() {
+        let severity = if notice.is_problem { NoticeSeverity::Warning } else { NoticeSeverity::Info };
+        desk.log.notice(severity, notice.text).await?;
+    }
+    Ok(())
+}
+
+/// What the resources say that a prompt mentions.
+async fn mentioned(desk: &Desk, text: &str) -> Result<Vec<Part>, Error> {
+    let mentioned = desk.tools.servers.mentioned(text).await;
+    for problem in mentioned.problems {
+        desk.log.notice(NoticeSeverity::Warning, problem).await?;
+    }
+    Ok(mentioned.parts)
+}
+
+/// Lists MCP servers, or does something with one.
+async fn servers(desk: &Desk, rest: &str) -> Result<String, Error> {
+    let servers = &desk.tools.servers;
+    Ok(match rest.split_once(char::is_whitespace).unwrap_or((rest, "")) {
+        ("", _) => {
+            wait_for_servers(desk).await?;
+            servers.report()
+        }
+        ("restart", name) if !name.is_empty() => match servers.restart(name.trim()) {
+            Ok(()) => format!("`{}` is being restarted.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        ("login", name) if !name.is_empty() => match log_in(desk, name.trim()).await? {
+            Ok(()) => format!("You are logged in to `{}`. Its tools come as soon as it is connected.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        ("logout", name) if !name.is_empty() => match servers.logout(name.trim()).await {
+            Ok(true) => {
+                let _ = servers.restart(name.trim());
+                format!("You are logged out of `{}`.\n", name.trim())
+            }
+            Ok(false) => format!("You were not logged in to `{}`.\n", name.trim()),
+            Err(why) => format!("{why}\n"),
+        },
+        _ => "Say what to do: `/mcp`, `/mcp login NAME`, `/mcp logout NAME`, `/mcp restart NAME`\n".into(),
+    })
+}
+
+/// Logs in to an MCP server: the person is shown where, and is waited for.
+async fn log_in(desk: &Desk, name: &str) -> Result<Result<(), String>, Error> {
+    let login = match desk.tools.servers.begin_login(name).await {
+        Ok(login) => login,
+        Err(why) => return Ok(Err(why)),
+    };
+    desk.log
+        .say_all(format!("Open this address in a browser of this machine to log in:\n\n{}\n\n", login.address()))
+        .await?;
+    let id = desk.log.fresh_id("login");
+    let scope = SessionScope::new(desk.log.handle().id().clone());
+    let url = ElicitationUrl::new(id.as_str(), login.address(), scope);
+    let question = format!("Log in to the MCP server `{name}`?");
+    let request = CreateElicitationRequest::new(question, ElicitationMode::Url(url));
+    // A client that cannot open addresses has shown it. One that can is asked to; without a yes, nobody is waited for.
+    let is_visiting = AtomicBool::new(false);
+    let refused = async {
+        if let Ok(answer) = desk.log.handle().elicit(request).await {
+            if !matches!(answer.action, ElicitationAction::Accept(_)) {
+                return;
+            }
+            is_visiting.store(true, Relaxed);
+        }
+        std::future::pending().await
+    };
+    let finished = tokio::select! {
+        biased;
+        finished = login.finish() => finished,
+        () = refused => return Ok(Err("You are not logged in.".into())),
+    };
+    if let Err(error) = finished {
+        return Ok(Err(format!("The login to `{name}` failed: {error}")));
+    }
+    if is_visiting.load(Relaxed) {
+        desk.log.handle().complete_elicitation(id).await?;
+    }
+    Ok(desk.tools.servers.restart(name))
 }
 
 fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {

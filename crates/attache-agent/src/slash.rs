@@ -16,6 +16,7 @@ pub(crate) enum BuiltIn {
     Diff,
     Permissions,
     Model,
+    Mcp,
     Status,
 }
 
@@ -29,6 +30,12 @@ const BUILT_IN: &[(BuiltIn, &str, &str, Option<&str>)] = &[
     (BuiltIn::Diff, "diff", "Show what the agent has changed in this session", Some("last")),
     (BuiltIn::Permissions, "permissions", "List what is always allowed or refused", Some("remove NUMBER")),
     (BuiltIn::Model, "model", "Show or change the model", Some("provider:name")),
+    (
+        BuiltIn::Mcp,
+        "mcp",
+        "List MCP servers with their tools, prompts and resources",
+        Some("login, logout or restart NAME"),
+    ),
     (BuiltIn::Status, "status", "Say how things stand", None),
 ];
 

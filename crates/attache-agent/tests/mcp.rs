@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::model::Secret;
 use attache::model::mcp::{EnvVariable, McpServer, McpServerStdio};
 use attache::model::tool::ToolKind;
+use attache_agent::cut::Spill;
 use attache_agent::mcp::{Notice, Servers, Setup};
 use attache_agent::model::Part;
 use attache_agent::tools::{Live, Outcome, Shown};
@@ -56,27 +58,30 @@ fn text(outcome: &Outcome) -> &str {
     }
 }
 
-/// Waits for the one notice of the one server that fails, and for the end of its tools.
-async fn gone(servers: &Servers) -> Notice {
+/// The next notice of the servers.
+async fn notice(servers: &Servers, told: &mut Vec<Notice>) -> Notice {
     let mut changes = servers.changes();
-    let gone = async {
+    let next = async {
         loop {
-            if let [notice] = &servers.notices()[..] {
-                return notice.clone();
+            told.extend(servers.notices());
+            if !told.is_empty() {
+                return told.remove(0);
             }
             changes.changed().await.unwrap();
         }
     };
-    let notice = tokio::time::timeout(PATIENCE, gone).await.unwrap();
-    assert!(servers.specs().iter().all(|spec| !spec.name.starts_with("tiny__")));
-    notice
+    tokio::time::timeout(PATIENCE, next).await.unwrap()
+}
+
+fn quick(count: usize) -> Setup {
+    Setup { restarts: vec![Duration::from_millis(50); count], ..setup() }
 }
 
 #[tokio::test]
 async fn tools_are_listed_and_called() {
     let servers = one().await;
     let specs = servers.specs();
-    assert_eq!(specs.len(), 17);
+    assert_eq!(specs.len(), 18);
     assert!(specs.is_sorted_by_key(|spec| spec.name.clone()));
     let spec = specs.iter().find(|spec| spec.name == "tiny__echo").unwrap();
     assert_eq!(spec.description, "For tests.");
@@ -150,22 +155,88 @@ async fn a_server_that_fails_is_told_about_once_and_the_others_work() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_during_a_call_fails_it() {
-    let servers = started(vec![tiny("tiny", &[]), tiny("other", &[])], setup()).await;
+async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
+    let mut setup = quick(1);
+    setup.restarts = vec![Duration::from_millis(700)];
+    let servers = started(vec![tiny("tiny", &[]), tiny("other", &[])], setup).await;
+    let count = servers.specs().len();
     let outcome = call(&servers, "tiny__die", json!({})).await;
-    let why = "the MCP server `tiny` is gone: it ended with exit code 3\nits last words: I give up on …";
+    let why = "the MCP server `tiny` is gone: it ended with exit code 3\nits last words: I give up on …\nit is being \
+               restarted";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
-    assert_eq!(gone(&servers).await, Notice { server: "tiny".into(), text: why.into() });
-    assert_eq!(servers.prepare("tiny__echo", &json!({})).unwrap().unwrap_err().0, why);
+    let mut told = Vec::new();
+    assert_eq!(notice(&servers, &mut told).await, Notice { server: "tiny".into(), text: why.into(), is_problem: true });
+    // Its tools stay listed, and a call waits for it.
+    assert_eq!(servers.specs().len(), count);
     assert_eq!(text(&call(&servers, "other__echo", json!({ "text": "hi" })).await), "hi");
+    assert_eq!(text(&call(&servers, "tiny__echo", json!({ "text": "back" })).await), "back");
+    assert_eq!(notice(&servers, &mut told).await.text, "the MCP server `tiny` is running again");
+}
+
+#[tokio::test]
+async fn a_server_that_stays_dead_is_left_alone_after_a_few_restarts() {
+    let directory = tempfile::tempdir().unwrap();
+    let once = directory.path().join("once");
+    let servers = started(vec![tiny("tiny", &["--once", once.to_str().unwrap()])], quick(3)).await;
+    assert_eq!(servers.specs().len(), 18);
+    call(&servers, "tiny__die", json!({})).await;
+    // A call waits until it is known that the server does not come back.
+    let outcome = call(&servers, "tiny__echo", json!({})).await;
+    let why = "the MCP server `tiny` cannot be used: it ended with exit code 4\nit was restarted 3 times and is left \
+               alone now";
+    assert_eq!((text(&outcome), outcome.is_error), (why, true));
+    let mut told = Vec::new();
+    assert!(notice(&servers, &mut told).await.text.ends_with("it is being restarted"));
+    assert_eq!(notice(&servers, &mut told).await.text, why);
+    assert_eq!((told.len(), servers.specs().len()), (0, 0));
+    assert_eq!(servers.prepare("tiny__echo", &json!({})).unwrap().unwrap_err().0, why);
+    // Until somebody wants it again.
+    std::fs::remove_file(once).unwrap();
+    servers.restart("tiny").unwrap();
+    let mut changes = servers.changes();
+    let back = async {
+        while servers.specs().is_empty() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, back).await.unwrap();
+    assert_eq!(text(&call(&servers, "tiny__echo", json!({ "text": "hi" })).await), "hi");
+    assert_eq!(servers.restart("none").unwrap_err(), "there is no MCP server `none`");
+}
+
+#[tokio::test]
+async fn a_call_waits_only_so_long_for_a_restart() {
+    let mut setup = quick(1);
+    setup.restarts = vec![Duration::from_secs(600)];
+    setup.connect_limit = Duration::from_secs(5);
+    let servers = started(vec![tiny("tiny", &[])], setup).await;
+    call(&servers, "tiny__die", json!({})).await;
+    let outcome = call(&servers, "tiny__echo", json!({})).await;
+    assert_eq!(text(&outcome), "the MCP server `tiny` is being restarted and was not ready within 5 seconds");
+    tokio::time::timeout(PATIENCE, servers.close()).await.unwrap();
 }
 
 #[tokio::test]
 async fn the_last_answer_of_a_server_counts() {
-    let servers = one().await;
+    let servers = started(vec![tiny("tiny", &[])], quick(0)).await;
     let outcome = call(&servers, "tiny__bye", json!({})).await;
     assert_eq!((text(&outcome), outcome.is_error), ("bye", false));
-    assert_eq!(gone(&servers).await.text, "the MCP server `tiny` is gone: it ended with exit code 0");
+    let gone = notice(&servers, &mut Vec::new()).await;
+    assert_eq!(gone.text, "the MCP server `tiny` is gone: it ended with exit code 0");
+    assert!(servers.specs().is_empty());
+}
+
+#[tokio::test]
+async fn a_long_result_is_cut_and_kept_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let spill = Arc::new(Spill::new(directory.path().join("outputs")));
+    let servers = started(vec![tiny("tiny", &[])], Setup { spill: Some(spill.clone()), ..setup() }).await;
+    let lines = 1 << 19;
+    let outcome = call(&servers, "tiny__big", json!({ "text": lines.to_string() })).await;
+    assert!(text(&outcome).len() < 40 << 10 && text(&outcome).contains("the whole text is in `"));
+    assert!(serde_json::to_string(&outcome.content).unwrap().len() < 64 << 10);
+    let kept = std::fs::read_dir(spill.directory()).unwrap().next().unwrap().unwrap();
+    assert_eq!(kept.metadata().unwrap().len(), lines * 5);
 }
 
 #[tokio::test]
@@ -246,16 +317,16 @@ async fn junk_on_stdout_is_passed_over() {
 
 #[tokio::test]
 async fn a_line_without_an_end_is_the_end_of_the_server() {
-    let servers = one().await;
+    let servers = started(vec![tiny("tiny", &[])], quick(0)).await;
     let outcome = call(&servers, "tiny__endless", json!({})).await;
     let why = "the MCP server `tiny` is gone: it sent a message of more than 16 MiB";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
-    assert_eq!(gone(&servers).await.text, why);
+    assert_eq!(notice(&servers, &mut Vec::new()).await.text, why);
 }
 
 #[tokio::test]
 async fn a_server_that_asks_without_end_is_ended() {
-    let servers = one().await;
+    let servers = started(vec![tiny("tiny", &[])], quick(0)).await;
     let outcome = call(&servers, "tiny__flood", json!({})).await;
     let why = "the MCP server `tiny` is gone: it asks for more and more and takes no answers";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
@@ -264,7 +335,7 @@ async fn a_server_that_asks_without_end_is_ended() {
 #[tokio::test]
 async fn servers_of_one_name_are_kept_apart() {
     let servers = started(vec![tiny("tiny", &[]), tiny("tiny", &["--pages"])], setup()).await;
-    assert_eq!(servers.specs().len(), 20);
+    assert_eq!(servers.specs().len(), 21);
     assert!(servers.prepare("tiny_2__page_1", &json!({})).unwrap().is_ok());
     assert!(servers.prepare("tiny__page_1", &json!({})).unwrap().is_err());
 }

@@ -168,6 +168,7 @@ fn event(message: &Value) -> String {
 async fn started(server: McpServer) -> Servers {
     let mut setup = Setup::new("/");
     setup.connect_limit = Duration::from_secs(10);
+    setup.restarts.clear();
     let servers = Servers::start(vec![server], setup);
     tokio::time::timeout(PATIENCE, servers.ready()).await.unwrap();
     servers
@@ -389,6 +390,20 @@ async fn a_server_of_the_old_sort_that_goes_away_is_told_about() {
         assert_eq!(servers.notices()[0].text, why);
         assert!(servers.specs().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_server_of_the_old_sort_that_goes_away_is_connected_again() {
+    let site = old("messages").await;
+    let mut setup = Setup::new("/");
+    setup.restarts = vec![Duration::from_millis(50)];
+    let servers = Servers::start(vec![site.sse()], setup);
+    tokio::time::timeout(PATIENCE, servers.ready()).await.unwrap();
+    let why = "the MCP server `web` is gone: it ended the connection\nit is being restarted";
+    assert_eq!(text(&call(&servers, json!({ "text": "die" })).await), why);
+    assert_eq!(text(&call(&servers, json!({ "text": "hi" })).await), "hi");
+    let texts: Vec<String> = servers.notices().into_iter().map(|notice| notice.text).collect();
+    assert_eq!(texts, [why, "the MCP server `web` is running again"]);
 }
 
 #[tokio::test]

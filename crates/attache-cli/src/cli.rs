@@ -47,6 +47,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<PermissionsCommand>,
     },
+    /// Log in to MCP servers of `mcp.json`, or log out of them
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Trust what a directory brings along in `.attache`, or take that back
     Trust(Trust),
     /// Explain what commands are confined by, or run any command that way
@@ -732,6 +735,28 @@ pub(crate) enum ExportFormat {
     Markdown,
     /// The events, as `run -o stream-json` printed them; of a session of the built-in agent, the entries of its log
     Json,
+}
+
+/// The commands of `mcp`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Log in to an HTTP server that wants it (OAuth), with a browser of this machine. The login is kept beside your
+    /// settings for you alone, and the built-in agent uses it
+    Login {
+        /// The server's name in your `mcp.json`, or in that of a project which you trust
+        name: String,
+        /// A client that you have registered with the server, for one that registers none by itself
+        #[arg(long, value_name = "ID")]
+        client_id: Option<String>,
+        /// Only print the address, and open no browser
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Forget the login to a server
+    Logout {
+        /// The server's name
+        name: String,
+    },
 }
 
 /// The options of `trust`.

@@ -15,6 +15,7 @@ mod exit;
 mod ids;
 mod journal;
 mod login;
+mod mcp;
 mod output;
 mod paths;
 mod pen;
@@ -103,6 +104,7 @@ async fn run(command: Command) -> Code {
         Command::Sessions { command } => {
             connect::until_interrupted(sessions::sessions(command)).await.and_then(|text| print(&text))
         }
+        Command::Mcp(command) => connect::until_interrupted(mcp::run(command)).await,
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use attache::model::mcp::McpServer;
 use attache::process::Command;
-use attache_host::mcp;
+use attache_host::mcp::{self, Loaded};
 use attache_host::trust::{self, Contents, FOLDER, Status};
 use attache_host::visible::{visible as visible_strictly, visible_lines};
 
@@ -46,7 +46,10 @@ impl Project {
 
     /// What its user should know about it.
     pub(crate) fn notices(&self) -> Vec<Event> {
-        self.notice.iter().map(|text| Event::notice(Level::Warning, text.as_str())).collect()
+        let servers = self.contents.as_ref().and_then(|contents| contents.mcp_servers().ok()).unwrap_or_default();
+        let path = self.path_of("mcp.json");
+        let problems = servers.problems.iter().map(|what| format!("`{}`: {what}", path.display()));
+        self.notice.iter().cloned().chain(problems).map(|text| Event::notice(Level::Warning, text)).collect()
     }
 
     /// Its rules, with the name of their file.
@@ -55,10 +58,18 @@ impl Project {
         Some((self.path_of("permissions.toml").display().to_string(), rules))
     }
 
-    /// Its MCP servers.
+    /// Its MCP servers that can be used, with the values of variables in them. What is wrong with others is a notice.
     pub(crate) fn mcp_servers(&self) -> Result<Vec<McpServer>, Failure> {
-        let servers = self.contents.as_ref().map_or(Ok(Vec::new()), Contents::mcp_servers);
-        servers.map_err(|what| Failure::usage(format!("`{}`: {what}", self.path_of("mcp.json").display())))
+        let servers = self.contents.as_ref().map_or_else(|| Ok(Loaded::default()), Contents::mcp_servers);
+        let servers =
+            servers.map_err(|what| Failure::usage(format!("`{}`: {what}", self.path_of("mcp.json").display())));
+        Ok(servers?.servers)
+    }
+
+    /// Its MCP servers as they are written.
+    pub(crate) fn written_mcp_servers(&self) -> Vec<McpServer> {
+        let content = self.contents.as_ref().and_then(|contents| contents.file("mcp.json"));
+        content.and_then(|content| mcp::parse(content).ok()).unwrap_or_default()
     }
 
     /// Its agents. The user's own of the same name come before them.
@@ -80,9 +91,14 @@ impl Project {
     }
 }
 
-/// Reads the MCP servers of a file's content.
-pub(crate) fn parse_mcp(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Failure> {
-    mcp::parse(content).map_err(|what| Failure::usage(format!("`{}`: {what}", path.display())))
+/// Reads the MCP servers of a file that the user names, with the values of variables in them.
+pub(crate) fn load_mcp(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Failure> {
+    let wrong = |what: &str| Failure::usage(format!("`{}`: {what}", path.display()));
+    let loaded = mcp::load(content).map_err(|what| wrong(&what))?;
+    match loaded.problems.first() {
+        Some(what) => Err(wrong(what)),
+        None => Ok(loaded.servers),
+    }
 }
 
 fn list() -> Result<trust::Trust, Failure> {
@@ -110,19 +126,21 @@ pub(crate) async fn trust(args: &Trust) -> Result<(), Failure> {
             return Ok(());
         }
         Status::Trusted => {
-            eprint!("`{shown}` is trusted:\n{}{}", names(&contents), started(&contents));
+            eprint!("`{shown}` is trusted:\n{}{}", names(&contents), effects(&contents));
             return Ok(());
         }
         Status::Changed => "has changed since it was trusted, or a program that it starts has",
-        Status::Uncovered => "was trusted by an earlier version, without the programs that it starts",
+        Status::Uncovered => {
+            "was trusted by an earlier version, without the programs that it starts or the variables that it reads"
+        }
         Status::Unknown => "is not trusted",
     };
     if args.status {
-        let what = format!("{}{}", names(&contents), started(&contents));
+        let what = format!("{}{}", names(&contents), effects(&contents));
         return Err(Failure::new(Code::Agent, format!("`{shown}` {how}:\n{}", what.trim_end())));
     }
     let (text, is_whole) = document(&contents);
-    eprint!("{text}{}", started(&contents));
+    eprint!("{text}{}", effects(&contents));
     if !is_whole && !args.yes {
         let hint = "hint: look at the files themselves, then `attache trust --yes`";
         return Err(Failure::new(Code::Denied, format!("`{shown}` has more than can be shown here\n{hint}")));
@@ -171,6 +189,18 @@ fn document(contents: &Contents) -> (String, bool) {
         }
     }
     (text, is_whole)
+}
+
+/// What the folder would start, and what it would read.
+fn effects(contents: &Contents) -> String {
+    let mut text = started(contents);
+    for (server, variables) in contents.variables() {
+        // Names of variables are letters, digits and underscores.
+        let names: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
+        let server = visible_strictly(server);
+        text += &format!("it would give MCP server `{server}` variables of your environment: {}\n", names.join(", "));
+    }
+    text
 }
 
 /// What the folder would start, and how far that is covered by trust.

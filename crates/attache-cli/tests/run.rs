@@ -224,6 +224,27 @@ fn files_and_commands_are_served_as_far_as_they_are_allowed() {
 }
 
 #[test]
+fn variables_that_a_repository_wants_are_named_and_their_values_are_not() {
+    let home = home();
+    let folder = home.path("work/.attache");
+    fs::create_dir(&folder).unwrap();
+    let servers =
+        r#"{"mcpServers": {"web": {"url": "https://host/", "headers": {"A": "Bearer ${PATH}", "B": "${NO_SUCH}"}}}}"#;
+    fs::write(folder.join("mcp.json"), servers).unwrap();
+    let work = home.path("work").display().to_string();
+    let ran = home.run(&["trust", "--yes", &work]);
+    let told = "it would give MCP server `web` variables of your environment: `PATH`, `NO_SUCH`";
+    ran.check(0, &[], &[told]);
+    assert!(!ran.err.contains("/bin"), "{}", ran.err);
+    home.run(&["run", "-C", &work, "-o", "quiet", "say hi"]).check(
+        0,
+        &["hi"],
+        &["server `web`: environment variable `NO_SUCH` is not set"],
+    );
+    home.run(&["mcp", "logout", "nobody"]).check(8, &[], &["there is no MCP server `nobody`"]);
+}
+
+#[test]
 fn what_a_repository_brings_along_waits_for_trust() {
     let home = home();
     let folder = home.path("work/.attache");

@@ -1,9 +1,89 @@
 //! MCP servers of a file, in the form that other programs use too: `{"mcpServers": {"name": {…}}}`.
+//!
+//! `${NAME}` in what a server is given stands for a variable of the environment, `${NAME:-default}` for the default where
+//! that is not set or empty.
+
+mod variables;
 
 use std::collections::BTreeMap;
 
+use attache::model::Secret;
 use attache::model::mcp::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
 use serde::Deserialize;
+
+/// The servers of a file, with the values of variables in them.
+#[derive(Default)]
+pub struct Loaded {
+    /// Those that can be used. What they are given may be secret: show their names alone.
+    pub servers: Vec<McpServer>,
+    /// Why others cannot, in sentences that name the server and the variable, never a value.
+    pub problems: Vec<String>,
+    /// The values that were put in, to keep them out of what is shown.
+    pub values: Vec<Secret>,
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.servers.iter().map(name_of).collect();
+        f.debug_struct("Loaded").field("servers", &names).field("problems", &self.problems).finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    /// Puts the values of variables into servers. `variable` tells the value of one, if it is set.
+    pub fn new(servers: Vec<McpServer>, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let mut loaded = Loaded::default();
+        for mut server in servers {
+            let mut values = Vec::new();
+            match variables::put_into(&mut server, &variable, &mut values) {
+                Ok(()) => {
+                    loaded.servers.push(server);
+                    loaded.values.extend(values);
+                }
+                Err(missing) => loaded.problems.push(format!(
+                    "server `{}`: environment variable `{missing}` is not set\nhint: set it, or write a default: \
+                     `${{{missing}:-default}}`",
+                    name_of(&server)
+                )),
+            }
+        }
+        loaded
+    }
+}
+
+/// The name of a server.
+pub fn name_of(server: &McpServer) -> &str {
+    match server {
+        McpServer::Stdio(server) => &server.name,
+        McpServer::Http(server) => &server.name,
+        McpServer::Sse(server) => &server.name,
+        McpServer::Acp(server) => &server.name,
+        _ => "",
+    }
+}
+
+/// The names of the variables that a server is to be given, each once.
+pub fn variables_of(server: &McpServer) -> Vec<String> {
+    variables::names(server)
+}
+
+/// A variable of this process, if it is set and text.
+pub fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Reads the servers of a file of the user's own, with the variables of this process.
+///
+/// ```
+/// let file = br#"{"mcpServers": {"a": {"command": "${NO_SUCH_VARIABLE:-a}"}, "b": {"command": "${NO_SUCH_VARIABLE}"}}}"#;
+/// let loaded = attache_host::mcp::load(file)?;
+/// assert_eq!(loaded.servers.len(), 1);
+/// assert!(loaded.problems[0].starts_with("server `b`: environment variable `NO_SUCH_VARIABLE` is not set"));
+/// # Ok::<(), String>(())
+/// ```
+pub fn load(content: &[u8]) -> Result<Loaded, String> {
+    Ok(Loaded::new(parse(content)?, environment))
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +106,7 @@ struct Server {
     headers: BTreeMap<String, String>,
 }
 
-/// Reads the servers of a file's content. An error is a sentence that does not repeat the content: it may hold keys.
+/// Reads the servers of a file's content as they are written, without the values of variables. An error is a sentence that does not repeat the content: it may hold keys.
 ///
 /// ```
 /// let servers = attache_host::mcp::parse(br#"{"mcpServers": {"time": {"command": "mcp-server-time"}}}"#)?;

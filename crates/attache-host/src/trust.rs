@@ -5,6 +5,8 @@
 //! the user is asked again. What was compared is what is then used: [`Trust::check`] returns the bytes it has read, and
 //! nobody reads the files a second time.
 //!
+//! Variables of the environment that its MCP servers are given ([`Contents::variables`]) are part of it, by their names.
+//!
 //! Files of the project that the folder's commands name ([`Contents::starts`]) are part of it: when such a program changes,
 //! the user is asked again, too. What those programs load in turn, and programs from elsewhere, are not.
 
@@ -19,6 +21,7 @@ use sha2::{Digest, Sha256};
 pub use starts::{Started, StartedFile};
 use toml_edit::{DocumentMut, Item, Table, value};
 
+use crate::mcp::Loaded;
 use crate::store;
 
 /// The folder of a repository that can take effect.
@@ -77,7 +80,8 @@ pub enum Status {
     Trusted,
     /// The user trusted other contents.
     Changed,
-    /// The user trusted these contents with an earlier version, which did not cover the programs that they start.
+    /// The user trusted these contents with an earlier version, which did not cover the programs that they start or the
+    /// variables that they read.
     Uncovered,
     /// The user was never asked.
     Unknown,
@@ -91,6 +95,7 @@ pub struct Contents {
     directory: PathBuf,
     files: Vec<(String, Vec<u8>)>,
     starts: Vec<Started>,
+    variables: Vec<(String, Vec<String>)>,
     digest: String,
     /// Of the files alone, as the first version had it. The same as `digest` where no command names a file.
     old_digest: String,
@@ -117,7 +122,14 @@ impl Contents {
         let old_digest = hex(hash.clone());
         let starts = Started::read(&directory, &files)?;
         Started::pin(&starts, &mut hash);
-        Ok(Contents { directory, files, starts, digest: hex(hash), old_digest })
+        let variables = variables_of(&files);
+        for name in variables.iter().flat_map(|(_, names)| names) {
+            // No pin of a file looks like this. Who trusted the folder before variables meant something is asked again.
+            let pin = format!("${{{name}}}");
+            hash.update((pin.len() as u64).to_le_bytes());
+            hash.update(&pin);
+        }
+        Ok(Contents { directory, files, starts, variables, digest: hex(hash), old_digest })
     }
 
     /// The directory, without links.
@@ -130,9 +142,15 @@ impl Contents {
         &self.starts
     }
 
-    /// The MCP servers of its `mcp.json`. Files of the project that their commands name are the ones that are trusted,
-    /// in whichever directory of it they are started.
-    pub fn mcp_servers(&self) -> Result<Vec<McpServer>, String> {
+    /// The MCP servers of its `mcp.json` that are given variables of the user's environment, with the names of these.
+    pub fn variables(&self) -> &[(String, Vec<String>)] {
+        &self.variables
+    }
+
+    /// The MCP servers of its `mcp.json`, with the variables of this process in them: only for contents that are trusted.
+    /// Files of the project that their commands name are the ones that are trusted, in whichever directory of it they
+    /// are started.
+    pub fn mcp_servers(&self) -> Result<Loaded, String> {
         let mut servers = self.file("mcp.json").map_or(Ok(Vec::new()), crate::mcp::parse)?;
         for server in &mut servers {
             if let McpServer::Stdio(server) = server {
@@ -142,7 +160,7 @@ impl Contents {
                 server.args = server.args.iter().map(|word| self.anchored(word)).collect();
             }
         }
-        Ok(servers)
+        Ok(Loaded::new(servers, crate::mcp::environment))
     }
 
     /// A word of a command with its file named from the top, if it names one of the project.
@@ -159,6 +177,14 @@ impl Contents {
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes.as_slice())
     }
+}
+
+/// The MCP servers that are given variables, and which.
+fn variables_of(files: &[(String, Vec<u8>)]) -> Vec<(String, Vec<String>)> {
+    let file = files.iter().find(|(name, _)| name == "mcp.json");
+    let servers = file.and_then(|(_, content)| crate::mcp::parse(content).ok()).unwrap_or_default();
+    let named = servers.iter().map(|server| (crate::mcp::name_of(server).to_owned(), crate::mcp::variables_of(server)));
+    named.filter(|(_, names)| !names.is_empty()).collect()
 }
 
 struct Reading {
@@ -280,7 +306,9 @@ impl Trust {
             Ok((Status::Changed, _)) => {
                 ", because it has changed since it was trusted, or a program that it starts has"
             }
-            Ok((Status::Uncovered, _)) => ", because it was trusted without the programs that it starts",
+            Ok((Status::Uncovered, _)) => {
+                ", because it was trusted without the programs that it starts or the variables that it reads"
+            }
             Err(error) => return (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
         };
         let hint = format!("hint: look at it, then type `attache trust {}`", project.display());

@@ -235,7 +235,9 @@ fn a_program_of_the_project_is_part_of_what_is_trusted() {
         .collect();
     assert_eq!(started, [("MCP server `tools`", true), ("agent `a`", false), ("agent `a`", true)]);
     // The file that is started is the one that was looked at, from every directory.
-    let attache::model::mcp::McpServer::Stdio(server) = contents.mcp_servers().unwrap().remove(0) else { panic!() };
+    let attache::model::mcp::McpServer::Stdio(server) = contents.mcp_servers().unwrap().servers.remove(0) else {
+        panic!()
+    };
     let real = desk.project().canonicalize().unwrap();
     assert_eq!(server.args, [real.join("tools/server.py").to_str().unwrap(), "--x"]);
 
@@ -260,7 +262,24 @@ fn an_old_list_is_valid_where_nothing_is_started_and_says_so_where_something_is(
     fs::write(desk.project().join("server"), "").unwrap();
     desk.write("mcp.json", r#"{"mcpServers": {"tools": {"command": "./server"}}}"#);
     assert_eq!(desk.status(), Status::Changed);
-    // What the first version wrote for these very files.
+    let uncover = || {
+        fs::write(&list, old_entry(&desk, &old)).unwrap();
+        assert_eq!(desk.status(), Status::Uncovered);
+        let (contents, notice) = desk.trust.contents(&desk.project());
+        assert!(contents.is_none() && notice.unwrap().contains("without the programs that it starts or the variables"));
+    };
+    uncover();
+    // Variables meant nothing to the first version.
+    desk.write("mcp.json", r#"{"mcpServers": {"tools": {"url": "https://host", "headers": {"A": "${TOKEN}"}}}}"#);
+    uncover();
+    desk.accept();
+    assert_eq!(desk.status(), Status::Trusted);
+    let contents = desk.trust.contents(&desk.project()).0.unwrap();
+    assert_eq!(contents.variables(), [("tools".to_owned(), vec!["TOKEN".to_owned()])]);
+}
+
+/// What the first version wrote for the files that are there.
+fn old_entry(desk: &Desk, old: &str) -> String {
     let mut hash = <sha2::Sha256 as sha2::Digest>::new();
     for (name, bytes) in desk.trust.check(&desk.project()).unwrap().1.files() {
         for part in
@@ -271,10 +290,7 @@ fn an_old_list_is_valid_where_nothing_is_started_and_says_so_where_something_is(
     }
     let digest: String = sha2::Digest::finalize(hash).iter().map(|byte| format!("{byte:02x}")).collect();
     let (start, _) = old.rsplit_once(" = ").unwrap();
-    fs::write(&list, format!("{start} = \"{digest}\"\n")).unwrap();
-    assert_eq!(desk.status(), Status::Uncovered);
-    let (contents, notice) = desk.trust.contents(&desk.project());
-    assert!(contents.is_none() && notice.unwrap().contains("without the programs that it starts"));
+    format!("{start} = \"{digest}\"\n")
 }
 
 #[test]

@@ -45,8 +45,8 @@ impl Servers {
 
     fn prepare_for(&self, server: usize, name: &str, arguments: &Value) -> Result<Prepared<McpWork>, Refusal> {
         let slot = &self.shared.slots[server];
-        let up = slot.up().map_err(Refusal)?;
-        let tool = up.tools.iter().find(|tool| tool.spec.name == name);
+        let offers = slot.offers().map_err(Refusal)?;
+        let tool = offers.tools.iter().find(|tool| tool.spec.name == name);
         let tool = tool.ok_or_else(|| Refusal(format!("the MCP server `{}` has no tool `{name}`", slot.name)))?;
         let arguments = match arguments {
             Value::Object(arguments) => arguments.clone(),
@@ -70,12 +70,18 @@ impl Servers {
         let Some(slot) = self.shared.slots.get(work.server) else {
             return Outcome::failed(format!("there is no tool `{}`", work.name));
         };
-        let up = match slot.up() {
+        let up = match slot.back(&self.shared).await {
             Ok(up) => up,
             Err(why) => return Outcome::failed(why),
         };
         let result = match self.call(&up, work, live).await {
-            Ok(result) => serde_json::to_value(result).ok().and_then(outcome),
+            Ok(result) => {
+                // Megabytes are read, cut and written down here.
+                let spill = self.shared.setup.spill.clone();
+                let read =
+                    move || serde_json::to_value(result).ok().and_then(|result| outcome(result, spill.as_deref()));
+                tokio::task::spawn_blocking(read).await.ok().flatten()
+            }
             Err(Ended::Late) => {
                 let limit = self.shared.setup.call_limit.as_secs();
                 return Outcome::failed(format!(
@@ -122,15 +128,15 @@ impl Servers {
         }
     }
 
-    async fn explain(&self, slot: &Slot, up: &Up, error: &ServiceError) -> String {
+    pub(super) async fn explain(&self, slot: &Slot, up: &Up, error: &ServiceError) -> String {
         let trouble = Trouble::of_request(error);
         if trouble == Trouble::Closed {
             // The one who watches the server knows more in a moment.
             let mut changes = self.changes();
             let gone = async {
                 loop {
-                    if let Err(why) = slot.up() {
-                        return why;
+                    if let Some(why) = up.ended.get() {
+                        return why.clone();
                     }
                     if changes.changed().await.is_err() {
                         std::future::pending::<()>().await;

@@ -33,7 +33,7 @@ pub(super) type Progress = Arc<Mutex<HashMap<ProgressToken, watch::Sender<Option
 pub(super) struct Handler {
     roots: Arc<[Root]>,
     pub(super) progress: Progress,
-    /// Told when the server's tools have changed.
+    /// Told when what the server offers has changed.
     pub(super) changed: Arc<Notify>,
 }
 
@@ -80,6 +80,14 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
 }

@@ -1,12 +1,13 @@
 //! Servers that speak Streamable HTTP: rmcp's transport on an HTTP client that reads only so much.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::model::mcp::HttpHeader;
+use attache::model::mcp::{HttpHeader, McpServerHttp};
 use futures_util::stream::{Stream, StreamExt as _};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -19,7 +20,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::SseStream;
 
-use super::words::{MAX_MESSAGE, Trouble};
+use super::oauth;
+use super::words::{MAX_MESSAGE, Secrets, Trouble};
 
 type Failed = StreamableHttpError<Trouble>;
 
@@ -29,9 +31,26 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// How often a broken stream of events is asked for again, before the server is taken for silent.
 const ATTEMPTS: usize = 6;
 
-/// A transport to a server that speaks Streamable HTTP.
-pub(super) async fn open(url: &str, headers: &[HttpHeader]) -> Result<StreamableHttpClientTransport<Http>, Trouble> {
-    let url = address(url)?;
+/// A transport to a server that speaks Streamable HTTP. One that no key is configured for can be logged in to; logins are
+/// kept in `config_dir`.
+pub(super) async fn open(
+    server: &McpServerHttp,
+    config_dir: Option<&Path>,
+    secrets: Secrets,
+) -> Result<StreamableHttpClientTransport<Http>, Trouble> {
+    let (url, headers) = (address(&server.url)?, &server.headers);
+    let has_key = headers.iter().any(|header| header.name.eq_ignore_ascii_case("authorization"));
+    let login = match config_dir.filter(|_| !has_key) {
+        Some(config_dir) => {
+            Some(oauth::session(&url, config_dir).await.map_err(|error| Trouble::NoLogin(error.to_string()))?)
+        }
+        None => None,
+    };
+    // A token is for this address and no other, not even of the same server.
+    let follows = match &login {
+        Some(login) => !login.is_logged_in().await,
+        None => true,
+    };
     let custom: HashMap<_, _> =
         header_map(headers)?.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
     let mut retries = ExponentialBackoff::default();
@@ -41,7 +60,8 @@ pub(super) async fn open(url: &str, headers: &[HttpHeader]) -> Result<Streamable
         .custom_headers(custom)
         .max_sse_event_size(MAX_MESSAGE);
     config.retry_config = Arc::new(retries);
-    Ok(StreamableHttpClientTransport::with_client(Http(client(&url).await?), config))
+    let http = Http { client: client(&url, follows).await?, login, secrets };
+    Ok(StreamableHttpClientTransport::with_client(http, config))
 }
 
 pub(super) fn address(url: &str) -> Result<Url, Trouble> {
@@ -68,19 +88,25 @@ pub(super) fn header_map(headers: &[HttpHeader]) -> Result<HeaderMap, Trouble> {
 
 /// An HTTP client for one server. Reading the system's certificates takes a while, so it is made off the runtime's
 /// threads.
-pub(super) async fn client(url: &Url) -> Result<Client, Trouble> {
-    let is_local = url.host_str().is_some_and(|host| {
-        host == "localhost"
-            || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    });
+pub(super) async fn client(url: &Url, follows: bool) -> Result<Client, Trouble> {
+    let is_local = is_loopback(url);
     let built = tokio::task::spawn_blocking(move || {
         // Another part of the program may have been first, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Idle connections are not kept: one whose last answer was not read to its end stalls the next request.
-        let builder = Client::builder().connect_timeout(CONNECT).pool_max_idle_per_host(0).redirect(same_origin());
+        let redirects = if follows { same_origin() } else { redirect::Policy::none() };
+        let builder = Client::builder().connect_timeout(CONNECT).pool_max_idle_per_host(0).redirect(redirects);
         if is_local { builder.no_proxy() } else { builder }.build()
     });
     built.await.map_err(|_| Trouble::Closed)?.map_err(Trouble::of_http)
+}
+
+/// Whether an address is one of this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        host == "localhost"
+            || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    })
 }
 
 /// Follows where the message stays whole and the headers, which have keys in them, stay with the same server.
@@ -129,7 +155,7 @@ fn bounded<B: AsRef<[u8]>>(
     })
 }
 
-async fn body(response: Response, max: usize) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn body(response: Response, max: usize) -> Result<Vec<u8>, Trouble> {
     let mut chunks = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = chunks.next().await {
@@ -148,9 +174,39 @@ fn is_of_type(response: &Response, mime: &str) -> bool {
 
 /// The HTTP client under rmcp's transport. rmcp's own reads JSON bodies of any length.
 #[derive(Clone)]
-pub(super) struct Http(Client);
+pub(super) struct Http {
+    client: Client,
+    /// The login to the server, if it is one that can be logged in to.
+    login: Option<Arc<oauth::Session>>,
+    secrets: Secrets,
+}
 
 impl Http {
+    /// Sends a request, with the token of whoever has logged in. One that has ended is renewed, once.
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Failed> {
+        let sent = async |request: reqwest::RequestBuilder| {
+            request.send().await.map_err(Trouble::of_http).map_err(Failed::Client)
+        };
+        let Some(login) = &self.login else { return sent(request).await };
+        // Bodies are bytes, so every request can be sent twice.
+        let again = request.try_clone();
+        let bearer = login.bearer(&self.secrets).await;
+        let response = sent(with_token(request, bearer.as_ref())).await?;
+        if response.status().as_u16() != 401 {
+            return Ok(response);
+        }
+        if let (Some(bearer), Some(again)) = (bearer, again)
+            && login.renew(&bearer).await
+        {
+            let bearer = login.bearer(&self.secrets).await;
+            let response = sent(with_token(again, bearer.as_ref())).await?;
+            if response.status().as_u16() != 401 {
+                return Ok(response);
+            }
+        }
+        Err(Failed::Client(Trouble::Login))
+    }
+
     fn with_headers(
         request: reqwest::RequestBuilder,
         session: Option<&str>,
@@ -161,6 +217,13 @@ impl Http {
             Some(session) => request.header(HEADER_SESSION_ID, session),
             None => request,
         }
+    }
+}
+
+fn with_token(request: reqwest::RequestBuilder, bearer: Option<&HeaderValue>) -> reqwest::RequestBuilder {
+    match bearer {
+        Some(bearer) => request.header(AUTHORIZATION, bearer.clone()),
+        None => request,
     }
 }
 
@@ -176,11 +239,11 @@ impl StreamableHttpClient for Http {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let text = serde_json::to_vec(&message)?;
-        let request = Http::with_headers(self.0.post(uri.as_ref()), session_id.as_deref(), custom_headers)
+        let request = Http::with_headers(self.client.post(uri.as_ref()), session_id.as_deref(), custom_headers)
             .header(ACCEPT, format!("{EVENT_STREAM_MIME_TYPE}, {JSON_MIME_TYPE}"))
             .header(CONTENT_TYPE, JSON_MIME_TYPE)
             .body(text);
-        let response = request.send().await.map_err(Trouble::of_http).map_err(Failed::Client)?;
+        let response = self.send(request).await?;
         let status = response.status();
         let is_request = matches!(message, ClientJsonRpcMessage::Request(_));
         let is_json = is_of_type(&response, JSON_MIME_TYPE);
@@ -224,9 +287,9 @@ impl StreamableHttpClient for Http {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        let request = Http::with_headers(self.0.delete(uri.as_ref()), Some(&session_id), custom_headers);
+        let request = Http::with_headers(self.client.delete(uri.as_ref()), Some(&session_id), custom_headers);
         // A server need not take part in the goodbye.
-        request.send().await.map(|_| ()).map_err(Trouble::of_http).map_err(Failed::Client)
+        self.send(request).await.map(|_| ())
     }
 
     async fn get_stream(
@@ -237,12 +300,12 @@ impl StreamableHttpClient for Http {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxedSseResponse, Failed> {
-        let mut request = Http::with_headers(self.0.get(uri.as_ref()), session_id.as_deref(), custom_headers)
+        let mut request = Http::with_headers(self.client.get(uri.as_ref()), session_id.as_deref(), custom_headers)
             .header(ACCEPT, EVENT_STREAM_MIME_TYPE);
         if let Some(last) = last_event_id {
             request = request.header(HEADER_LAST_EVENT_ID, last);
         }
-        let response = request.send().await.map_err(Trouble::of_http).map_err(Failed::Client)?;
+        let response = self.send(request).await?;
         match response.status() {
             status if status.as_u16() == 405 => Err(Failed::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(Failed::Client(Trouble::of_status(status.as_u16()))),

@@ -41,11 +41,20 @@ pub(super) fn labels(servers: &[&str]) -> Vec<String> {
     labels
 }
 
+/// The names of the slash commands of a server's prompts, in their order: `server:prompt`.
+pub(super) fn prompt_names(label: &str, prompts: &[&str]) -> Vec<Option<String>> {
+    names(&format!("{label}:"), prompts)
+}
+
 /// The names of a server's tools, in their order. Each depends on nothing but the label and the tools, so that it is the
 /// same the next time. `None` for a tool that is named twice.
 pub(super) fn tool_names(label: &str, tools: &[&str]) -> Vec<Option<String>> {
+    names(&format!("{label}__"), tools)
+}
+
+fn names(beginning: &str, tools: &[&str]) -> Vec<Option<String>> {
     let simple: Vec<String> =
-        tools.iter().map(|tool| shortened(format!("{label}__{}", sanitized(tool)), MAX_NAME, tool)).collect();
+        tools.iter().map(|tool| shortened(format!("{beginning}{}", sanitized(tool)), MAX_NAME, tool)).collect();
     let mut owners: HashMap<&str, HashSet<&str>> = HashMap::new();
     for (name, tool) in simple.iter().zip(tools) {
         owners.entry(name).or_default().insert(tool);

@@ -29,7 +29,7 @@ impl Sse {
     pub(super) async fn open(url: &str, headers: &[HttpHeader], reason: Reason) -> Result<Self, Trouble> {
         let url = address(url)?;
         let headers = header_map(headers)?;
-        let client = client(&url).await?;
+        let client = client(&url, true).await?;
         let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
         let response = request.send().await.map_err(Trouble::of_http)?;
         if !response.status().is_success() {

@@ -34,13 +34,13 @@ pub(super) struct Tool {
 
 /// A list of tools, and whether the server has more than we take.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct ToolList {
     pub(super) tools: Vec<Tool>,
     pub(super) is_cut: bool,
 }
 
 /// Asks a server for its tools.
-pub(super) async fn fetch(peer: &Peer<RoleClient>, label: &str) -> Result<Listed, Trouble> {
+pub(super) async fn fetch(peer: &Peer<RoleClient>, label: &str) -> Result<ToolList, Trouble> {
     let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
     let mut raw = Raw::default();
     let mut cursor = None;
@@ -92,7 +92,7 @@ impl Raw {
         Ok(page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty()).map(str::to_owned))
     }
 
-    fn listed(mut self, label: &str) -> Listed {
+    fn listed(mut self, label: &str) -> ToolList {
         let wire_names: Vec<String> =
             self.tools.iter().filter_map(|tool| Some(tool["name"].as_str()?.to_owned())).collect();
         let names = tool_names(label, &wire_names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -110,7 +110,7 @@ impl Raw {
         }
         // Servers list their tools in any order; models and their caches want the same one every time.
         tools.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
-        Listed { tools, is_cut: self.is_cut }
+        ToolList { tools, is_cut: self.is_cut }
     }
 }
 
@@ -128,14 +128,14 @@ fn fit_schema(schema: Value) -> Value {
     }
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     if text.len() <= MAX_DESCRIPTION {
         return text.to_owned();
     }
     format!("{}…", &text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     plain(text).split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect()
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn listed(pages: &[Value]) -> Listed {
+    fn listed(pages: &[Value]) -> ToolList {
         let mut raw = Raw::default();
         for page in pages {
             raw.take(serde_json::from_value(page.clone()).unwrap()).unwrap();

@@ -1,12 +1,14 @@
 //! What people are told when a server fails: sentences without secrets, addresses or control characters.
 
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use attache::model::Secret;
 use attache::model::mcp::McpServer;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use crate::lock;
 
 /// How long a message of a server may be.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
@@ -25,6 +27,10 @@ pub(super) enum Trouble {
     Status(u16),
     #[error("it does not let us in (HTTP status {0})\nhint: check the headers that are configured for it")]
     Unauthorized(u16),
+    #[error("it wants a login")]
+    Login,
+    #[error("{0}")]
+    NoLogin(String),
     #[error("it sent a message of more than 16 MiB")]
     TooLong,
     #[error("it asks for more and more and takes no answers")]
@@ -39,6 +45,8 @@ pub(super) enum Trouble {
     Header(String),
     #[error("it ended the connection")]
     Closed,
+    #[error("it was stopped")]
+    Unwanted,
     #[error("it is of a sort that is not known here")]
     UnknownSort,
     #[error("it refuses: {0}")]
@@ -83,6 +91,20 @@ impl Trouble {
         if matches!(status, 401 | 403) { Trouble::Unauthorized(status) } else { Trouble::Status(status) }
     }
 
+    /// Whether it may be better the next time, with nothing changed on our side.
+    pub(super) fn may_pass(&self) -> bool {
+        !matches!(
+            self,
+            Trouble::Unauthorized(_)
+                | Trouble::Login
+                | Trouble::NoLogin(_)
+                | Trouble::OtherOrigin
+                | Trouble::Address
+                | Trouble::Header(_)
+                | Trouble::UnknownSort
+        )
+    }
+
     fn of_transport(error: &(dyn Error + 'static)) -> Self {
         if let Some(trouble) = error.downcast_ref::<Trouble>() {
             return trouble.clone();
@@ -109,10 +131,17 @@ pub(super) type Reason = Arc<OnceLock<Trouble>>;
 
 /// The values that a server was given in confidence, to take them out of what it says.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Arc<[String]>);
+pub(super) struct Secrets {
+    given: Arc<[String]>,
+    /// Tokens that have been used, the newest last.
+    tokens: Arc<Mutex<Vec<String>>>,
+}
+
+/// How many tokens are remembered. They are renewed once in a while; what was said of an old one was said before.
+const MAX_TOKENS: usize = 8;
 
 impl Secrets {
-    pub(super) fn of(server: &McpServer) -> Self {
+    pub(super) fn of(server: &McpServer, more: &[Secret]) -> Self {
         let values: Vec<&Secret> = match server {
             McpServer::Stdio(server) => server.env.iter().map(|variable| &variable.value).collect(),
             McpServer::Http(server) => server.headers.iter().map(|header| &header.value).collect(),
@@ -131,13 +160,27 @@ impl Secrets {
         }
         // Values such as `1` and `true` are no secrets, and taking them out would garble every text.
         hidden.retain(|value| value.len() >= 6 && !value.eq_ignore_ascii_case("bearer"));
+        // Of what stood in a variable, somebody thought that it should not be written down.
+        hidden.extend(more.iter().map(|value| value.expose().to_owned()).filter(|value| value.len() >= 3));
         // The longest first, so that no rest of one is left.
         hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Secrets(hidden.into())
+        Secrets { given: hidden.into(), tokens: Arc::default() }
+    }
+
+    /// Adds a token that is used from now on.
+    pub(super) fn add(&self, token: &str) {
+        let mut tokens = lock(&self.tokens);
+        if tokens.last().is_none_or(|last| last != token) {
+            tokens.push(token.to_owned());
+            let excess = tokens.len().saturating_sub(MAX_TOKENS);
+            tokens.drain(..excess);
+        }
     }
 
     pub(super) fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
+        let tokens = lock(&self.tokens);
+        let values = self.given.iter().chain(tokens.iter());
+        values.fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
     }
 }
 
@@ -188,7 +231,7 @@ mod tests {
             EnvVariable::new("AUTH", Secret::from("Bearer sk-12345678")),
             EnvVariable::new("DEBUG", Secret::from("1")),
         ]));
-        let secrets = Secrets::of(&server);
+        let secrets = Secrets::of(&server, &[]);
         assert_eq!(secrets.hide("1 with sk-12345678 or Bearer sk-12345678"), "1 with … or …");
     }
 
@@ -196,7 +239,7 @@ mod tests {
     fn keys_in_an_address_are_taken_out_of_what_a_server_says() {
         use attache::model::mcp::McpServerHttp;
         let address = "https://user-name:pass-word@host/mcp/0123456789abcdef?token=sk-1234567&x=1#frag-ment";
-        let secrets = Secrets::of(&McpServer::Http(McpServerHttp::new("s", address)));
+        let secrets = Secrets::of(&McpServer::Http(McpServerHttp::new("s", address)), &[]);
         for said in [address, "user-name", "pass-word", "user-name:pass-word", "0123456789abcdef", "sk-1234567"] {
             assert_eq!(secrets.hide(said), "…", "{said}");
         }

@@ -124,6 +124,8 @@ async fn drive(world: &World, chat: &mut Chat, path: &str) -> bool {
             let seen = chat.turn("call web__echo {\"text\":\"hello\"}").await;
             assert!(seen.contains("completed"), "{seen}");
         }
+        // It takes a client that serves one; `carried` drives it.
+        "acp" => {}
         "logout" => chat.connection.logout().await.unwrap(),
         // A place for more, with nothing in it.
         "auth" => {}

@@ -5,16 +5,21 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/oauth.rs"]
+mod oauth;
+
 mod auth;
 mod busy;
 mod cancel;
 mod cancel_work;
 mod capabilities;
+mod carried;
 mod full;
 mod help;
 mod kill;
 mod list;
 mod load;
+mod login;
 mod mcp;
 mod owners;
 mod served;

@@ -30,7 +30,8 @@ async fn told(chat: &Chat) -> Vec<String> {
     tokio::time::timeout(Duration::from_secs(20), next).await.expect("the client is told in time")
 }
 
-const BUILT_IN: [&str; 9] = ["help", "plan", "compact", "init", "undo", "diff", "permissions", "model", "status"];
+const BUILT_IN: [&str; 10] =
+    ["help", "plan", "compact", "init", "undo", "diff", "permissions", "model", "mcp", "status"];
 
 #[tokio::test]
 async fn every_built_in_command_is_offered_and_answers() {

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use attache::model::mcp::McpServer;
+use attache_host::mcp::{self, Loaded};
 
 use super::Row;
 use crate::agents::catalog::on_path;
 use crate::paths;
-use crate::project::{Project, parse_mcp};
+use crate::project::Project;
 
 const CHECK: &str = "mcp.json";
 
@@ -18,7 +19,7 @@ pub(super) fn look() -> Vec<Row> {
     }
     if let Ok(project) = Project::here() {
         match project.mcp_servers() {
-            Ok(servers) => rows.extend(servers.iter().filter_map(about)),
+            Ok(_) => rows.extend(about_all(project.written_mcp_servers())),
             Err(failure) => rows.push(wrong(&failure.message)),
         }
     }
@@ -34,13 +35,25 @@ fn user(path: &Path) -> Vec<Row> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => return vec![Row::fail(CHECK, format!("{}: {error}", path.display()), "make it readable")],
     };
-    match parse_mcp(&content, path) {
+    match mcp::parse(&content) {
         Ok(servers) => {
-            let problems: Vec<Row> = servers.iter().filter_map(about).collect();
-            if problems.is_empty() { vec![Row::ok(CHECK, format!("{} servers", servers.len()))] } else { problems }
+            let count = servers.len();
+            let problems = about_all(servers);
+            if problems.is_empty() { vec![Row::ok(CHECK, format!("{count} servers"))] } else { problems }
         }
-        Err(failure) => vec![wrong(&failure.message)],
+        Err(what) => vec![wrong(&format!("`{}`: {what}", path.display()))],
     }
+}
+
+/// What is wrong with servers: those that lack a variable, and those that could not be used.
+fn about_all(written: Vec<McpServer>) -> Vec<Row> {
+    let loaded = Loaded::new(written.clone(), mcp::environment);
+    let mut rows: Vec<Row> = loaded.problems.iter().map(|problem| wrong(problem)).collect();
+    for server in &loaded.servers {
+        let written = written.iter().find(|written| mcp::name_of(written) == mcp::name_of(server));
+        rows.extend(written.and_then(|written| about(server, written)));
+    }
+    rows
 }
 
 fn wrong(message: &str) -> Row {
@@ -50,12 +63,13 @@ fn wrong(message: &str) -> Row {
 
 /// What would keep a server from being used, as far as can be told without starting it. No value of a variable or a
 /// header is told: they may be keys.
-fn about(server: &McpServer) -> Option<Row> {
+fn about(server: &McpServer, written: &McpServer) -> Option<Row> {
     match server {
         McpServer::Stdio(server) => match on_path(&server.command) {
             Some(_) => None,
             None => {
-                let what = format!("server `{}`: program `{}` not found", server.name, server.command);
+                let McpServer::Stdio(written) = written else { return None };
+                let what = format!("server `{}`: program `{}` not found", server.name, written.command);
                 Some(Row::fail(CHECK, what, "install it, add it to PATH, or give its full path"))
             }
         },

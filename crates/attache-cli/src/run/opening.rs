@@ -18,7 +18,7 @@ use crate::connect::{self, Opening};
 use crate::event::{self};
 use crate::exit::Failure;
 use crate::output::Waiting;
-use crate::project::parse_mcp;
+use crate::project::load_mcp;
 
 use super::{Conversation, Place, Trouble, last_session, prompt_capabilities, ready, settings};
 
@@ -34,7 +34,7 @@ impl Conversation<'_> {
         for path in &args.mcp_config {
             let content =
                 std::fs::read(path).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
-            servers.extend(parse_mcp(&content, path)?);
+            servers.extend(load_mcp(&content, path)?);
         }
         let client = self.client(lost, place.has_person)?;
         let mut opening = Opening::new(spec, place.cwd, args.start.protocol);
