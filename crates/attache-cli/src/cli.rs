@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Login(Login),
     /// Log out of an agent, or forget the key of a provider of models
     Logout(Login),
-    /// List the providers of models and their models, whether there is a key, and what the built-in agent would use now
+    /// List the providers of models, whether there is a key for them, and what the built-in agent would use now
     Models(ModelListOptions),
     /// List, print, delete and prune earlier runs and the sessions of the built-in agent
     Sessions {
@@ -435,7 +435,7 @@ pub(crate) enum AgentCommand {
 pub(crate) struct ModelListOptions {
     #[command(flatten)]
     pub(crate) choice: ModelChoice,
-    /// Ask the providers which models they have; without it, what they last said is listed
+    /// Ask the providers which models they have now
     #[arg(long)]
     pub(crate) refresh: bool,
     /// Print a JSON object a line

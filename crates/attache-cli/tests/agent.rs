@@ -530,3 +530,22 @@ fn what_a_run_cannot_do_as_it_was_told_is_said() {
     home.run(&["run", "run ls"]).check(6, &[], &["there is no terminal to ask on", "nothing was done"]);
     home.run(&["sessions", "delete", "--older-than", "1x"]).check(2, &[], &["30s, 5m, 1h or 30d"]);
 }
+
+#[test]
+fn a_provider_of_ones_own_has_a_key_and_is_listed() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("config/attache")).unwrap();
+    let toml = "[providers.mine]\napi = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\nkey_env = 'MINE_KEY'\n";
+    fs::write(home.path("config/attache/agent.toml"), toml).unwrap();
+    home.run(&["models"]).check(0, &["mine         key: no         MINE_KEY"], &[]);
+    piped(&home, &["login", "mine"], KEY).check(0, &[], &["the key for mine is kept"]);
+    let chosen = [("ATTACHE_MODEL", "mine:some-model")];
+    home.with(&chosen, &["models"]).check(
+        0,
+        &["mine         key: yes        MINE_KEY", "mine:some-model"],
+        &["would use: mine:some-model (ATTACHE_MODEL)"],
+    );
+    home.run(&["logout", "mine"]).check(0, &[], &["the key for mine is forgotten"]);
+    let wrong = [("ATTACHE_MODEL", "other:x")];
+    home.with(&wrong, &["models"]).check(2, &[], &["there is no provider `other`", "and yours: mine"]);
+}
