@@ -219,7 +219,7 @@ mod tests {
         let closed = layers.directory().join("closed/inner");
         fs::create_dir_all(&closed).unwrap();
         fs::write(closed.join("file"), "12345").unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
         std::os::unix::fs::symlink(outside.path(), layers.temporary().join("link")).unwrap();
         drop(layers);
         let other = clear_layers(state.path(), Some(outside.path())).unwrap();
