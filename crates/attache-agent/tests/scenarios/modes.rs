@@ -127,6 +127,7 @@ async fn architect_reads_and_changes_nothing_whatever_the_model_calls() {
             update_plan
             ask_user
             switch_mode
+            task
             "#,
         );
     }
