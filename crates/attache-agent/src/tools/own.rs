@@ -79,9 +79,8 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
         ),
         spec(
             "task",
-            "Give a sub-agent a task and get its result as text. It has its own context, so use it for searches that read \
-             much and for side work. It knows nothing of this conversation: say in `prompt` all that it needs and what it \
-             is to report. Several in one answer run side by side unless they `allow_changes`.",
+            "Give a sub-agent a task and get its result as text, for searches that read much and for side work. It knows \
+             nothing of this conversation: say all that it needs, and what it is to report.",
             json!({"type": "object", "properties": {
                 "description": {"type": "string", "description": "The task in a few words, for the person"},
                 "prompt": {"type": "string", "description": "The whole task"},

@@ -192,6 +192,11 @@ async fn ask(model: &dyn Model, request: Request) -> Result<(String, Vec<Call>, 
                 return Err(ModelError::new(Failure::Request, what));
             }
             Piece::Call(call) => calls.push(call),
+            // What came before it is void.
+            Piece::Retrying { .. } => {
+                text.clear();
+                calls.clear();
+            }
             Piece::End(end) => return Ok((text, calls, end)),
             _ => {}
         }

@@ -313,7 +313,7 @@ async fn images_survive_or_are_named() {
     use attache::model::content::{ContentBlock, ImageContent};
     let mut world =
         full(vec![said("A cat."), said("A dog."), Answer::text("Cats and dogs."), Answer::text("Yes.")]).await;
-    let facts = ModelFacts { context: Some(20_000), images: Some(true), ..ModelFacts::default() };
+    let facts = ModelFacts { context: Some(25_000), images: Some(true), ..ModelFacts::default() };
     world.config.models.insert("openai:scripted".into(), facts);
     let mut chat = world.open(Person::new()).await;
     let prompt = |text: &str| vec![text.into(), ContentBlock::Image(ImageContent::new("AAAA", "image/png").into())];

@@ -24,6 +24,7 @@ async fn help_status_and_model_say_how_things_stand() {
               | - `/diff [last]`: Show what the agent has changed in this session
               | - `/permissions [remove NUMBER]`: List what is always allowed or refused
               | - `/model [provider:name]`: Show or change the model
+              | - `/mcp [login, logout or restart NAME]`: List MCP servers with their tools, prompts and resources
               | - `/status`: Say how things stand
               | - `/review`: Review a file
               |

@@ -27,9 +27,8 @@ pub fn specs() -> Vec<ToolSpec> {
         ),
         spec(
             "edit_file",
-            "Changes a file that was read before: by `old_text` and `new_text`, by `edits`, of which all are made or none, \
-             or by `patch`. `old_text` has to be in the file exactly once, so give enough lines around it, with their \
-             indentation and without their numbers.",
+            "Changes a file that was read before: by `old_text` and `new_text`, by `edits` (all or none), or by `patch`. \
+             `old_text` has to be in the file exactly once: give enough lines, with indentation, without numbers.",
             json!({
                 "path": text("The file"),
                 "old_text": text("The text to replace"),
@@ -84,9 +83,8 @@ pub fn specs() -> Vec<ToolSpec> {
         ),
         spec(
             "search_files",
-            "Searches the content of files, line by line, with a regular expression (Rust syntax: no look-around, no \
-             back-references). What git ignores, binary files and files that may hold secrets are left out. Answers \
-             with `path:line: text`.",
+            "Searches the lines of files with a regular expression (Rust syntax). What git ignores, binary files and \
+             secrets are left out.",
             json!({
                 "pattern": text("The regular expression; escape what is meant literally, such as `\\(`"),
                 "path": text("The file or directory to search; the working directory if left out"),
