@@ -76,23 +76,54 @@ pub(super) async fn prepare_write(
     Ok(prepared(title, target, Some(old.content), after, message))
 }
 
-/// The whole of a file of which a small model has written a part, as it does where it was told to write all of it: what
-/// stands before the part and after it is as it was. A part is much shorter, and begins and ends with lines that the file
-/// has once, of which the first is not its first.
+/// The whole of a file of which a small model has written a part, as it does where it was told to write all of it: only the
+/// function that it changed, say. Each block of the part takes the place of the one that begins with the same line, and what
+/// is around them is as it was. A text that begins as the file does, or is about as long, is taken for the whole.
 fn completed(old: &str, new: &str) -> String {
     let (before, part): (Vec<&str>, Vec<&str>) =
         (old.lines().collect(), new.trim_matches(['\r', '\n']).lines().collect());
-    let place = |line: Option<&&str>| {
-        let line = line.filter(|line| !line.trim().is_empty())?;
-        let mut places = before.iter().enumerate().filter(|(_, other)| other == &line).map(|(at, _)| at);
-        places.next().filter(|_| places.next().is_none())
-    };
-    match (place(part.first()), place(part.last())) {
-        (Some(first), Some(last)) if first > 0 && last > first && part.len() * 10 < before.len() * 8 => {
-            [&before[..first], &part, &before[last + 1..]].concat().join("\n")
-        }
-        _ => new.to_owned(),
+    if part.first() == before.first() || part.len() * 10 >= before.len() * 8 {
+        return new.to_owned();
     }
+    let mut whole: Vec<&str> = Vec::new();
+    let mut at = 0;
+    for block in blocks(&part) {
+        let mut places = (at..before.len()).filter(|place| before[*place] == block[0]);
+        match (places.next(), places.next()) {
+            (Some(place), None) => {
+                whole.extend(&before[at..place]);
+                whole.extend(block);
+                at = place + blocks(&before[place..])[0].len();
+            }
+            // One that is new stands behind the one before it.
+            (None, _) if at > 0 => {
+                whole.push("");
+                whole.extend(block);
+            }
+            // It cannot be told what is meant.
+            _ => return new.to_owned(),
+        }
+    }
+    whole.extend(&before[at..]);
+    whole.join("\n")
+}
+
+/// The blocks of some lines: each begins with a line that is not indented and closes nothing, and ends with its last line
+/// that is not blank. Blank lines between them are left out, but for the last one's.
+fn blocks<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let begins = |line: &str| !line.is_empty() && !line.starts_with([' ', '\t', '}', ')', ']']);
+    let mut blocks: Vec<Vec<&str>> = Vec::new();
+    for line in lines {
+        match blocks.last_mut() {
+            Some(block) if !begins(line) => block.push(line),
+            _ => blocks.push(vec![line]),
+        }
+    }
+    for block in &mut blocks {
+        let end = block.iter().rposition(|line| !line.trim().is_empty()).map_or(1, |last| last + 1);
+        block.truncate(end);
+    }
+    blocks
 }
 
 /// A text that ends with a line end if another one does.
@@ -237,10 +268,15 @@ mod tests {
 
     #[test]
     fn a_part_of_a_file_is_put_in_its_place() {
-        let old = "import re\n\n\ndef one():\n    return 1\n\n\ndef two():\n    return 2\n\n\nEND = 1\n";
+        let old = "import re\n\n\ndef one():\n    return 1\n\n\ndef two() {\n    return 2\n}\n\n\nEND = 1\n";
         for (new, expected) in [
-            ("def one():\n    x = 1\n    return 1", Some(old.replace("    return 1", "    x = 1\n    return 1"))),
-            // From its beginning, of about its length, or with lines that are not there: what was written is meant.
+            ("def one():\n    x = 1\n    return 3", Some(old.replace("    return 1", "    x = 1\n    return 3"))),
+            ("def two() {\n    return 4\n}", Some(old.replace("return 2", "return 4"))),
+            (
+                "def one():\n    return 1\n\n\ndef new():\n    return 0",
+                Some(old.replace("return 1", "return 1\n\ndef new():\n    return 0")),
+            ),
+            // From its beginning, of about its length, or with nothing that is there: what was written is meant.
             ("import re\n\nEND = 1", None),
             ("def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n\n\nEND = 1", None),
             ("def three():\n    return 3", None),
