@@ -915,8 +915,8 @@ const SANDBOX_RUN_EXAMPLES: &str = "\
 The command gets this terminal, and of this environment PATH, HOME and the like, and what `--env`
 and `[commands] pass_env` in agent.toml name. `[commands] writable = [\"~/notes\"]` there lets more be
 changed. What it writes to caches such as `~/.npm` stays in a private layer of the project, which
-`attache sandbox clear` removes. The exit code is the command's; 126 and 127 mean that it could not be started, 2 that the
-sandbox could not be made, and then nothing ran.
+`attache sandbox clear` removes. The exit code is the command's; 126 and 127 mean that it could not
+be started, 2 that the sandbox could not be made, and then nothing ran.
 
 Examples:
   attache sandbox run -- make test
