@@ -63,7 +63,10 @@ fn without_empty_words(key: &str, value: &Value) -> Option<Value> {
         }
         (_, Value::Object(fields)) => {
             let fields = fields.iter().filter_map(|(key, value)| Some((key.clone(), without_empty_words(key, value)?)));
-            Some(Value::Object(fields.collect()))
+            let fields: serde_json::Map<String, Value> = fields.collect();
+            // Flags that are all false say what no flags at all say.
+            let is_nothing = fields.is_empty() && matches!(key, "promptCapabilities" | "mcpCapabilities");
+            (!is_nothing).then_some(Value::Object(fields))
         }
         (_, value) => Some(value.clone()),
     }
