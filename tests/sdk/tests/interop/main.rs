@@ -215,6 +215,7 @@ async fn modes_and_options_are_set_and_switched() {
                 > mode code
                 < ok
                 > prompt mode
+                <? options mode=code
                 < text code
                 < end end_turn
                 > mode nonsense

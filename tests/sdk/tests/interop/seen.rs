@@ -42,6 +42,8 @@ impl Seen {
             "usage_update" => format!("usage {}/{}", update["used"], update["size"]),
             "session_info_update" => format!("title {}", text(update, "title")),
             "tool_call" | "tool_call_update" | "tool_call_content_chunk" => return self.tool(&tag, update),
+            // A message that is replayed begins empty.
+            "agent_message" if update["content"].as_array().is_some_and(Vec::is_empty) => return None,
             other => format!("unexpected {other}"),
         })
     }
