@@ -82,7 +82,7 @@ pub(super) async fn prepare_write(
 fn completed(old: &str, new: &str) -> String {
     let (before, part): (Vec<&str>, Vec<&str>) =
         (old.lines().collect(), new.trim_matches(['\r', '\n']).lines().collect());
-    if part.first() == before.first() || part.len() * 10 >= before.len() * 8 {
+    if part.is_empty() || part.first() == before.first() || part.len() * 10 >= before.len() * 8 {
         return new.to_owned();
     }
     let mut whole: Vec<&str> = Vec::new();
