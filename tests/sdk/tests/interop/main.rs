@@ -239,6 +239,8 @@ async fn modes_and_options_are_set_and_switched() {
         < failed -32602
         > prompt switch
         < options mode=code
+        <? options mode=ask
+        <? options mode=code
         < end end_turn
         > prompt mode
         < text code
