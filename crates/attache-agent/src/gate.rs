@@ -8,10 +8,10 @@ use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
 use attache::model::permission::{PermissionOption, PermissionOptionKind};
 use attache::model::tool::{ToolCallUpdate, ToolKind};
+use attache_host::permission::carried;
 use attache_host::permission::{
     self as judged, Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict,
 };
-use attache_host::permission::{carried, visible};
 
 use crate::settings::Mode;
 
@@ -260,13 +260,9 @@ const ALLOW_ALWAYS: &str = "allow_always";
 const ALLOW_SESSION: &str = "allow_session";
 const REJECT_ALWAYS: &str = "reject_always";
 
-/// How much of a reason is shown.
-const LONGEST_REASON: usize = 300;
-
-/// What the model says, for a person: on one line, and marked as its own words.
+/// What the model says, marked as its own words.
 fn in_its_words(reason: &str) -> String {
-    let words = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("(in the model's words) \"{}\"", visible(&crate::tools::first_line(&words, LONGEST_REASON)))
+    format!("(in the model's words) \"{}\"", crate::tools::on_one_line(reason))
 }
 
 /// What "always" stands for, in words; empty when there is no rule for it.

@@ -111,6 +111,15 @@ impl Live {
     }
 }
 
+/// How much of a reason that a model gives is shown.
+const LONGEST_REASON: usize = 300;
+
+/// What a model says, for a person: on one line, made short, with nothing invisible in it.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    attache_host::permission::visible(&first_line(&words, LONGEST_REASON))
+}
+
 /// The first line of a text, made short.
 pub(crate) fn first_line(text: &str, most: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim_end();

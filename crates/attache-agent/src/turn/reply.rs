@@ -24,7 +24,7 @@ pub(super) struct Answer {
 }
 
 /// More calls than this in one answer are no plan but a fault.
-const MOST_CALLS: usize = 64;
+pub(super) const MOST_CALLS: usize = 64;
 
 /// Asks the model, and shows what it says while it says it.
 pub(super) async fn ask(

@@ -19,6 +19,7 @@ use attache::{Dialect, Error};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 
+use super::reply::MOST_CALLS;
 use super::{Desk, calls};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
@@ -32,8 +33,6 @@ use crate::{hooks, lock};
 
 /// How often the model is asked for one task.
 const MOST_REQUESTS: u32 = 30;
-/// More calls than this in one answer are no plan but a fault.
-const MOST_CALLS: usize = 64;
 /// What the model that gave the task gets of the result.
 const RESULT: Limits = Limits { head: 8 << 10, tail: 8 << 10 };
 /// What the sub-agent gets of a tool's result. It has a context of its own, and is to sum it up.

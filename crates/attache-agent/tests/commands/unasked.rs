@@ -7,8 +7,11 @@ use super::*;
 
 /// A session with a place for layers.
 fn place(sandbox: SandboxMode) -> Place {
-    let state = tempfile::tempdir_in("/var/tmp").unwrap().keep();
-    Place::with(|setup| Setup { sandbox, state_dir: Some(state.clone()), hidden: vec![state], ..setup })
+    Place::with(|setup| {
+        let state = setup.cwd.with_file_name("state");
+        std::fs::create_dir(&state).unwrap();
+        Setup { sandbox, state_dir: Some(state.clone()), hidden: vec![state], ..setup }
+    })
 }
 
 /// Whether this machine can confine commands that strictly. What it does where it cannot has tests of its own.

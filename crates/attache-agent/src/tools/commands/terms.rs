@@ -2,11 +2,10 @@
 //! sandbox gives because somebody was.
 
 use attache::model::tool::ToolCallContent;
-use attache_host::permission::visible;
 
 use super::{CommandWork, Commands, SandboxMode, sandbox};
 use crate::gate;
-use crate::tools::{Refusal, first_line};
+use crate::tools::{Refusal, on_one_line};
 
 /// What a command needs that the sandbox withholds, with the reason that the model gives for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +25,6 @@ pub struct Terms {
     pub is_unasked: bool,
 }
 
-/// How much of a reason is shown.
-const LONGEST_REASON: usize = 300;
-
 impl Terms {
     /// The title of a command, with what it needs.
     pub(super) fn title(&self, title: String) -> String {
@@ -45,8 +41,7 @@ impl Terms {
             Need::Network(why) => ("It wants the network", why),
             Need::Unsandboxed(why) => ("It wants to run outside of the sandbox, with all that you may do", why),
         };
-        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
-        let why = visible(&first_line(&why, LONGEST_REASON));
+        let why = on_one_line(why);
         Some(ToolCallContent::text(format!("{what}. The model says why: \"{why}\"")))
     }
 }
