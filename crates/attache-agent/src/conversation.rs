@@ -130,6 +130,12 @@ impl Conversation {
         matches!(self.messages.last(), Some(Message::Tool { is_error: true, .. }))
     }
 
+    /// What came of the last call, in words.
+    pub(crate) fn last_result(&self) -> String {
+        let Some(Message::Tool { parts, .. }) = self.messages.last() else { return String::new() };
+        parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
+    }
+
     /// Whether the last prompt only asks for something to be said.
     fn is_question(&self) -> bool {
         let prompt = self.messages.iter().rev().find_map(|message| match message {

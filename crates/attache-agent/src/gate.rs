@@ -57,6 +57,12 @@ pub(crate) enum Pass {
     Refused(String),
 }
 
+/// What is decided before anybody is asked.
+enum Judged {
+    Passed(Pass),
+    Asks(Box<judged::Decision>),
+}
+
 impl Gate {
     pub(crate) fn new(
         places: Places,
@@ -114,46 +120,11 @@ impl Gate {
         title: &str,
         call: ToolCallUpdate,
     ) -> Result<Pass, Error> {
-        if actions.iter().all(|action| self.is_own_output(action)) {
-            return Ok(Pass::Yes);
-        }
-        if mode == Mode::Architect && actions.iter().any(changes_something) {
-            return Ok(Pass::Refused(
-                "refused: the mode `architect` reads and plans, it changes nothing and runs nothing. Call switch_mode \
-                 with your plan when it is ready to be carried out."
-                    .into(),
-            ));
-        }
         let _one = self.asking.lock().await;
-        let subject = Subject::new(self.session.clone(), actions.to_vec());
-        let mut decision = {
-            let mut engine = self.engine();
-            engine.set_policy(self.policy.unwrap_or(mode.policy()));
-            engine.reload();
-            engine.decide(&subject)
+        let decision = match self.judge(mode, actions, terms) {
+            Judged::Passed(pass) => return Ok(pass),
+            Judged::Asks(decision) => *decision,
         };
-        match terms {
-            Terms::Confined if decision.verdict == Verdict::Ask && self.confines(mode) => {
-                let mut engine = self.engine();
-                engine.set_policy(Policy::Confined);
-                if engine.decide(&subject).verdict == Verdict::Allow {
-                    return Ok(Pass::Confined);
-                }
-            }
-            Terms::Usual | Terms::Confined => {}
-            Terms::Network(why) => {
-                let why = in_its_words(why);
-                decision.reason = format!("the command wants the network, because {why}; {}", decision.reason);
-            }
-            Terms::Unsandboxed(why) => {
-                decision = self.without_sandbox(decision, why);
-            }
-        }
-        match decision.verdict {
-            Verdict::Allow => return Ok(Pass::Yes),
-            Verdict::Deny => return Ok(Pass::Refused(format!("refused: {}", decision.reason))),
-            Verdict::Ask => {}
-        }
         let pattern = pattern(&decision.suggestion);
         // A client of ours takes the decision as it is, and only asks.
         let ask = Ask::new(title).description(decision.reason.clone()).tool_call(call).options(options(&pattern));
@@ -179,6 +150,54 @@ impl Gate {
                 Ok(Pass::No("the person refused this call".into()))
             }
             Decision::Cancelled => Ok(Pass::No("refused: nobody answered the question for permission".into())),
+        }
+    }
+
+    /// Whether nobody would be asked about this, and it would be done.
+    pub(crate) fn is_unasked(&self, mode: Mode, actions: &[Action], terms: &Terms) -> bool {
+        matches!(self.judge(mode, actions, terms), Judged::Passed(Pass::Yes | Pass::Confined))
+    }
+
+    /// What can be decided without a person.
+    fn judge(&self, mode: Mode, actions: &[Action], terms: &Terms) -> Judged {
+        if actions.iter().all(|action| self.is_own_output(action)) {
+            return Judged::Passed(Pass::Yes);
+        }
+        if mode == Mode::Architect && actions.iter().any(changes_something) {
+            return Judged::Passed(Pass::Refused(
+                "refused: the mode `architect` reads and plans, it changes nothing and runs nothing. Call switch_mode \
+                 with your plan when it is ready to be carried out."
+                    .into(),
+            ));
+        }
+        let subject = Subject::new(self.session.clone(), actions.to_vec());
+        let mut decision = {
+            let mut engine = self.engine();
+            engine.set_policy(self.policy.unwrap_or(mode.policy()));
+            engine.reload();
+            engine.decide(&subject)
+        };
+        match terms {
+            Terms::Confined if decision.verdict == Verdict::Ask && self.confines(mode) => {
+                let mut engine = self.engine();
+                engine.set_policy(Policy::Confined);
+                if engine.decide(&subject).verdict == Verdict::Allow {
+                    return Judged::Passed(Pass::Confined);
+                }
+            }
+            Terms::Usual | Terms::Confined => {}
+            Terms::Network(why) => {
+                let why = in_its_words(why);
+                decision.reason = format!("the command wants the network, because {why}; {}", decision.reason);
+            }
+            Terms::Unsandboxed(why) => {
+                decision = self.without_sandbox(decision, why);
+            }
+        }
+        match decision.verdict {
+            Verdict::Allow => Judged::Passed(Pass::Yes),
+            Verdict::Deny => Judged::Passed(Pass::Refused(format!("refused: {}", decision.reason))),
+            Verdict::Ask => Judged::Asks(Box::new(decision)),
         }
     }
 

@@ -87,8 +87,19 @@ const SMALL: &[(&str, &str, &[&str])] = &[
     ("run_command", "Runs a shell command, such as ls, grep -rn, rm, or a test.", &["command"]),
 ];
 
-fn small_specs() -> impl Iterator<Item = ToolSpec> {
-    SMALL.iter().map(|(name, description, parameters)| {
+/// The tool that a small model ends with where it is only asked something: what it says is asked for apart, too.
+pub(crate) const ANSWER: &str = "answer";
+
+/// The same for questions: nothing that changes files.
+const SMALL_QUESTION: &[(&str, &str, &[&str])] = &[
+    ("read_file", "Reads a file.", &["path"]),
+    ("run_command", "Runs a shell command, such as ls, grep -rn, wc -l, or a script.", &["command"]),
+    (ANSWER, "Ends the work, when you know the answer. You are asked for it next.", &[]),
+];
+
+fn small_specs(is_question: bool) -> impl Iterator<Item = ToolSpec> {
+    let tools = if is_question { SMALL_QUESTION } else { SMALL };
+    tools.iter().map(|(name, description, parameters)| {
         let properties = parameters.iter().map(|parameter| ((*parameter).to_owned(), json!({ "type": "string" })));
         let schema = json!({
             "type": "object",
@@ -114,8 +125,8 @@ impl Toolbox {
             None => mode != Mode::Architect,
         };
         if model.is_small {
-            let is_usable = |spec: &ToolSpec| is_offered(spec) && !(is_question && spec.name == "write_file");
-            return small_specs().chain(self.servers.specs()).filter(is_usable).collect();
+            let is_usable = |spec: &ToolSpec| spec.name == ANSWER || is_offered(spec);
+            return small_specs(is_question).chain(self.servers.specs()).filter(is_usable).collect();
         }
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
         let all = own.chain(skills::specs(&self.skills)).chain(self.servers.specs());
@@ -138,10 +149,14 @@ impl Toolbox {
         model: &ModelInfo,
     ) -> Result<Prepared<Work>, Refusal> {
         let mut arguments = Cow::Borrowed(arguments);
-        // Rules show what they get.
-        let is_plain = model.is_small || (model.is_offline() && name == "read_file");
-        if is_plain && TOOLS.iter().any(|(known, ..)| *known == name) && arguments.is_object() {
-            arguments.to_mut()[files::FOR_SMALL] = true.into();
+        let is_read_by_rules = model.is_offline() && name == "read_file";
+        if TOOLS.iter().any(|(known, ..)| *known == name) && arguments.is_object() {
+            if model.is_small || is_read_by_rules {
+                arguments.to_mut()[files::FOR_SMALL] = true.into();
+            }
+            if is_read_by_rules {
+                arguments.to_mut()[files::WITHOUT_NUMBERS] = true.into();
+            }
         }
         let arguments = &*arguments;
         if let Some(prepared) = tools::prepare_own(name, arguments) {

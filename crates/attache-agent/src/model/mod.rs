@@ -225,6 +225,14 @@ pub enum Part {
 }
 
 impl Part {
+    /// Its text, if it is one.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Part::Text { text } => Some(text),
+            Part::Media { .. } => None,
+        }
+    }
+
     /// A part that is text.
     pub fn text(text: impl Into<String>) -> Self {
         Part::Text { text: text.into() }

@@ -33,6 +33,22 @@ const STRONG: &str = include_str!("strong.md");
 /// For models that lose the thread in much.
 const SMALL: &str = include_str!("small.md");
 
+/// For small models that are asked for the text of a file and nothing else.
+const TEXT: &str = include_str!("text.md");
+
+/// What a model has to know that is asked for the text of a file. Reads files.
+pub(crate) fn text_prompt(place: &Place) -> String {
+    [TEXT, &instructions::of_project(place), &instructions::of_person(place)].concat()
+}
+
+/// The same for the answer to a question.
+const ANSWER: &str = include_str!("answer.md");
+
+/// What a model has to know that is asked for the answer to a question. Reads files.
+pub(crate) fn answer_prompt(place: &Place) -> String {
+    [ANSWER, &instructions::of_project(place), &instructions::of_person(place)].concat()
+}
+
 /// What the model has to know before all else. Reads files.
 pub(crate) fn system_prompt(place: &Place, is_small: bool) -> String {
     let mut text = if is_small { SMALL.to_owned() } else { STRONG.to_owned() };

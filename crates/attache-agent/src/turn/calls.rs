@@ -174,6 +174,16 @@ pub(super) async fn one(
     Ok(outcome)
 }
 
+/// Whether a call would run without a question.
+pub(super) async fn is_unasked(desk: &Desk, model: &ModelInfo, name: &str, arguments: &Value) -> bool {
+    let Ok(mut prepared) = desk.tools.prepare(name, arguments, model).await else { return false };
+    let mode = desk.settings.mode();
+    match terms(desk, mode, &mut prepared.work).await {
+        Ok(terms) => desk.gate.is_unasked(mode, &prepared.actions, &terms),
+        Err(_) => false,
+    }
+}
+
 /// Said of a call that was to be confined and is no command, which does not happen.
 const NOT_CONFINED: &str = "refused: nobody was asked about this call";
 

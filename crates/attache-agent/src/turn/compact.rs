@@ -8,11 +8,10 @@ use attache::Error;
 use attache::model::content::ContentBlock;
 use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
 use attache::model::update::SessionUpdate;
-use futures_util::StreamExt;
 
-use super::{Desk, Trouble};
+use super::{Desk, Trouble, whole_answer};
 use crate::conversation::Conversation;
-use crate::model::{Failure, Message, Model, ModelError, Part, Piece, Request};
+use crate::model::{Failure, Message, Model, ModelError, Part, Request};
 use crate::tokens;
 use plan::Plan;
 
@@ -107,17 +106,8 @@ async fn summarise(conversation: &Conversation, model: &dyn Model, plan: &Plan) 
 
 async fn ask(model: &dyn Model, prompt: String) -> Result<String, ModelError> {
     let request = Request { system: SYSTEM.into(), messages: vec![Message::user(prompt)], ..Request::default() };
-    let mut reply = model.ask(request);
-    let mut summary = String::new();
-    while let Some(piece) = reply.next().await {
-        match piece? {
-            Piece::Text(text) => summary.push_str(&text),
-            Piece::Retrying { .. } => summary.clear(),
-            Piece::End(_) => return Ok(summary.trim().to_owned()),
-            _ => {}
-        }
-    }
-    Err(ModelError::new(Failure::Server, "the model gave no summary of the conversation"))
+    let (summary, ..) = whole_answer(model, request).await?;
+    Ok(summary.trim().to_owned())
 }
 
 /// Whether the last prompt alone is longer than the model takes.

@@ -4,9 +4,8 @@ mod calls;
 mod compact;
 mod elicit;
 mod guard;
-mod prime;
-mod question;
 mod reply;
+mod small;
 mod subagent;
 mod usage;
 
@@ -18,12 +17,13 @@ use attache::model::content::ContentBlock;
 use attache::model::notice::NoticeSeverity;
 use attache::model::tool::ToolCallStatus;
 use attache::{Dialect, Error, Stop};
+use futures_util::StreamExt;
 
 use crate::attachments;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{EndReason, Failure, Finish, Message, Model, ModelError, Request, Usage};
+use crate::model::{Call, End, EndReason, Failure, Finish, Message, Model, ModelError, Piece, Request, Usage};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
@@ -33,7 +33,7 @@ use crate::toolbox::Toolbox;
 pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
-pub(crate) use question::is_question;
+pub(crate) use small::is_question;
 pub(crate) use usage::{keep_spent, of_turn};
 
 /// What a session's turns work with.
@@ -136,9 +136,10 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
     let mut finish = if model.info().is_small { Finish::MayNot } else { Finish::May };
     let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
-    if model.info().is_small {
-        prime::read_named_files(desk, conversation, turn, model.info()).await?;
-    }
+    let mut help = match model.info().is_small {
+        true => Some(small::Help::begin(desk, conversation, turn, model.info()).await?),
+        false => None,
+    };
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if let Some(stop) = usage::limit_reached(desk, &*model).await? {
@@ -147,8 +148,15 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         if has_begun {
             hear(desk, conversation, turn, &*model)?;
         }
-        let answer = ask(desk, conversation, &*model, finish).await?;
+        let mut answer = ask(desk, conversation, &*model, finish).await?;
         conversation.context.count(&answer.end.usage, &conversation.messages);
+        let mut has_text = true;
+        if let Some(help) = &help {
+            if help.answer(desk, conversation, &*model, &answer.calls).await? {
+                return Ok(Stop::EndTurn);
+            }
+            has_text = help.complete(desk, conversation, turn, &*model, &mut answer).await?;
+        }
         usage::tell(desk, conversation.used(), &*model).await?;
         let is_empty = answer.text.trim().is_empty() && answer.calls.is_empty();
         if is_empty && answer.end.reason == EndReason::Done {
@@ -166,7 +174,15 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
                 turn.end_meta(meta.expect("it is an object"));
                 return Ok(Stop::EndTurn);
             }
-            EndReason::Done if answer.calls.is_empty() => return Ok(Stop::EndTurn),
+            EndReason::Done if answer.calls.is_empty() => {
+                if finish != Finish::Must
+                    && let Some(help) = &mut help
+                    && help.is_unfinished(desk, conversation, turn, model.info()).await?
+                {
+                    continue;
+                }
+                return Ok(Stop::EndTurn);
+            }
             EndReason::Done => {}
             // Calls that were cut off, or that stand beside a refusal, are not made.
             EndReason::MaxTokens => {
@@ -179,6 +195,9 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
             }
         }
         let seen = calls::run(desk, conversation, turn, &answer.calls, model.info(), &mut guard).await?;
+        if let Some(help) = &help {
+            help.check(desk, conversation, turn, model.info(), &answer.calls).await?;
+        }
         let was_last = std::mem::replace(&mut finish, Finish::May) == Finish::Must;
         if seen == calls::Seen::Loops {
             // A model that is held to a form can be made to finish; others are told, and go on as they please.
@@ -187,7 +206,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
                 return Ok(Stop::MaxTurnRequests);
             }
             finish = Finish::Must;
-        } else if model.info().is_small && pushes > 0 && conversation.has_just_failed() {
+        } else if model.info().is_small && pushes > 0 && has_text && conversation.has_just_failed() {
             pushes -= 1;
             finish = Finish::MayNot;
         }
@@ -214,6 +233,30 @@ fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn M
         conversation.say(desk, Message::User { parts })?;
     }
     Ok(())
+}
+
+/// The whole of an answer that nobody sees as it comes.
+async fn whole_answer(model: &dyn Model, request: Request) -> Result<(String, Vec<Call>, End), ModelError> {
+    let mut reply = model.ask(request);
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    while let Some(piece) = reply.next().await {
+        match piece? {
+            Piece::Text(more) => text.push_str(&more),
+            Piece::Call(_) if calls.len() == reply::MOST_CALLS => {
+                let what = format!("more than {} calls at once", reply::MOST_CALLS);
+                return Err(ModelError::new(Failure::Request, what));
+            }
+            Piece::Call(call) => calls.push(call),
+            // What came before it is void.
+            Piece::Retrying { .. } => {
+                text.clear();
+                calls.clear();
+            }
+            Piece::End(end) => return Ok((text, calls, end)),
+            _ => {}
+        }
+    }
+    Err(ModelError::new(Failure::Server, "the answer broke off"))
 }
 
 /// How often a request is made shorter because the model's server refuses it as too long.

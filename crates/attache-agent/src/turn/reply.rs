@@ -14,6 +14,7 @@ use crate::conversation::{Conversation, OpenCall};
 use crate::model::retry::in_words;
 use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
 use crate::session_log::Voice;
+use crate::toolbox::ANSWER;
 use crate::tools::usual_name;
 
 /// What the model answered.
@@ -43,6 +44,9 @@ pub(super) async fn ask(
                 message.say(desk, Voice::Answer, text).await?;
             }
             Piece::Thought(text) => message.say(desk, Voice::Thought, text).await?,
+            // It is no call but the sign that the answer can be asked for.
+            Piece::CallStarted { name, .. } if name == ANSWER => {}
+            Piece::Call(call) if call.name == ANSWER => calls.push(call),
             Piece::CallStarted { id, name } => {
                 message.pause();
                 start(desk, conversation, id, usual_name(&name).to_owned()).await?;

@@ -16,15 +16,13 @@ use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::unstable::SubagentUpdate;
 use attache::model::update::SessionUpdate;
 use attache::{Dialect, Error};
-use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 
-use super::reply::MOST_CALLS;
-use super::{Desk, calls};
+use super::{Desk, calls, whole_answer};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut};
 use crate::gate::{Pass, Terms};
-use crate::model::{Call, End, EndReason, Failure, Message, Model, ModelError, ModelInfo, Part, Piece, Request};
+use crate::model::{Call, EndReason, Message, Model, ModelInfo, Part, Request};
 use crate::system_prompt::system_prompt;
 use crate::toolbox::{Work, only_looks};
 use crate::tools::{Live, Outcome, Subtask, first_line};
@@ -115,7 +113,7 @@ async fn work(
     let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None);
     let mut last_text = String::new();
     for _ in 0..MOST_REQUESTS {
-        let (text, calls, end) = match ask(&*model, request(desk, &*model, task, &conversation).await).await {
+        let (text, calls, end) = match whole_answer(&*model, request(desk, &*model, task, &conversation).await).await {
             Ok(answer) => answer,
             Err(error) => return Ok(Err(format!("the sub-agent's model failed: {}", error.message))),
         };
@@ -177,30 +175,6 @@ async fn request(desk: &Desk, model: &dyn Model, task: &Subtask, conversation: &
         thought: if model.info().thinks { values.thought } else { Default::default() },
         ..Request::default()
     }
-}
-
-/// The whole answer. Nobody sees it as it comes.
-async fn ask(model: &dyn Model, request: Request) -> Result<(String, Vec<Call>, End), ModelError> {
-    let mut reply = model.ask(request);
-    let (mut text, mut calls) = (String::new(), Vec::new());
-    while let Some(piece) = reply.next().await {
-        match piece? {
-            Piece::Text(more) => text.push_str(&more),
-            Piece::Call(_) if calls.len() == MOST_CALLS => {
-                let what = format!("more than {MOST_CALLS} calls at once");
-                return Err(ModelError::new(Failure::Request, what));
-            }
-            Piece::Call(call) => calls.push(call),
-            // What came before it is void.
-            Piece::Retrying { .. } => {
-                text.clear();
-                calls.clear();
-            }
-            Piece::End(end) => return Ok((text, calls, end)),
-            _ => {}
-        }
-    }
-    Err(ModelError::new(Failure::Server, "the answer broke off"))
 }
 
 /// Runs the calls of an answer: those that only look side by side, the others one after the other.

@@ -23,6 +23,7 @@ mod requests;
 mod results;
 mod skills;
 mod slash;
+mod small;
 mod stops;
 mod subagents;
 mod through_client;

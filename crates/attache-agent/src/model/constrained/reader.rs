@@ -118,14 +118,9 @@ impl AnswerReader {
         said
     }
 
-    /// The answer is complete. Gives all of it, and what it comes to.
-    pub(super) fn finish(&mut self) -> (String, Ending) {
-        let all = std::mem::take(&mut self.all);
-        let ending = self.ending(&all);
-        (all, ending)
-    }
-
-    fn ending(&self, all: &str) -> Ending {
+    /// The answer is complete. Gives what it comes to.
+    pub(super) fn finish(&self) -> Ending {
+        let all = self.all.as_str();
         match self.state {
             State::Saying | State::Said | State::Plain => return Ending::Text(String::new()),
             State::Opening | State::Json => {}

@@ -11,7 +11,7 @@ fn story(parts: &[&str], reason: EndReason) -> (String, Option<(String, String)>
     let end = Piece::End(End { reason, ..End::default() });
     let parts = parts.iter().map(|part| Ok(Piece::Text((*part).to_owned()))).chain([Ok(end)]);
     let answer = stream::iter(parts.collect::<Vec<_>>()).boxed();
-    let pieces = unwrap(answer, constrained(&request())).collect::<Vec<_>>().now_or_never().unwrap();
+    let pieces = unwrap(answer, Constrained::new(&request())).collect::<Vec<_>>().now_or_never().unwrap();
     let (mut text, mut call, mut last) = (String::new(), None, EndReason::NotUnderstood);
     for piece in pieces {
         match piece.unwrap() {
@@ -22,11 +22,6 @@ fn story(parts: &[&str], reason: EndReason) -> (String, Option<(String, String)>
         }
     }
     (text, call, last)
-}
-
-/// A reader that gets by without asking a second time.
-fn constrained(request: &Request) -> Constrained {
-    Constrained::new(request, request.clone(), Box::new(|_| panic!("nothing is asked for")))
 }
 
 /// Checks an answer whole, and again sign by sign.
@@ -143,55 +138,23 @@ fn a_request_is_put_without_tools() {
     assert!(!schema.to_string().contains("done"));
 }
 
-/// What comes of a file that is asked for apart: the request for it, and the call.
-fn written(text: &str, reason: EndReason) -> (Vec<Message>, String) {
+#[test]
+fn a_text_that_was_written_apart_is_not_told_again() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let spec = |name: &str| ToolSpec { name: name.into(), description: String::new(), schema: schema.clone() };
     let tools = vec![spec("read_file"), spec("write_file")];
-    let request = Request { tools, messages: vec![Message::user("mend it")], ..Request::default() };
-    let (shaped, _) = shape(&request);
-    let usage = Usage { input: 10, cached: 5, output: 1, ..Usage::default() };
-    let end = move |reason| Ok(Piece::End(End { reason, usage, ..End::default() }));
-    let first = r#"{"action":"write_file","arguments":{"path":"a.py"}}"#;
-    let first = stream::iter([Ok(Piece::Text(first.into())), end(EndReason::Done)]).boxed();
-    let (sender, asked) = std::sync::mpsc::channel();
-    let second = stream::iter([Ok(Piece::Text(text.into())), end(reason)]).boxed();
-    let ask = Box::new(move |request: Request| {
-        sender.send(request.messages).unwrap();
-        futures_util::future::ready(second).boxed()
-    });
-    let pieces = unwrap(first, Constrained::new(&request, shaped, ask)).collect::<Vec<_>>().now_or_never().unwrap();
-    let call = pieces.iter().find_map(|piece| match piece {
-        Ok(Piece::Call(call)) => Some(call.arguments.clone()),
-        _ => None,
-    });
-    let Some(Ok(Piece::End(last))) = pieces.last() else { panic!("no end: {pieces:?}") };
-    assert_eq!((last.usage.input, last.reason), (20, EndReason::Done));
-    (asked.recv().unwrap(), call.unwrap())
-}
-
-#[test]
-fn the_text_of_a_file_is_asked_for_apart() {
-    let (asked, call) = written("```python\nprint(\"hi\")\n```", EndReason::Done);
-    assert_eq!(call, r#"{"path":"a.py","content":"print(\"hi\")\n"}"#);
-    let [.., action, wanted] = asked.as_slice() else { panic!("too few") };
-    assert_eq!(*action, assistant(r#"{"action":"write_file","arguments":{"path":"a.py"}}"#.into()));
-    assert_eq!(*wanted, Message::user(text_wanted("a.py", "mend it")));
-    for (text, content) in [
-        ("Here:\n\n```\na\n```\nThat is it.", "a\n"),
-        ("no block\n", "no block\n"),
-        ("```md\n# A\n```sh\nls\n```\n```", "# A\n```sh\nls\n```\n"),
-        ("```\n```", ""),
+    for (name, arguments) in [
+        ("write_file", r#"{"path":"a.py","content":"a\n"}"#),
+        ("edit_file", r#"{"path":"a.py","old_text":"a","new_text":"b"}"#),
     ] {
-        assert_eq!(written(text, EndReason::Done).1, json!({"path": "a.py", "content": content}).to_string(), "{text}");
+        let call = Call { id: "1".into(), name: name.into(), arguments: arguments.into() };
+        let messages = vec![
+            Message::Assistant { text: String::new(), calls: vec![call], opaque: None },
+            Message::Tool { id: "1".into(), name: name.into(), parts: vec![Part::text("done")], is_error: false },
+        ];
+        let (shaped, _) = shape(&Request { tools: tools.clone(), messages, ..Request::default() });
+        let [.., said, result] = shaped.messages.as_slice() else { panic!("too few") };
+        assert_eq!(*said, assistant(r#"{"action":"write_file","arguments":{"path":"a.py"}}"#.into()));
+        assert_eq!(*result, Message::User { parts: vec![Part::text("RESULT of write_file:\n"), Part::text("done")] });
     }
-    // What was cut off is not written.
-    for (text, reason) in [("```\na\n", EndReason::Done), ("```\na\n```", EndReason::MaxTokens)] {
-        assert!(serde_json::from_str::<Value>(&written(text, reason).1).is_err(), "{text}");
-    }
-    // The conversation reads the same when it goes on.
-    let call =
-        Call { id: "1".into(), name: "write_file".into(), arguments: r#"{"path":"a.py","content":"a\n"}"#.into() };
-    let said = plain(&Message::Assistant { text: String::new(), calls: vec![call], opaque: None }, Some("mend it"));
-    assert_eq!(said, [action.clone(), wanted.clone(), assistant("```\na\n```".into())]);
 }

@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use attache::model::Secret;
-use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -284,9 +283,7 @@ impl Inner {
         }
         let (shaped, schema) = constrained::shape(request);
         let answer = self.send(&shaped, (tools == Tools::Schema).then_some(schema)).await;
-        let inner = self.clone();
-        let ask = Box::new(move |request| async move { inner.send(&request, None).await }.boxed());
-        constrained::unwrap(answer, Constrained::new(request, shaped, ask))
+        constrained::unwrap(answer, Constrained::new(request))
     }
 
     /// Learns what the server lacks that we can do without. Tells whether it is to be asked again.

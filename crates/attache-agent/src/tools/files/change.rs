@@ -47,10 +47,9 @@ pub(super) async fn prepare_write(
 ) -> Result<Prepared<Change>, Refusal> {
     let target = workspace.target(&arguments.text("path")?).await?;
     if arguments.flag(FOR_SMALL)? && arguments.optional_text("content")?.is_none() {
-        return Err(Refusal(format!(
-            "`{}` is too long to be written as a whole\nhint: find the line with `grep -n`, and change it with `sed -i`",
-            target.name
-        )));
+        return Err(Refusal(
+            "nothing was written: there was no code block in your answer. If nothing has to change, finish.".into(),
+        ));
     }
     let content = arguments.text("content")?;
     if content.len() > TEXT_LIMIT {
@@ -64,8 +63,7 @@ pub(super) async fn prepare_write(
     }
     let old = known_text(workspace, &target).await?;
     let for_small = arguments.flag(FOR_SMALL)?;
-    let after =
-        old.with(if for_small { ended_like(&old.content, &completed(&old.content, &content)).into() } else { content });
+    let after = old.with(content);
     if after.content != old.content {
         workspace.check_whole(&target)?;
     }
@@ -74,62 +72,6 @@ pub(super) async fn prepare_write(
         message.push_str(&format!(". What has changed:\n{}", changes(&old.content, &after.content)));
     }
     Ok(prepared(title, target, Some(old.content), after, message))
-}
-
-/// The whole of a file of which a small model has written a part, as it does where it was told to write all of it: only the
-/// function that it changed, say. Each block of the part takes the place of the one that begins with the same line, and what
-/// is around them is as it was. A text that begins as the file does, or is about as long, is taken for the whole.
-fn completed(old: &str, new: &str) -> String {
-    let (before, part): (Vec<&str>, Vec<&str>) =
-        (old.lines().collect(), new.trim_matches(['\r', '\n']).lines().collect());
-    if part.is_empty() || part.first() == before.first() || part.len() * 10 >= before.len() * 8 {
-        return new.to_owned();
-    }
-    let mut whole: Vec<&str> = Vec::new();
-    let mut at = 0;
-    for block in blocks(&part) {
-        let mut places = (at..before.len()).filter(|place| before[*place] == block[0]);
-        match (places.next(), places.next()) {
-            (Some(place), None) => {
-                whole.extend(&before[at..place]);
-                whole.extend(block);
-                at = place + blocks(&before[place..])[0].len();
-            }
-            // One that is new stands behind the one before it.
-            (None, _) if at > 0 => {
-                whole.push("");
-                whole.extend(block);
-            }
-            // It cannot be told what is meant.
-            _ => return new.to_owned(),
-        }
-    }
-    whole.extend(&before[at..]);
-    whole.join("\n")
-}
-
-/// The blocks of some lines: each begins with a line that is not indented and closes nothing, and ends with its last line
-/// that is not blank. Blank lines between them are left out, but for the last one's.
-fn blocks<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
-    let begins = |line: &str| !line.is_empty() && !line.starts_with([' ', '\t', '}', ')', ']']);
-    let mut blocks: Vec<Vec<&str>> = Vec::new();
-    for line in lines {
-        match blocks.last_mut() {
-            Some(block) if !begins(line) => block.push(line),
-            _ => blocks.push(vec![line]),
-        }
-    }
-    for block in &mut blocks {
-        let end = block.iter().rposition(|line| !line.trim().is_empty()).map_or(1, |last| last + 1);
-        block.truncate(end);
-    }
-    blocks
-}
-
-/// A text that ends with a line end if another one does.
-fn ended_like(old: &str, new: &str) -> String {
-    let new = new.trim_end_matches(['\r', '\n']);
-    if new.is_empty() || !old.ends_with('\n') { new.to_owned() } else { format!("{new}\n") }
 }
 
 /// The lines that have changed, as far as they fit.
@@ -265,27 +207,6 @@ pub(super) async fn perform(workspace: &Workspace, work: &Change) -> Result<Outc
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_part_of_a_file_is_put_in_its_place() {
-        let old = "import re\n\n\ndef one():\n    return 1\n\n\ndef two() {\n    return 2\n}\n\n\nEND = 1\n";
-        for (new, expected) in [
-            ("def one():\n    x = 1\n    return 3", Some(old.replace("    return 1", "    x = 1\n    return 3"))),
-            ("def two() {\n    return 4\n}", Some(old.replace("return 2", "return 4"))),
-            (
-                "def one():\n    return 1\n\n\ndef new():\n    return 0",
-                Some(old.replace("return 1", "return 1\n\ndef new():\n    return 0")),
-            ),
-            // From its beginning, of about its length, or with nothing that is there: what was written is meant.
-            ("import re\n\nEND = 1", None),
-            ("def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n\n\nEND = 1", None),
-            ("def three():\n    return 3", None),
-            ("", None),
-        ] {
-            let expected = expected.unwrap_or_else(|| new.to_owned());
-            assert_eq!(completed(old, new).trim_end(), expected.trim_end(), "{new:?}");
-        }
-    }
 
     #[test]
     fn the_first_line_that_differs_is_found() {

@@ -19,9 +19,12 @@ use crate::workspace::{Target, Workspace};
 
 pub use specs::specs;
 
-/// The argument that is set for small models, which are not told of it: lines have no numbers, because they would copy
-/// them, a new text ends as the old one did, and they are shown what they have changed.
+/// The argument that is set for small models, which are not told of it: they get less of a file, and are shown what they
+/// have changed.
 pub(crate) const FOR_SMALL: &str = "for_small_model";
+
+/// The same for rules, which show a file as they get it.
+pub(crate) const WITHOUT_NUMBERS: &str = "without_numbers";
 
 /// A call of one of these tools that has been looked at.
 #[derive(Debug, Clone, PartialEq)]

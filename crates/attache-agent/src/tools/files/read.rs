@@ -6,8 +6,8 @@ use attache::model::tool::ToolKind;
 use attache_host::files::EntryKind;
 use base64::Engine as _;
 
-use super::FOR_SMALL;
 use super::near::Near;
+use super::{FOR_SMALL, WITHOUT_NUMBERS};
 use crate::model::Part;
 use crate::tools::arguments::Arguments;
 use crate::tools::{Outcome, Prepared, Refusal};
@@ -39,15 +39,18 @@ pub(super) struct Read {
     target: Target,
     line: u32,
     limit: u32,
-    /// Whether lines are shown with their numbers. Small models copy them.
+    /// Whether lines are shown with their numbers.
     has_numbers: bool,
+    /// How many bytes are shown in all.
+    most: usize,
 }
 
 pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<Read>, Refusal> {
     let target = workspace.target(&arguments.text("path")?).await?;
     let line = arguments.count("line")?;
     let limit = arguments.count("limit")?;
-    let has_numbers = !arguments.flag(FOR_SMALL)?;
+    let has_numbers = !arguments.flag(WITHOUT_NUMBERS)?;
+    let most = if arguments.flag(FOR_SMALL)? { FEW_BYTES } else { MOST_BYTES };
     // What is outside is not looked at any closer before it is allowed.
     if target.is_inside() {
         check_exists(workspace, &target).await?;
@@ -66,12 +69,12 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
         locations: vec![target.location(line.map(|line| line as usize))],
         content: Vec::new(),
         actions: target.actions(ToolKind::Read),
-        work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES), has_numbers },
+        work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES), has_numbers, most },
     })
 }
 
 pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcome, Refusal> {
-    let Read { target, line, limit, has_numbers } = work;
+    let Read { target, line, limit, .. } = work;
     check_exists(workspace, target).await?;
     let head = {
         let (files, real) = (workspace.files_for(&[target]), target.real.clone());
@@ -94,25 +97,18 @@ pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcom
             return Err(not_text(target, TextError::Binary));
         }
         let lines = workspace.read_lines(target, *line, *limit).await?;
-        let shown = show(target, &Text::new(lines), *line, 1, *limit, false, *has_numbers)?;
+        let shown = show(work, &Text::new(lines), *line, 1, false)?;
         return Ok(shown.0);
     }
     let text = workspace.read_text(target).await?;
-    let (outcome, lines) = show(target, &text, 1, *line, *limit, true, *has_numbers)?;
+    let (outcome, lines) = show(work, &text, 1, *line, true)?;
     workspace.note_seen(target, &text.content, lines);
     Ok(outcome)
 }
 
 /// The lines from `line` on of a text that begins with the line `first`, and which of its lines these are.
-fn show(
-    target: &Target,
-    text: &Text,
-    first: u32,
-    line: u32,
-    limit: u32,
-    is_whole: bool,
-    has_numbers: bool,
-) -> Result<(Outcome, Range<usize>), Refusal> {
+fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Result<(Outcome, Range<usize>), Refusal> {
+    let Read { target, limit, has_numbers, most, .. } = read;
     let name = &target.name;
     let content = &text.content;
     if content.is_empty() {
@@ -126,13 +122,12 @@ fn show(
     let mut shown = String::new();
     let start = line as usize - 1;
     let mut end = start;
-    let most = if has_numbers { MOST_BYTES } else { FEW_BYTES };
-    for line in content.lines().skip(start).take(limit as usize) {
+    for line in content.lines().skip(start).take(*limit as usize) {
         let line = cut(line);
-        if shown.len() + line.len() > most {
+        if shown.len() + line.len() > *most {
             break;
         }
-        if has_numbers {
+        if *has_numbers {
             shown.push_str(&format!("{}\t", first as usize + end));
         }
         shown.push_str(&line);

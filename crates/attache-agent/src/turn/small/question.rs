@@ -27,6 +27,9 @@ const TASKS: [&str; 18] = [
     "write",
 ];
 
+/// What says that an answer is wanted.
+const ANSWERS: [&str; 4] = ["answer", "describe", "explain", "tell"];
+
 /// Whether a prompt asks for nothing but an answer. In doubt it does not.
 pub(crate) fn is_question(prompt: &str) -> bool {
     // A dot in a name of a file ends no sentence.
@@ -48,7 +51,12 @@ pub(crate) fn is_question(prompt: &str) -> bool {
     let is_one =
         |sentence: &String| sentence.ends_with('?') && BEGINNINGS.iter().any(|beginning| begins(sentence, beginning));
     let is_task = |sentence: &String| TASKS.iter().any(|word| begins(sentence, word));
-    sentences.first().is_some_and(is_one) && !sentences.iter().any(is_task)
+    if sentences.first().is_some_and(is_one) {
+        return !sentences.iter().any(is_task);
+    }
+    // Something is to be done to know the answer, and nothing of what is to be done is a change.
+    let words = || sentences.iter().flat_map(|sentence| sentence.split(|c: char| !c.is_alphanumeric()));
+    words().any(|word| ANSWERS.contains(&word)) && !words().any(|word| TASKS.contains(&word))
 }
 
 #[cfg(test)]
@@ -60,6 +68,10 @@ mod tests {
         for (prompt, expected) in [
             ("Which functions call `save`?", true),
             ("How many lines does a.py have? Answer with the number only.", true),
+            ("Run `python3 a.py` and answer with what it prints.", true),
+            ("Explain what a.py does.", true),
+            ("Run the tests, and if they fail, fix a.py and tell me.", false),
+            ("Run the tests.", false),
             ("Why does the test fail? Fix it.", false),
             ("Can you mend a.py?", false),
             ("Mend a.py.", false),

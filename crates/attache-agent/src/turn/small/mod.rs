@@ -1,0 +1,159 @@
+//! What a small model is helped with: it finds little by itself, loses the thread in long conversations, and gives up early.
+//!
+//! What its prompt names is looked at before it is asked. The text of a file is asked for in a request of its own, with the
+//! file and the task and nothing else. What it wrote is checked, and before it finishes somebody looks whether anything that
+//! the prompt names is missing. All of that are ordinary calls, which anybody can see and which are judged like its own.
+
+mod answer;
+mod check;
+mod named;
+mod prime;
+mod question;
+mod relevant;
+mod text;
+mod window;
+
+use attache::Error;
+use attache::agent::Turn;
+
+use super::guard::Guard;
+use super::reply::{self, Answer};
+use super::{Desk, Trouble, calls};
+use crate::conversation::Conversation;
+use crate::model::{Call, Message, Model, ModelInfo, Part};
+use crate::toolbox::ANSWER;
+
+pub(crate) use question::is_question;
+
+/// How the ids of calls begin that are made for the model.
+const OURS: &str = "help";
+
+/// How often a small model is told that something is missing.
+const MOST_LOOKS: u32 = 2;
+
+/// How often it is, if it gets on meanwhile.
+const MOST_PROGRESS: u32 = 4;
+
+/// The help for one turn.
+pub(super) struct Help {
+    /// What the person asked for.
+    task: String,
+    is_question: bool,
+    /// Commands that the person named and that failed, with what they said last.
+    commands: Vec<(String, String)>,
+    /// How often it may still be told that something is missing.
+    looks: u32,
+    progress: u32,
+}
+
+impl Help {
+    /// Looks at what the last prompt names.
+    pub(super) async fn begin(
+        desk: &Desk,
+        conversation: &mut Conversation,
+        turn: &Turn,
+        model: &ModelInfo,
+    ) -> Result<Help, Error> {
+        let task = task_of(&conversation.messages);
+        let is_question = is_question(&task);
+        let commands = prime::look(desk, conversation, turn, model, &task, is_question).await?;
+        Ok(Help { task, is_question, commands, looks: MOST_LOOKS, progress: MOST_PROGRESS })
+    }
+
+    /// Makes a call complete that writes a file: its text is asked for apart. False if the model then had none to give.
+    pub(super) async fn complete(
+        &self,
+        desk: &Desk,
+        conversation: &mut Conversation,
+        turn: &Turn,
+        model: &dyn Model,
+        answer: &mut Answer,
+    ) -> Result<bool, Trouble> {
+        text::complete(desk, conversation, turn, model, &self.task, answer).await
+    }
+
+    /// Checks what the calls of an answer have written.
+    pub(super) async fn check(
+        &self,
+        desk: &Desk,
+        conversation: &mut Conversation,
+        turn: &Turn,
+        model: &ModelInfo,
+        calls: &[Call],
+    ) -> Result<(), Error> {
+        check::written(desk, conversation, turn, model, calls).await
+    }
+
+    /// Looks whether something is missing when the model says that it is done. Then it is told, and goes on.
+    pub(super) async fn is_unfinished(
+        &mut self,
+        desk: &Desk,
+        conversation: &mut Conversation,
+        turn: &Turn,
+        model: &ModelInfo,
+    ) -> Result<bool, Error> {
+        if self.is_question || self.looks == 0 {
+            return Ok(false);
+        }
+        let missing = check::missing(desk, conversation, turn, model, &self.task, &mut self.commands).await?;
+        let Some(missing) = missing else { return Ok(false) };
+        // Where it gets on, it may go on.
+        if missing.is_progress && self.progress > 0 {
+            self.progress -= 1;
+        } else {
+            self.looks -= 1;
+        }
+        conversation.say(desk, Message::user(missing.words))?;
+        Ok(true)
+    }
+
+    /// Answers a question, when the model says that it can.
+    pub(super) async fn answer(
+        &self,
+        desk: &Desk,
+        conversation: &mut Conversation,
+        model: &dyn Model,
+        calls: &[Call],
+    ) -> Result<bool, Trouble> {
+        if !calls.iter().any(|call| call.name == ANSWER) {
+            return Ok(false);
+        }
+        answer::say(desk, conversation, model, &self.task).await?;
+        Ok(true)
+    }
+}
+
+/// Makes a call for the model, as if it had made it.
+async fn make(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    turn: &Turn,
+    model: &ModelInfo,
+    name: &str,
+    arguments: serde_json::Value,
+) -> Result<(), Error> {
+    let call = Call { id: desk.log.fresh_id(OURS), name: name.to_owned(), arguments: arguments.to_string() };
+    reply::start(desk, conversation, call.id.clone(), call.name.clone()).await?;
+    let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
+    conversation.say(desk, message)?;
+    calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
+    Ok(())
+}
+
+/// Whether a call was made for the model, not by it.
+fn is_ours(call: &Call) -> bool {
+    call.id.starts_with(OURS)
+}
+
+/// What the person said last, without what we told of the surroundings.
+fn task_of(messages: &[Message]) -> String {
+    let prompt = messages.iter().rev().find_map(|message| match message {
+        Message::User { parts } => Some(parts),
+        _ => None,
+    });
+    let text = |part: &Part| match part {
+        Part::Text { text } if !text.starts_with("<environment>") => Some(text.clone()),
+        _ => None,
+    };
+    prompt.into_iter().flatten().filter_map(text).collect::<Vec<_>>().join("\n")
+}
