@@ -75,6 +75,9 @@ fn nothing_is_done_without_a_yes() {
         (&["--permissions", "edits"], "run touch a.txt", 6, false),
         (&["--permissions", "none", "--mode", "code"], "run touch a.txt", 6, false),
         (&["--permissions", "none", "--fail-on-denied"], "run touch a.txt", 5, false),
+        // What is said here goes before the mode: a command that could be confined is asked about, too.
+        (&["--permissions", "ask", "--mode", "code"], "run touch a.txt", 6, false),
+        (&["--permissions", "ask", "--mode", "code"], "create a.txt with hello", 6, false),
         (&["--permissions", "edits"], "create a.txt with hello", 0, true),
         (&["--mode", "code"], "create a.txt with hello", 0, true),
         (&["--permissions", "all"], "run touch a.txt", 0, true),
@@ -93,6 +96,19 @@ fn nothing_is_done_without_a_yes() {
         (["--set", "colour=red"], "it has mode, model, sandbox"),
     ] {
         result(&home, &[&options[..], &["say hi"]].concat()).0.check(2, &[], &[said]);
+    }
+}
+
+/// The mode `code` runs a confined command unasked; whoever wants to be asked is.
+#[test]
+fn permissions_ask_asks_about_a_command_in_mode_code() {
+    let home = home();
+    for (answer, is_done) in [("n\n", false), ("y\n", true)] {
+        let mut asked = command(&home, &["--mode", "code", "--permissions", "ask", "run touch a.txt"]);
+        asked.env("TERM", "xterm").env("NO_COLOR", "1").stdout(Stdio::null());
+        let (seen, _) = in_terminal(asked, &[(")? ", answer)]);
+        assert!(seen.contains("touch a.txt"), "{seen}");
+        assert_eq!(home.path("work/a.txt").exists(), is_done, "{seen}");
     }
 }
 
