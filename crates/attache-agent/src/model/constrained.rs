@@ -296,6 +296,8 @@ impl Constrained {
                 end.reason = EndReason::Done;
                 self.finish(end);
             }
+            // The request for the text adds to what the first one took.
+            (Piece::Usage(usage), _) => self.out.push(Piece::Usage(usage.plus(self.spent))),
             (other, _) => self.out.push(other),
         }
         None
@@ -330,10 +332,7 @@ impl Constrained {
     }
 
     fn finish(&mut self, mut end: End) {
-        end.usage.input += self.spent.input;
-        end.usage.cached += self.spent.cached;
-        end.usage.output += self.spent.output;
-        end.usage.written += self.spent.written;
+        end.usage = end.usage.plus(self.spent);
         self.out.push(Piece::End(end));
     }
 }
