@@ -174,7 +174,8 @@ impl ModelList {
         });
         let own = config.providers.iter().map(|(name, own)| (name.as_str(), own.base_url.as_str()));
         let kept = known.chain(own).filter_map(|(name, base_url)| Some((name, cache.read(name, base_url)?)));
-        kept.flat_map(|(name, kept)| kept.models.into_iter().map(move |model| format!("{name}:{}", model.name))).collect()
+        kept.flat_map(|(name, kept)| kept.models.into_iter().map(move |model| format!("{name}:{}", model.name)))
+            .collect()
     }
 
     /// Fetches lists that are old or missing, in the background. What a server of one's own has room for may be something

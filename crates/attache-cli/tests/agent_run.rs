@@ -112,6 +112,25 @@ fn permissions_ask_asks_about_a_command_in_mode_code() {
     }
 }
 
+/// What nobody uses goes when a command starts, and the settings say above which size.
+#[test]
+fn layers_above_the_limit_are_removed() {
+    let home = home();
+    let other = home.path("state/attache/layers/other/tmp");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("file"), vec![1; 2 << 20]).unwrap();
+    let told = home.run(&["doctor"]).out;
+    assert!(told.contains("MiB in private layers (projects: 1); removed above 5120 MiB in one project"), "{told}");
+    fs::create_dir_all(home.path("config/attache")).unwrap();
+    fs::write(home.path("config/attache/agent.toml"), "[commands]\nmax_layers_mib = 1\n").unwrap();
+    // It happens beside the command, and what is not done when that ends is done beside the next one.
+    let is_gone = (0..20).any(|_| {
+        text(&home, &["--permissions", "all", "run sleep 0.2"]);
+        !other.exists()
+    });
+    assert!(is_gone);
+}
+
 #[test]
 fn always_is_kept_once_for_the_project_and_taken_back() {
     let home = home();
