@@ -150,7 +150,12 @@ fn the_shape_of_the_request_shows_the_dialect() {
 /// is no version is a mistake.
 #[test]
 fn only_a_version_that_is_older_than_ours_is_not_served() {
-    let shapes = ["", ",'clientCapabilities':{}", ",'clientInfo':{'name':'c','version':'1'}", ",'info':{'name':'c','version':'1'}"];
+    let shapes = [
+        "",
+        ",'clientCapabilities':{}",
+        ",'clientInfo':{'name':'c','version':'1'}",
+        ",'info':{'name':'c','version':'1'}",
+    ];
     for shape in shapes {
         let params = |version: &str| format!("{{'protocolVersion':{version}{shape}}}").replace('\'', "\"");
         let error = unsupported_version(Some(&params("0"))).unwrap();
