@@ -1,6 +1,5 @@
 //! The commands of `attache agents`.
 
-
 use attache_host::visible::visible as visible_strictly;
 use serde::Serialize;
 

@@ -155,6 +155,24 @@ async fn nothing_runs_that_a_repository_names() {
     }
 }
 
+/// What cannot be switched off runs where it can do nothing.
+#[tokio::test]
+async fn nothing_can_be_changed_where_git_runs() {
+    if !can_run() {
+        return;
+    }
+    let repository = Repository::new();
+    let commands = repository.commands(&repository.top());
+    let line = "touch inside .git/inside ../outside; echo > /dev/tcp/127.0.0.1/1; echo ran";
+    let invocation = Invocation::new(Command::Line(line.into()), repository.top());
+    let run = commands.launch(&invocation, OUTPUT, sandbox(&commands.setup).as_ref()).unwrap();
+    run.wait().await;
+    assert!(run.output().text.ends_with("ran\n"), "{:?}", run.output());
+    for left in ["inside", ".git/inside", "../outside"] {
+        assert!(!repository.top().join(left).exists(), "{left}");
+    }
+}
+
 /// What is no repository of the person's own tells nothing of what is elsewhere.
 #[tokio::test]
 async fn a_repository_that_leads_elsewhere_is_left_out() {
