@@ -182,6 +182,7 @@ impl CodingAgent {
             pass_env: self.config.pass_env.clone(),
             writable: self.config.writable.clone(),
             state_dir: Some(self.config.state_dir.clone()),
+            layer_limits: self.config.layer_limits,
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
         let Loaded { mut servers, problems: mut notices, values: hidden } = self.mcp_servers(contents.as_ref());

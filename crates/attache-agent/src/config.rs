@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use attache_host::permission::{Policy, Rule};
+use attache_host::sandbox::LayerLimits;
 
 use crate::hooks::{Hook, HookSettings};
 use crate::model::price::{Cost, Price};
@@ -61,6 +62,8 @@ pub struct Config {
     pub pass_env: Vec<String>,
     /// What commands may change in the sandbox besides the directories of the session.
     pub writable: Vec<PathBuf>,
+    /// How much room the private layers of commands may take.
+    pub layer_limits: LayerLimits,
     /// Commands that run before and after tools, and at the end of a turn.
     pub hooks: Vec<Hook>,
     /// What a turn may take.
@@ -175,6 +178,8 @@ struct CommandSettings {
     pass_env: Vec<String>,
     #[serde(default)]
     writable: Vec<Spanned<String>>,
+    max_project_layers_mib: Option<u32>,
+    max_layers_mib: Option<u32>,
 }
 
 impl Config {
@@ -193,6 +198,7 @@ impl Config {
             system: None,
             pass_env: Vec::new(),
             writable: Vec::new(),
+            layer_limits: LayerLimits::default(),
             hooks: Vec::new(),
             limits: Limits::default(),
             models: BTreeMap::new(),
@@ -226,6 +232,12 @@ impl Config {
         self.thought = word(text, file.thought, "thought")?;
         self.sandbox = word(text, file.sandbox, "sandbox")?;
         self.pass_env = file.commands.pass_env;
+        let limits = LayerLimits::default();
+        let bytes = |mib: Option<u32>| mib.map(|mib| u64::from(mib) << 20);
+        self.layer_limits = LayerLimits {
+            project: bytes(file.commands.max_project_layers_mib).unwrap_or(limits.project),
+            all: bytes(file.commands.max_layers_mib).unwrap_or(limits.all),
+        };
         self.writable = self.writable(text, file.commands.writable)?;
         self.hooks = HookSettings::read(text, file.hooks)?;
         self.lists_models = file.lists_models.unwrap_or(true);
@@ -383,6 +395,15 @@ mod tests {
         assert_eq!(config.limits, expected);
         assert_eq!(config.pass_env, ["GITHUB_TOKEN"]);
         assert_eq!(config.models["ollama:qwen3"].tools, Some(false));
+    }
+
+    #[test]
+    fn layers_have_limits() {
+        let limits = read("[commands]\nmax_layers_mib = 3\n").unwrap().layer_limits;
+        assert_eq!((limits.project, limits.all), (5 << 30, 3 << 20));
+        let limits = read("[commands]\nmax_project_layers_mib = 2\n").unwrap().layer_limits;
+        assert_eq!((limits.project, limits.all), (2 << 20, 20 << 30));
+        assert!(read("[commands]\nmax_layers_mib = -1\n").unwrap_err().starts_with("line 2: "));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::model::{Finish, Message, ModelInfo, Part, Request};
 use crate::store::Entry;
 use crate::system_prompt::{Surroundings, look_around, system_prompt};
 use crate::tokens::ContextUse;
+use crate::tools::commands::GIT_TIME;
 use crate::turn::{self, Desk};
 use crate::workspace::blocking;
 
@@ -27,7 +28,7 @@ pub(crate) struct Conversation {
     pub(crate) summary: Option<usize>,
     /// How full the context is.
     pub(crate) context: ContextUse,
-    /// The system prompt of this turn, and whether it is the one for small models.
+    /// The system prompt of this turn, and whether it is the short one.
     system: Option<(bool, Arc<str>)>,
     /// What the model was last told of where it is.
     surroundings: Option<Surroundings>,
@@ -117,8 +118,15 @@ impl Conversation {
     pub(crate) async fn say_prompt(&mut self, desk: &Desk, model: &ModelInfo, parts: Vec<Part>) -> Result<(), Error> {
         let (place, mode) = (desk.place.clone(), desk.settings.mode());
         // Rules need to know no more than what they are told.
-        let around = if model.is_offline() { None } else { blocking(move || look_around(&place, mode)).await.ok() };
-        let told = around.as_ref().and_then(|around| around.told(self.surroundings.as_ref(), model.is_small));
+        let around = if model.is_offline() {
+            None
+        } else {
+            // Those who are told little are not told of it.
+            let git = async { if model.is_brief() { None } else { desk.tools.commands.git_state(GIT_TIME).await } };
+            let (around, git) = tokio::join!(blocking(move || look_around(&place, mode)), git);
+            around.ok().map(|around| around.with_git(git))
+        };
+        let told = around.as_ref().and_then(|around| around.told(self.surroundings.as_ref(), model.is_brief()));
         self.surroundings = around.or(self.surroundings.take());
         self.system = None;
         let parts = told.map(Part::text).into_iter().chain(parts).collect();
@@ -149,12 +157,12 @@ impl Conversation {
     pub(crate) async fn request(&mut self, desk: &Desk, model: &ModelInfo) -> Request {
         let values = desk.settings.now();
         let system = match &self.system {
-            Some((is_small, system)) if *is_small == model.is_small => system.clone(),
+            Some((is_brief, system)) if *is_brief == model.is_brief() => system.clone(),
             _ => {
-                let (place, is_small) = (desk.place.clone(), model.is_small);
+                let (place, is_brief) = (desk.place.clone(), model.is_brief());
                 let system: Arc<str> =
-                    blocking(move || system_prompt(&place, is_small)).await.unwrap_or_default().into();
-                self.system = Some((model.is_small, system.clone()));
+                    blocking(move || system_prompt(&place, is_brief)).await.unwrap_or_default().into();
+                self.system = Some((is_brief, system.clone()));
                 system
             }
         };

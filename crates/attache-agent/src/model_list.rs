@@ -163,6 +163,21 @@ impl ModelList {
         &self.meter
     }
 
+    /// The models of the lists that were kept, as `provider:name`. Reads files, looks for no key and asks nobody: whoever
+    /// kept a list could ask for it once.
+    pub fn kept_names(config: &Config) -> Vec<String> {
+        let cache = Cache::new(&config.state_dir);
+        let chosen = config.model.as_deref().map(provider_of);
+        let known = PROVIDERS.iter().map(|provider| {
+            let own = config.base_url.as_deref().filter(|_| chosen == Some(provider.name));
+            (provider.name, own.unwrap_or(provider.base_url))
+        });
+        let own = config.providers.iter().map(|(name, own)| (name.as_str(), own.base_url.as_str()));
+        let kept = known.chain(own).filter_map(|(name, base_url)| Some((name, cache.read(name, base_url)?)));
+        kept.flat_map(|(name, kept)| kept.models.into_iter().map(move |model| format!("{name}:{}", model.name)))
+            .collect()
+    }
+
     /// Fetches lists that are old or missing, in the background. What a server of one's own has room for may be something
     /// else each time, so it is asked again.
     pub(crate) fn refresh(&self) {

@@ -144,7 +144,12 @@ pub(crate) fn bytes(tokens: u64) -> usize {
 }
 
 pub(crate) fn of_text(text: &str) -> u64 {
-    text.len().div_ceil(BYTES) as u64
+    of_bytes(text.len())
+}
+
+/// About how many tokens so many bytes of text are.
+pub(crate) fn of_bytes(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES) as u64
 }
 
 pub(crate) fn of_part(part: &Part) -> u64 {

@@ -87,6 +87,37 @@ const SMALL: &[(&str, &str, &[&str])] = &[
     ("run_command", "Runs a shell command, such as ls, grep -rn, rm, or a test.", &["command"]),
 ];
 
+/// What models with little room are told of: the tools that most work takes, in few words. What they send is read as the
+/// whole tool reads it.
+const BRIEF: &[(&str, &str, &[&str], &[&str])] = &[
+    ("read_file", "Reads a file. Lines have their numbers before them.", &["path"], &["line", "limit"]),
+    ("write_file", "Creates a file, or writes all of one that was read.", &["path", "content"], &[]),
+    (
+        "edit_file",
+        "Replaces text in a file that was read. `old_text` is in it exactly once, and has no line numbers.",
+        &["path", "old_text", "new_text"],
+        &[],
+    ),
+    ("find_files", "Finds files by a glob.", &["pattern"], &[]),
+    ("search_files", "Finds lines by a regular expression.", &["pattern"], &["path"]),
+    ("run_command", "Runs a shell command.", &["command"], &[]),
+    ("switch_mode", "Changes the mode. To leave `architect`, give the `plan`.", &["mode"], &["plan"]),
+];
+
+fn brief_specs() -> impl Iterator<Item = ToolSpec> {
+    let kind = |parameter: &str| if matches!(parameter, "line" | "limit") { "integer" } else { "string" };
+    BRIEF.iter().map(move |(name, description, required, optional)| {
+        let properties = required.iter().chain(*optional);
+        let properties = properties.map(|parameter| ((*parameter).to_owned(), json!({ "type": kind(parameter) })));
+        let schema = json!({
+            "type": "object",
+            "properties": properties.collect::<serde_json::Map<_, _>>(),
+            "required": required,
+        });
+        ToolSpec { name: (*name).into(), description: (*description).into(), schema }
+    })
+}
+
 /// The tool that a small model ends with where it is only asked something: what it says is asked for apart, too.
 pub(crate) const ANSWER: &str = "answer";
 
@@ -115,7 +146,8 @@ impl Toolbox {
     ///
     /// They are the same in every mode: they come before all else in a request, and one that is begun differently is
     /// not in the provider's cache. What a mode refuses is refused by the gate. Small models are told of no tool that
-    /// would be refused, or that a question does not need, and neither are rules.
+    /// would be refused, or that a question does not need, and neither are rules. Models with little room are told of
+    /// fewer, in fewer words.
     pub(crate) fn specs(&self, mode: Mode, model: &ModelInfo, is_question: bool) -> Vec<ToolSpec> {
         let is_offered = |spec: &ToolSpec| match TOOLS.iter().find(|(name, ..)| *name == spec.name) {
             Some((_, _, kind)) => {
@@ -127,6 +159,9 @@ impl Toolbox {
         if model.is_small {
             let is_usable = |spec: &ToolSpec| spec.name == ANSWER || is_offered(spec);
             return small_specs(is_question).chain(self.servers.specs()).filter(is_usable).collect();
+        }
+        if model.is_brief() {
+            return brief_specs().chain(self.servers.specs()).collect();
         }
         let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
         let all = own.chain(skills::specs(&self.skills)).chain(self.servers.specs());

@@ -178,7 +178,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Session")]
     pub(crate) set: Vec<(String, String)>,
 
-    /// What the agent may do where no rule of permissions.toml says so
+    /// What the agent may do where no rule of permissions.toml says so, in place of what its mode says
     #[arg(long, value_enum, help_heading = "Permission")]
     pub(crate) permissions: Option<Permissions>,
 
@@ -278,7 +278,7 @@ pub(crate) enum Format {
 /// What the agent may do where no rule decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Permissions {
-    /// Ask for everything; without a terminal that means no
+    /// Ask for everything, in every mode; without a terminal that means no
     Ask,
     /// Reading and searching in the session's directories
     Reads,

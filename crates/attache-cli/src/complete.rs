@@ -1,6 +1,7 @@
 //! What the shell is offered to complete a word with. All of it is read from files: nothing is started, and nothing is
 //! fetched.
 
+use attache_agent::ModelList;
 use attache_agent::model::catalog::PROVIDERS;
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::env::Shells;
@@ -96,11 +97,12 @@ pub(crate) fn logins() -> Vec<CompletionCandidate> {
     agents.chain(providers).collect()
 }
 
-/// The models that are known by name: those of agent.toml, and the usual one of each provider.
+/// The models that are known by name: those of agent.toml, those that providers listed, and the usual one of each.
 pub(crate) fn models() -> Vec<CompletionCandidate> {
-    let own = agent::settings(None).ok().map(|(config, _)| config);
-    let own = own.into_iter().flat_map(|config| config.model.into_iter().chain(config.models.into_keys()));
-    let mut names: Vec<String> = own.collect();
+    let config = agent::settings(None).ok().map(|(config, _)| config);
+    let listed = config.as_ref().map(ModelList::kept_names).unwrap_or_default();
+    let own = config.into_iter().flat_map(|config| config.model.into_iter().chain(config.models.into_keys()));
+    let mut names: Vec<String> = own.chain(listed).collect();
     names
         .extend(PROVIDERS.iter().map(|provider| format!("{}:{}", provider.name, provider.default_model.unwrap_or(""))));
     names.push("offline:rules".into());

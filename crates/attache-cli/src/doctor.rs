@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use attache_host::permission::{Engine, Places, Policy, Rule, Verdict};
-use attache_host::sandbox::Sandbox;
+use attache_host::sandbox::{Sandbox, layer_use};
 use serde::Serialize;
 
 use crate::agents::catalog::{self, Installed};
@@ -96,6 +96,7 @@ async fn look() -> Vec<Row> {
     rows.push(runners());
     rows.extend(kernel());
     rows.push(sandbox());
+    rows.extend(layers());
     rows.push(terminal());
     rows.push(shell());
     rows
@@ -339,6 +340,24 @@ fn sandbox() -> Row {
             Row::warn(CHECK, format!("{support}. Not enforced: {gaps}"), "`attache sandbox explain` has it all")
         }
         Some(Ok(_)) | None => Row::ok(CHECK, support.to_string()),
+    }
+}
+
+/// What commands wrote into private layers, if anything.
+fn layers() -> Option<Row> {
+    const CHECK: &str = "layers";
+    let used = layer_use(&paths::state().ok()?);
+    let limits = crate::agent::settings(None).map(|(config, _)| config.layer_limits).unwrap_or_default();
+    let found = format!(
+        "{} MiB in private layers (projects: {}); removed above {}",
+        used.bytes.div_ceil(1 << 20),
+        used.projects,
+        crate::sandbox::layer_words(limits)
+    );
+    match used.bytes > limits.all {
+        _ if used.projects == 0 => None,
+        true => Some(Row::warn(CHECK, found, "`attache sandbox clear --all` removes what is not in use")),
+        false => Some(Row::ok(CHECK, found)),
     }
 }
 

@@ -27,6 +27,7 @@ mod run;
 mod sandbox;
 mod sessions;
 mod signals;
+mod stdout;
 mod tty;
 mod usage;
 mod visible;
@@ -85,7 +86,16 @@ fn parse() -> Option<Command> {
         // Whoever does not read the result has the exit code.
         let _ = print(&(result + "\n"));
     }
-    error.exit()
+    if error.use_stderr() {
+        error.exit();
+    }
+    // Help is data: whoever asked for it and does not get it has to know.
+    let written = stdout::check().and_then(|()| error.print()).and_then(|()| std::io::stdout().flush());
+    let code = match checked(written) {
+        Ok(()) => Code::Done,
+        Err(failure) => fail(&failure),
+    };
+    std::process::exit(i32::from(code as u8))
 }
 
 async fn run(command: Command) -> Code {
@@ -127,9 +137,15 @@ fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// Writes to stdout. A closed pipe is a quiet goodbye.
+/// Writes to stdout, to the last byte.
 fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    match std::io::stdout().lock().write_all(bytes) {
+    let mut stdout = std::io::stdout().lock();
+    checked(stdout::check().and_then(|()| stdout.write_all(bytes)).and_then(|()| stdout.flush()))
+}
+
+/// What came of writing to stdout. A closed pipe is a quiet goodbye.
+fn checked(written: std::io::Result<()>) -> Result<(), Failure> {
+    match written {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(Code::Usage, format!("cannot write to stdout: {error}")))
         }

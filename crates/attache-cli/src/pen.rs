@@ -253,7 +253,7 @@ fn write_all(mut receiver: mpsc::Receiver<Piece>, failed: &OnceLock<OutputError>
         };
         match ink {
             Ink::Out(bytes) => {
-                if let Err(error) = out.write_all(&bytes) {
+                if let Err(error) = crate::stdout::check().and_then(|()| out.write_all(&bytes)) {
                     let _ = failed.set(OutputError::new(&error, was_terminal));
                     return;
                 }

@@ -7,7 +7,9 @@ use std::process::Stdio;
 
 use attache_agent::{Config, SandboxMode};
 use attache_host::environment;
-use attache_host::sandbox::{Explanation, Network, Policy, ProjectLayers, Sandbox, clear_layers};
+use attache_host::sandbox::{
+    Explanation, LayerLimits, Network, Policy, ProjectLayers, Sandbox, clear_layers, look_after_layers,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{SandboxCommand, SandboxOptions};
@@ -68,6 +70,8 @@ struct Named {
     is_on: bool,
     /// Why a command of the agent is not confined as strictly as one that runs unasked has to be.
     why_asked: Option<String>,
+    /// How much room private layers may take.
+    layer_limits: LayerLimits,
     /// Held as long as something runs.
     _layers: Option<ProjectLayers>,
 }
@@ -86,6 +90,9 @@ fn named(options: &SandboxOptions) -> Result<Named, Failure> {
     let network = if is_offline { Network::Offline } else { Network::Open };
     let own = [crate::paths::config()?, crate::paths::state()?];
     let layers = ProjectLayers::take(&own[1], &cwd, false);
+    if let Ok(layers) = &layers {
+        look_after_layers(&own[1], layers.temporary(), config.layer_limits);
+    }
     let roots: Vec<PathBuf> = std::iter::once(&cwd).chain(&directories).cloned().collect();
     let unasked = layers.as_ref().map(|layers| Policy::unasked(&roots, &config.writable, &own, layers));
     let why_asked = match &unasked {
@@ -120,11 +127,12 @@ fn named(options: &SandboxOptions) -> Result<Named, Failure> {
     }
     let pass_env = [&config.pass_env[..], &options.env].concat();
     let is_on = config.sandbox != SandboxMode::Off;
-    Ok(Named { cwd, policy, pass_env, is_on, why_asked, _layers: layers.ok() })
+    let layer_limits = config.layer_limits;
+    Ok(Named { cwd, policy, pass_env, is_on, why_asked, layer_limits, _layers: layers.ok() })
 }
 
 fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(), Failure> {
-    let Named { policy, pass_env, is_on, why_asked, .. } = named(options)?;
+    let Named { policy, pass_env, is_on, why_asked, layer_limits, .. } = named(options)?;
     let made = Sandbox::new(&policy);
     let mut explanation = Explanation::new(&policy, made.as_ref());
     let set = std::mem::take(&mut explanation.variables);
@@ -172,9 +180,18 @@ fn explain(options: &SandboxOptions, json: bool, command: &[String]) -> Result<(
             }
             Some(why) => format!("Every command is asked about, also in mode `code`: {why}\n\n"),
         };
-        format!("{off}{}{}{}", visible(&asking), visible(&about), visible(&explanation.to_string()))
+        let limits = match policy.layers.is_empty() {
+            true => String::new(),
+            false => format!("\nPrivate layers are removed when they take more than {}.\n", layer_words(layer_limits)),
+        };
+        format!("{off}{}{}{}{limits}", visible(&asking), visible(&about), visible(&explanation.to_string()))
     };
     crate::print(&text)
+}
+
+/// Limits of layers, for people.
+pub(crate) fn layer_words(limits: LayerLimits) -> String {
+    format!("{} MiB in one project, or {} MiB in all", limits.project >> 20, limits.all >> 20)
 }
 
 fn find(program: &str) -> Option<PathBuf> {

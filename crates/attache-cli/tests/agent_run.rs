@@ -75,6 +75,9 @@ fn nothing_is_done_without_a_yes() {
         (&["--permissions", "edits"], "run touch a.txt", 6, false),
         (&["--permissions", "none", "--mode", "code"], "run touch a.txt", 6, false),
         (&["--permissions", "none", "--fail-on-denied"], "run touch a.txt", 5, false),
+        // What is said here goes before the mode: a command that could be confined is asked about, too.
+        (&["--permissions", "ask", "--mode", "code"], "run touch a.txt", 6, false),
+        (&["--permissions", "ask", "--mode", "code"], "create a.txt with hello", 6, false),
         (&["--permissions", "edits"], "create a.txt with hello", 0, true),
         (&["--mode", "code"], "create a.txt with hello", 0, true),
         (&["--permissions", "all"], "run touch a.txt", 0, true),
@@ -94,6 +97,38 @@ fn nothing_is_done_without_a_yes() {
     ] {
         result(&home, &[&options[..], &["say hi"]].concat()).0.check(2, &[], &[said]);
     }
+}
+
+/// The mode `code` runs a confined command unasked; whoever wants to be asked is.
+#[test]
+fn permissions_ask_asks_about_a_command_in_mode_code() {
+    let home = home();
+    for (answer, is_done) in [("n\n", false), ("y\n", true)] {
+        let mut asked = command(&home, &["--mode", "code", "--permissions", "ask", "run touch a.txt"]);
+        asked.env("TERM", "xterm").env("NO_COLOR", "1").stdout(Stdio::null());
+        let (seen, _) = in_terminal(asked, &[(")? ", answer)]);
+        assert!(seen.contains("touch a.txt"), "{seen}");
+        assert_eq!(home.path("work/a.txt").exists(), is_done, "{seen}");
+    }
+}
+
+/// What nobody uses goes when a command starts, and the settings say above which size.
+#[test]
+fn layers_above_the_limit_are_removed() {
+    let home = home();
+    let other = home.path("state/attache/layers/other/tmp");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("file"), vec![1; 2 << 20]).unwrap();
+    let told = home.run(&["doctor"]).out;
+    assert!(told.contains("MiB in private layers (projects: 1); removed above 5120 MiB in one project"), "{told}");
+    fs::create_dir_all(home.path("config/attache")).unwrap();
+    fs::write(home.path("config/attache/agent.toml"), "[commands]\nmax_layers_mib = 1\n").unwrap();
+    // It happens beside the command, and what is not done when that ends is done beside the next one.
+    let is_gone = (0..20).any(|_| {
+        text(&home, &["--permissions", "all", "run sleep 0.2"]);
+        !other.exists()
+    });
+    assert!(is_gone);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use attache_testkit::model_server::{Answer, ModelServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Home, Ran, in_terminal, run, scripted};
 
 fn home() -> Home {
@@ -360,6 +360,35 @@ fn one_command_logs_in_to_agents_and_to_providers() {
     home.run(&[&["agents", "login"][..], &agent].concat()).check(0, &[], &["logged in to `scripted_agent`"]);
 }
 
+/// Whoever asked for something and does not get it has to know.
+#[test]
+fn what_cannot_be_written_to_stdout_is_an_error() {
+    let home = Home::new();
+    let rows: &[&[&str]] =
+        &[&["--help"], &["run", "--help"], &["--version"], &["models"], &["completions", "bash"], &["run", "say hi"]];
+    for words in rows {
+        let mut full = home.command(words);
+        full.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        // The shell closes it before we begin.
+        let mut closed = home.command(words);
+        let program = closed.get_program().to_owned();
+        let arguments: Vec<_> = closed.get_args().map(ToOwned::to_owned).collect();
+        closed = {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(program).args(arguments).stdin(Stdio::null());
+            shell.env_clear().envs(closed.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            shell.current_dir(home.path("."));
+            shell
+        };
+        for (mut command, why) in [(full, "No space left on device"), (closed, "Bad file descriptor")] {
+            let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {err}");
+            assert!(err.contains(&format!("error: cannot write to stdout: {why}")), "{words:?}: {err}");
+        }
+    }
+}
+
 /// The words that a shell is offered.
 fn completed(home: &Home, words: &[&str]) -> Vec<String> {
     let mut command = home.command(&[&["--", "attache"], words].concat());
@@ -384,6 +413,17 @@ fn completions_know_what_can_be_named() {
     let logins = completed(&home, &["login", ""]);
     assert!(logins.contains(&"openai".to_owned()) && logins.contains(&"mine".to_owned()), "{logins:?}");
     assert_eq!(completed(&home, &["run", "--model", "openai"]), ["openai:gpt-5.1"]);
+    // What a provider listed is known from then on, without asking it or looking for a key; what is no list is none.
+    let lists = home.path("state/attache/agent/models");
+    fs::create_dir_all(&lists).unwrap();
+    let list = json!({
+        "fetched": 0, "base_url": "https://api.openai.com/v1/",
+        "models": [{ "name": "gpt-new" }, { "name": "bad\u{1b}name" }],
+    });
+    fs::write(lists.join("openai.json"), list.to_string()).unwrap();
+    fs::write(lists.join("mistral.json"), "{").unwrap();
+    assert_eq!(completed(&home, &["run", "--model", "openai"]), ["openai:gpt-5.1", "openai:gpt-new"]);
+    assert_eq!(completed(&home, &["run", "--model", "mistral"]), ["mistral:devstral-medium-latest"]);
     let (_, done) = result_here(&home);
     let (run_id, session) = (done["run"].as_str().unwrap(), done["session_id"].as_str().unwrap());
     assert_eq!(completed(&home, &["sessions", "show", "sess_"]), [session]);

@@ -29,6 +29,7 @@
 mod caches;
 mod explain;
 mod git;
+mod layer_limits;
 mod layers;
 mod npm;
 mod policy;
@@ -50,7 +51,8 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 use attache::process::Command;
 
 pub use explain::Explanation;
-pub use layers::{Cleared, Layer, ProjectLayers, clear_layers, remove_old_files};
+pub use layer_limits::{LayerLimits, LayerUse, layer_use, limit_layers, look_after_layers};
+pub use layers::{Cleared, Layer, ProjectLayers, clear_layers};
 pub use policy::{Network, Policy};
 
 /// What no sandbox of ours keeps back, on any machine, in a sentence each.

@@ -167,9 +167,17 @@ async fn greetings() {
          <-- {'id':3,'error':{'code':-32602}}
          --> {'id':4,'method':'initialize','params':{'protocolVersion':70000}}
          <-- {'id':4,'error':{'code':-32602}}
-         # One that is older than all of ours cannot be served.
+         --> {'id':4,'method':'initialize','params':{'protocolVersion':-1,'info':{'name':'c','version':'1'}}}
+         <-- {'id':4,'error':{'code':-32602}}
+         --> {'id':4,'method':'initialize','params':{'protocolVersion':1.5}}
+         <-- {'id':4,'error':{'code':-32602}}
+         # One that is older than all of ours cannot be served, whatever words it comes with.
          --> {'id':40,'method':'initialize','params':{'protocolVersion':0}}
          <-- {'id':40,'error':{'code':-32022,'data':{'requested':0,'supported':[1,2]}}}
+         --> {'id':41,'method':'initialize','params':{'protocolVersion':0,'clientInfo':{'name':'c','version':'1'}}}
+         <-- {'id':41,'error':{'code':-32022,'data':{'requested':0,'supported':[1,2]}}}
+         --> {'id':42,'method':'initialize','params':{'protocolVersion':0,'info':{'name':'c','version':'1'}}}
+         <-- {'id':42,'error':{'code':-32022,'data':{'requested':0,'supported':[1,2]}}}
          # A version that nobody knows yet is answered with the newest that we know.
          --> {'id':5,'method':'initialize','params':{'protocolVersion':9,'info':{'name':'c','version':'1'}}}
          <-- {'id':5,'result':{'protocolVersion':2,'info':{'name':'full'},'authMethods':[{'type':'agent','methodId':'key'}]}}

@@ -1,12 +1,16 @@
 //! Counts what the models of a session take: every request, whoever makes it.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::price::Cost;
 use super::{Failure, Model, ModelError, ModelInfo, Piece, Reply, Request, Usage};
+use crate::tokens;
 
 /// What one request took.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,11 +38,7 @@ pub(crate) struct Total {
 impl Total {
     pub(crate) fn add(&mut self, spent: &Spent) {
         self.requests += 1;
-        let Usage { input, cached, output, written } = spent.usage;
-        self.usage.input = self.usage.input.saturating_add(input);
-        self.usage.cached = self.usage.cached.saturating_add(cached);
-        self.usage.output = self.usage.output.saturating_add(output);
-        self.usage.written = self.usage.written.saturating_add(written);
+        self.usage = self.usage.plus(spent.usage);
         match spent.cost {
             Some(cost) => self.cost = Some(self.cost.unwrap_or_default().plus(cost)),
             None => self.unpriced += 1,
@@ -181,20 +181,129 @@ impl Model for Metered {
             let error = ModelError::new(Failure::Request, reached.words());
             return futures_util::stream::iter([Err(error)]).boxed();
         }
+        let sent = tokens::of_instructions(&request) + tokens::of_messages(&request.messages);
         let (meter, info) = (self.meter.clone(), self.info().clone());
-        let count = move |piece: &Result<Piece, ModelError>| {
-            if let Ok(Piece::End(end)) = piece {
-                let cost = info.price.map(|price| price.cost(&end.usage));
-                meter.add(Spent { model: info.id(), usage: end.usage, cost });
+        Counted { reply: self.model.ask(request), meter, info, sent, attempt: Attempt::At(None), came: Came::default() }
+            .boxed()
+    }
+}
+
+/// An answer that is counted, also when it breaks off or nobody waits for its end any more.
+struct Counted {
+    reply: Reply,
+    meter: Arc<Meter>,
+    info: ModelInfo,
+    /// About how many tokens the request has.
+    sent: u64,
+    attempt: Attempt,
+    came: Came,
+}
+
+/// Whether there is a request that may cost something.
+#[derive(Debug, Clone, Copy)]
+enum Attempt {
+    /// There is, since this moment, which may be still to come. `None` if nothing was sent yet.
+    At(Option<Instant>),
+    /// It is counted, or failed before anything came.
+    Over,
+}
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+struct Came {
+    /// Whether anything has.
+    is_some: bool,
+    /// What the provider has counted.
+    counted: Usage,
+    /// How many bytes the model wrote, without the call that it is writing.
+    bytes: usize,
+    /// How many bytes that call has so far.
+    call: usize,
+}
+
+impl Came {
+    fn see(&mut self, piece: &Piece) {
+        self.is_some = true;
+        match piece {
+            Piece::Text(text) | Piece::Thought(text) => self.bytes += text.len(),
+            Piece::CallGrew { arguments, .. } => self.call = arguments.len(),
+            Piece::Call(call) => {
+                self.bytes += call.arguments.len();
+                self.call = 0;
             }
-        };
-        self.model.ask(request).inspect(count).boxed()
+            Piece::Usage(usage) => self.counted = *usage,
+            Piece::CallStarted { .. } | Piece::Retrying { .. } | Piece::End(_) => {}
+        }
+    }
+
+    /// What an answer took that did not come to its end: as the provider counted it, and by our own estimate what it did
+    /// not count, or not yet.
+    fn usage(&self, sent: u64) -> Usage {
+        let written = tokens::of_bytes(self.bytes + self.call);
+        let input = if self.counted.input == 0 { sent } else { self.counted.input };
+        Usage { input, output: self.counted.output.max(written), ..self.counted }
+    }
+}
+
+impl Counted {
+    fn add(&self, usage: Usage) {
+        let cost = self.info.price.map(|price| price.cost(&usage));
+        self.meter.add(Spent { model: self.info.id(), usage, cost });
+    }
+
+    /// Counts an attempt that brought something and broke off. One that brought nothing failed, and costs nothing.
+    fn break_off(&mut self, next: Attempt) {
+        let came = std::mem::take(&mut self.came);
+        if came.is_some {
+            self.add(came.usage(self.sent));
+        }
+        self.attempt = next;
+    }
+}
+
+impl Stream for Counted {
+    type Item = Result<Piece, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Attempt::At(since @ None) = &mut self.attempt {
+            *since = Some(Instant::now());
+        }
+        loop {
+            let piece = ready!(self.reply.poll_next_unpin(context));
+            match &piece {
+                Some(Ok(Piece::End(end))) => {
+                    self.add(end.usage);
+                    self.attempt = Attempt::Over;
+                }
+                // Whoever waits for an attempt that was not made yet has nothing to pay for.
+                Some(Ok(Piece::Retrying { after, .. })) => self.break_off(Attempt::At(Some(Instant::now() + *after))),
+                Some(Ok(piece)) => self.came.see(piece),
+                Some(Err(_)) | None if matches!(self.attempt, Attempt::At(_)) => self.break_off(Attempt::Over),
+                Some(Err(_)) | None => {}
+            }
+            if !matches!(piece, Some(Ok(Piece::Usage(_)))) {
+                return Poll::Ready(piece);
+            }
+        }
+    }
+}
+
+/// Whoever drops an answer has cancelled it. What was sent is paid for all the same.
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Attempt::At(Some(since)) = self.attempt
+            && (self.came.is_some || since <= Instant::now())
+        {
+            self.add(self.came.usage(self.sent));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use std::time::Duration;
+
     use super::*;
     use crate::model::End;
     use crate::model::price::Price;
@@ -238,6 +347,85 @@ mod tests {
         meter.begin_turn();
         ask(&priced).await;
         assert_eq!((meter.turn().requests, meter.session().requests), (1, 3));
+    }
+
+    /// A model that says these pieces and then nothing more, not even that it is over.
+    struct Hangs(ModelInfo, Vec<Result<Piece, ModelError>>);
+
+    impl Model for Hangs {
+        fn info(&self) -> &ModelInfo {
+            &self.0
+        }
+
+        fn ask(&self, _: Request) -> Reply {
+            futures_util::stream::iter(self.1.clone()).chain(futures_util::stream::pending()).boxed()
+        }
+    }
+
+    /// What is counted of an answer that somebody cancels after so many pieces.
+    async fn cancelled(pieces: Vec<Result<Piece, ModelError>>, taken: usize) -> Vec<Usage> {
+        let meter = Arc::new(Meter::default());
+        let info = ModelInfo { provider: "acme".into(), ..super::super::offline::Offline::new().info().clone() };
+        let hanging = Metered::new(Arc::new(Hangs(info, pieces)), meter.clone());
+        // A message of a hundred tokens, and the four around it.
+        let request = Request { messages: vec![crate::model::Message::user("x".repeat(400))], ..Request::default() };
+        let mut reply = hanging.ask(request);
+        for _ in 0..taken {
+            assert!(!matches!(reply.next().await, Some(Ok(Piece::Usage(_)))), "it is for us alone");
+        }
+        assert!(futures_util::poll!(reply.next()).is_pending(), "the rest is awaited");
+        drop(reply);
+        meter.take_unkept().into_iter().map(|spent| spent.usage).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_cancelled_or_broke_off_is_counted_as_far_as_it_is_known() {
+        let usage = |input, output| Usage { input, output, ..Usage::default() };
+        let text = || Ok(Piece::Text("y".repeat(40)));
+        let counted = |input, output| Ok(Piece::Usage(usage(input, output)));
+        let retrying = || {
+            Ok(Piece::Retrying {
+                after: Duration::from_secs(5),
+                reason: String::new(),
+                attempt: 2,
+                of: 5,
+                left: Duration::ZERO,
+            })
+        };
+        let failed = || Err(ModelError::new(Failure::Server, "no"));
+        let grew = || Ok(Piece::CallGrew { id: "1".into(), arguments: "z".repeat(80) });
+        // Nothing but the request is known.
+        assert_eq!(cancelled(vec![], 0).await, [usage(104, 0)]);
+        assert_eq!(cancelled(vec![text(), text()], 2).await, [usage(104, 20)]);
+        assert_eq!(cancelled(vec![text(), grew()], 2).await, [usage(104, 30)]);
+        // The provider has counted; what it has not is estimated.
+        assert_eq!(cancelled(vec![counted(900, 1), text()], 1).await, [usage(900, 10)]);
+        assert_eq!(cancelled(vec![text(), counted(900, 50)], 1).await, [usage(900, 50)]);
+        // Attempts that broke off count one by one; one that was not made yet does not.
+        assert_eq!(cancelled(vec![text(), retrying()], 2).await, [usage(104, 10)]);
+        assert_eq!(cancelled(vec![text(), retrying(), text()], 3).await, [usage(104, 10), usage(104, 10)]);
+        assert_eq!(cancelled(vec![retrying()], 1).await, []);
+        // One that failed at once costs nothing, and one that broke off for good does.
+        assert_eq!(cancelled(vec![failed()], 1).await, []);
+        assert_eq!(cancelled(vec![text(), failed()], 2).await, [usage(104, 10)]);
+    }
+
+    #[tokio::test]
+    async fn a_limit_holds_against_a_model_that_is_cancelled_again_and_again() {
+        let meter = Arc::new(Meter::new(Budget { tokens: Some(1_000), ..Budget::default() }, Total::default()));
+        let info = ModelInfo { provider: "acme".into(), ..super::super::offline::Offline::new().info().clone() };
+        let hanging = Metered::new(Arc::new(Hangs(info, Vec::new())), meter.clone());
+        let mut asked = 0;
+        while meter.reached().is_none() {
+            let request = Request { system: "x".repeat(400), ..Request::default() };
+            let mut reply = hanging.ask(request);
+            assert!(futures_util::poll!(reply.next()).is_pending());
+            asked += 1;
+        }
+        assert_eq!(asked, 10);
+        // One that nobody has waited for was not sent.
+        drop(model(None, &Arc::new(Meter::default())).ask(Request::default()));
+        assert_eq!(meter.session().requests, 10);
     }
 
     #[tokio::test]

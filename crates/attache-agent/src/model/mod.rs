@@ -102,11 +102,20 @@ impl ModelInfo {
         format!("{}:{}", self.provider, self.name)
     }
 
+    /// Whether it is told things in few words: it loses the thread in many, or has no room for them.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.is_small || (self.context < SHORT_CONTEXT && !self.is_offline())
+    }
+
     /// Whether it is no language model.
     pub(crate) fn is_offline(&self) -> bool {
         self.provider == "offline"
     }
 }
+
+/// A model that takes fewer tokens gets a short prompt and short descriptions of few tools: with all of them, half of its
+/// context would be gone before anything is said, and the conversation would be summed up in nearly every turn.
+const SHORT_CONTEXT: u64 = 16_000;
 
 /// What a model is asked.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -273,6 +282,9 @@ pub enum Piece {
     },
     /// A call is complete. Comes after its [`Piece::CallStarted`], before the end.
     Call(Call),
+    /// What the answer has taken so far, as its provider counts it: for an answer that never comes to its end. Later counts
+    /// stand in for earlier ones.
+    Usage(Usage),
     /// The request failed and is made again. All pieces that came before are void: the answer begins anew.
     Retrying {
         /// How long is waited.
@@ -327,6 +339,18 @@ pub struct Usage {
     /// How much of what went in was written to a cache, where that has a price of its own.
     #[serde(default, skip_serializing_if = "is_none")]
     pub written: u64,
+}
+
+impl Usage {
+    /// The sum of two.
+    pub(crate) fn plus(self, other: Usage) -> Self {
+        Usage {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            output: self.output.saturating_add(other.output),
+            written: self.written.saturating_add(other.written),
+        }
+    }
 }
 
 fn is_none(count: &u64) -> bool {

@@ -30,8 +30,8 @@ pub(crate) struct Place {
 /// For models that can follow much.
 const STRONG: &str = include_str!("strong.md");
 
-/// For models that lose the thread in much.
-const SMALL: &str = include_str!("small.md");
+/// For models that lose the thread in much, or have no room for it.
+const SHORT: &str = include_str!("short.md");
 
 /// For small models that are asked for the text of a file and nothing else.
 const TEXT: &str = include_str!("text.md");
@@ -50,16 +50,16 @@ pub(crate) fn answer_prompt(place: &Place) -> String {
 }
 
 /// What the model has to know before all else. Reads files.
-pub(crate) fn system_prompt(place: &Place, is_small: bool) -> String {
-    let mut text = if is_small { SMALL.to_owned() } else { STRONG.to_owned() };
-    if !is_small {
+pub(crate) fn system_prompt(place: &Place, is_brief: bool) -> String {
+    let mut text = if is_brief { SHORT.to_owned() } else { STRONG.to_owned() };
+    if !is_brief {
         text.push_str(&format!("\n# Place\n\n- Working directory: {}\n", place.cwd.display()));
         for directory in &place.directories {
             text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
         }
         text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: sh\n", std::env::consts::OS));
     }
-    if !is_small {
+    if !is_brief {
         text.push_str(&crate::skills::summary(&place.skills));
     }
     text.push_str(&instructions::of_project(place));

@@ -1,4 +1,4 @@
-//! What changes from prompt to prompt: the date, the mode, the branch, and which files there are.
+//! What changes from prompt to prompt: the date, the mode, the branch, what git says, and which files there are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use attache_host::permission::{is_secret, visible};
 
 use super::Place;
 use crate::settings::{Mode, Words};
+use crate::tools::commands::GitState;
 use crate::workspace::{Stop, Walk};
 
 /// How long is looked for files. A project that takes longer is told in part.
@@ -27,6 +28,7 @@ pub(crate) struct Surroundings {
     date: String,
     mode: Mode,
     branch: Option<String>,
+    git: Option<GitState>,
     files: Vec<PathBuf>,
     is_cut: bool,
 }
@@ -36,27 +38,37 @@ pub(crate) fn look_around(place: &Place, mode: Mode) -> Surroundings {
     let (files, is_cut) = files(&place.cwd);
     let mut date = attache::trace::rfc3339(SystemTime::now());
     date.truncate(10);
-    Surroundings { date, mode, branch: branch(&place.cwd), files, is_cut }
+    Surroundings { date, mode, branch: branch(&place.cwd), git: None, files, is_cut }
 }
 
 impl Surroundings {
+    /// The same with what git says.
+    pub(crate) fn with_git(self, git: Option<GitState>) -> Self {
+        Surroundings { git, ..self }
+    }
+
     /// What is to be told, as a part of a prompt: all of it at first, then what has changed. `None` if nothing has.
-    pub(crate) fn told(&self, before: Option<&Surroundings>, is_small: bool) -> Option<String> {
+    pub(crate) fn told(&self, before: Option<&Surroundings>, is_brief: bool) -> Option<String> {
         let is_new = |same: fn(&Surroundings, &Surroundings) -> bool| before.is_none_or(|before| !same(self, before));
         let mut lines = Vec::new();
-        if is_new(|one, two| one.date == two.date) && !is_small {
+        if is_new(|one, two| one.date == two.date) && !is_brief {
             lines.push(format!("Date: {}", self.date));
         }
-        if is_new(|one, two| one.mode == two.mode) && (!is_small || self.mode == Mode::Architect) {
+        if is_new(|one, two| one.mode == two.mode) && (!is_brief || self.mode == Mode::Architect) {
             lines.push(format!("Mode: {}", self.mode.word()));
         }
         if is_new(|one, two| one.branch == two.branch)
-            && let Some(branch) = self.branch.as_ref().filter(|_| !is_small)
+            && let Some(branch) = self.branch.as_ref().filter(|_| !is_brief)
         {
             lines.push(format!("Git branch: {branch}"));
         }
+        if is_new(|one, two| one.git == two.git)
+            && let Some(git) = self.git.as_ref().filter(|_| !is_brief)
+        {
+            lines.push(format!("Git status: {}", git.words()));
+        }
         if is_new(|one, two| one.files == two.files) {
-            lines.push(self.listing(if is_small { SHORT_LISTING } else { LISTING }));
+            lines.push(self.listing(if is_brief { SHORT_LISTING } else { LISTING }));
         }
         (!lines.is_empty()).then(|| format!("<environment>\n{}\n</environment>", lines.join("\n")))
     }

@@ -63,6 +63,24 @@ fn what_has_changed_is_told_and_nothing_else() {
 }
 
 #[test]
+fn what_git_says_is_told_when_it_has_changed() {
+    let root = tempfile::tempdir().unwrap();
+    let place = place(root.path());
+    let around = |git: Option<&str>| {
+        let git = git.map(|text| crate::tools::commands::GitState::parse(text, ""));
+        look_around(&place, Mode::Code).with_git(git)
+    };
+    let first = around(Some("? a.rs\n"));
+    assert!(first.told(None, false).unwrap().contains("\nGit status: 1 untracked (a.rs)\nFiles"));
+    assert!(!first.told(None, true).unwrap().contains("Git"), "those who are told little are not told of it");
+    assert_eq!(first.told(Some(&first), false), None);
+    let clean = around(Some(""));
+    assert_eq!(clean.told(Some(&first), false).unwrap(), "<environment>\nGit status: clean\n</environment>");
+    // Where it took too long this time, nothing is known.
+    assert_eq!(around(None).told(Some(&clean), false), None);
+}
+
+#[test]
 fn a_large_project_is_told_by_directories() {
     let root = tempfile::tempdir().unwrap();
     let place = place(root.path());

@@ -36,6 +36,18 @@ const MOST: Limits = Limits { head: 20 << 10, tail: 20 << 10 };
 /// The same for small models.
 const FEW: Limits = Limits { head: 2 << 10, tail: 2 << 10 };
 
+/// The same for models with little room: a third of the smallest that there are.
+const SOME: Limits = Limits { head: 4 << 10, tail: 4 << 10 };
+
+/// What a model gets of a result at most.
+fn most(model: &ModelInfo) -> Limits {
+    match model.is_small {
+        true => FEW,
+        false if model.is_brief() => SOME,
+        false => MOST,
+    }
+}
+
 /// Runs all calls of an answer. Each has a result among the messages when this returns.
 pub(super) async fn run(
     desk: &Desk,
@@ -68,7 +80,7 @@ pub(super) async fn run(
             }
             let parts = outcome.parts.into_iter().map(|part| match part {
                 Part::Text { text } if outcome.is_exact => Part::Text { text },
-                Part::Text { text } => Part::text(cut(&text, if model.is_small { FEW } else { MOST }, &desk.spill)),
+                Part::Text { text } => Part::text(cut(&text, most(model), &desk.spill)),
                 media => media,
             });
             let result = Message::Tool {

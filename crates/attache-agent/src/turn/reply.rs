@@ -51,7 +51,7 @@ pub(super) async fn ask(
                 message.pause();
                 start(desk, conversation, id, usual_name(&name).to_owned()).await?;
             }
-            Piece::CallGrew { .. } => {}
+            Piece::CallGrew { .. } | Piece::Usage(_) => {}
             Piece::Call(mut call) => {
                 call.name = usual_name(&call.name).to_owned();
                 message.pause();

@@ -239,7 +239,8 @@ async fn two_hundred_turns_on_a_model_with_a_small_context() {
     assert_eq!(refused.load(Relaxed), 0, "no request was too long");
     let entries = Store::open(world.config.sessions_dir()).unwrap().read(chat.session().id().as_str()).unwrap();
     let compactions = entries.iter().filter(|entry| matches!(entry, Entry::Compacted { .. })).count();
-    assert!((5..200).contains(&compactions), "{compactions}");
+    // Of 171 with the prompt and the tools of models that have room for them.
+    assert!((5..100).contains(&compactions), "{compactions}");
 }
 
 /// A summary is made of the one before and of what came since, and takes its place.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use attache_agent::ModelFacts;
-use attache_testkit::model_server::{Answer, ModelRequest};
+use attache_testkit::model_server::{Answer, ModelRequest, ModelServer};
 use serde_json::{Value, json};
 
 use crate::calling;
@@ -53,6 +53,53 @@ async fn a_strong_model_is_asked_like_this() {
         world.turn(Person::new(), "say hello").await;
         let tokens = tokens(&world.model().requests()[0]);
         assert!(tokens < 3_000, "{tokens}");
+    }
+}
+
+/// A strong model with little room calls tools by itself, and is told of few in few words.
+#[tokio::test]
+async fn a_model_with_a_short_context_is_asked_like_this() {
+    let mut world = World::answering(vec![Answer::text("Hello.")]).await;
+    let facts = ModelFacts { context: Some(8_192), ..ModelFacts::default() };
+    world.config.models.insert("openai:scripted".into(), facts);
+    world.put("src/main.rs", "fn main() {}\n");
+    world.turn(Person::new(), "say hello").await;
+    let request = &world.model().requests()[0];
+    compare("short_context.json", request, &world);
+    assert!(tokens(request) < 800, "{}", tokens(request));
+    let names = request.tool_names();
+    assert!(names.iter().any(|name| name == "edit_file") && !names.iter().any(|name| name == "task"), "{names:?}");
+}
+
+/// What has changed since the last commit comes with the prompt, where git can be confined.
+#[tokio::test]
+async fn what_git_says_comes_with_the_prompt() {
+    use attache_host::sandbox::{Policy, Sandbox};
+    let server = ModelServer::with(|_: &ModelRequest| Answer::text("Hello.")).await;
+    let world = World::new("openai:gpt-4.1", Some(server));
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words).current_dir(world.project());
+        git.status().is_ok_and(|status| status.success())
+    };
+    let is_whole = Sandbox::new(&Policy::read_only(&[world.project()], &[])).is_ok_and(|sandbox| sandbox.is_whole());
+    if !is_whole || !git(&["init", "--quiet", "--initial-branch=topic"]) {
+        eprintln!("git is not here, or cannot be confined on this machine");
+        return;
+    }
+    world.put("src/main.rs", "fn main() {}\n");
+    let mut chat = world.open(Person::new()).await;
+    for wanted in ["Git status: 1 untracked (src/)", "Git status: 1 staged (src/main.rs)"] {
+        // Where the machine is busy it takes too long, and comes with a later prompt.
+        for _ in 0..20 {
+            chat.turn("say hello").await;
+            if world.model().requests().last().unwrap().body.to_string().contains(wanted) {
+                break;
+            }
+        }
+        let told = world.model().requests().last().unwrap().body.to_string();
+        assert!(told.contains(wanted) && told.contains("Git branch: topic"), "{told}");
+        assert!(git(&["add", "."]));
     }
 }
 

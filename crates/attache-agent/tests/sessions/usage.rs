@@ -107,6 +107,27 @@ async fn limits_of_a_session_end_its_turns_by_name() {
     assert!(!chat.turn("hello").await.contains("max_cost"));
 }
 
+/// What was cancelled is paid for: it counts, is kept, and meets the limit.
+#[tokio::test]
+async fn answers_that_were_cancelled_count() {
+    for protocol in DIALECTS {
+        let hanging = || Answer::text("some words that take long").hang_after(2);
+        let mut world = priced(vec![hanging(), hanging(), Answer::text("never")]).await;
+        world.config.limits.max_tokens_total = Some(3_000);
+        let mut chat = world.open(Person { news: true, ..Person::at(protocol) }).await;
+        for number in 1..=2 {
+            let is_text = |event: &Event| crate::help::is_text(event);
+            crate::help::cancelled(&mut chat, "begin", is_text).await;
+            world.model().wait_for_closed(number).await;
+        }
+        let seen = chat.turn("/status").await;
+        assert!(seen.contains("2 requests, 0.00"), "{protocol:?}: {seen}");
+        let seen = chat.turn("go on").await;
+        assert!(seen.contains("`max_tokens_total` is 3000"), "{protocol:?}: {seen}");
+        assert_eq!(world.model().requests().len(), 2, "{protocol:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_built_in_takes_nothing() {
     let world = World::offline();

@@ -1,7 +1,5 @@
 //! The commands of `attache agents`.
 
-use std::io::Write;
-
 use attache_host::visible::visible as visible_strictly;
 use serde::Serialize;
 
@@ -288,19 +286,7 @@ pub(crate) async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
 
 /// Prints lines of data. A reader who has seen enough is no failure.
 pub(crate) fn print_lines(lines: impl Iterator<Item = String>) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    let write = || {
-        for line in lines {
-            writeln!(out, "{line}")?;
-        }
-        out.flush()
-    };
-    match write() {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Code::Agent, format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
-    }
+    crate::print(&lines.map(|line| line + "\n").collect::<String>())
 }
 
 /// Prints what belongs together on a line each, with a word before it.

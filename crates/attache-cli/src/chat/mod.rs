@@ -182,9 +182,9 @@ fn way_back(spec: &AgentSpec, session: &SessionId) -> String {
     format!("session {id}; to go on with it: {}", crate::visible::one_line(&command))
 }
 
-/// Our own agent judges what it does, and is told how strictly.
+/// Our own agent judges what it does, and is told how strictly. That goes before what its mode says, `ask` included.
 fn tell_permissions(spec: &mut AgentSpec, permissions: Option<Permissions>) {
-    if let Some(permissions) = permissions.filter(|permissions| spec.is_built_in && *permissions != Permissions::Ask) {
+    if let Some(permissions) = permissions.filter(|_| spec.is_built_in) {
         spec.add_option("--permissions", permissions);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Session")]
     pub(crate) set: Vec<(String, String)>,
 
-    /// What the agent may do where no rule of permissions.toml says so
+    /// What the agent may do where no rule of permissions.toml says so, in place of what its mode says
     #[arg(long, value_enum, help_heading = "Permission")]
     pub(crate) permissions: Option<Permissions>,
 

@@ -30,7 +30,7 @@ use attache_host::sandbox::Sandbox;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use crate::agents::AgentSpec;
-use crate::cli::{Format, Permissions, Run};
+use crate::cli::{Format, Run};
 use crate::client::ask::Asker;
 use crate::client::confine::Confinement;
 use crate::client::services::{Services, Setup};
@@ -94,9 +94,9 @@ pub(crate) async fn run(mut args: Run) -> Code {
             *model = crate::agent::model_id(model)?;
             spec.env.insert(crate::agent::MODEL.into(), model.clone());
         }
-        // Our own agent judges what it does, and asks us only what a person has to say.
-        let is_told = |permissions: &Permissions| spec.is_built_in && *permissions != Permissions::Ask;
-        if let Some(permissions) = args.permissions.filter(is_told) {
+        // Our own agent judges what it does, and asks us only what a person has to say. What is said here goes before what
+        // its mode says, `ask` included.
+        if let Some(permissions) = args.permissions.filter(|_| spec.is_built_in) {
             spec.add_option("--permissions", permissions);
         }
         options::apply(&mut args, &mut spec)?;

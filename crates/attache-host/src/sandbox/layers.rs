@@ -14,6 +14,12 @@ use sha2::{Digest, Sha256};
 
 /// As many commands as run in one project at a time. Whoever comes when all slots are held does without layers.
 const SLOTS: usize = 16;
+/// How often it is tried to take a slot while others remove layers.
+const MOST_TRIES: usize = 4;
+/// A file that marks layers which take too much, and go when nobody uses them.
+const FULL: &str = "full";
+/// What the names of directories begin with that are to be removed.
+const GONE: &str = "gone-";
 /// How long a temporary file is kept that nobody changes.
 const TEMPORARY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -44,6 +50,23 @@ impl ProjectLayers {
     /// leaves the first slot to others.
     pub fn take(state_dir: &Path, project: &Path, runs_long: bool) -> io::Result<Self> {
         let top = directory_of(state_dir, project);
+        if top.join(FULL).exists()
+            && let Ok(Some(gone)) = retire(&top)
+        {
+            // Nobody waits for that. What is left of it when we end, somebody else removes.
+            std::thread::spawn(move || remove(&gone, &mut 0));
+        }
+        for _ in 1..MOST_TRIES {
+            match Self::take_in(top.clone(), project, runs_long) {
+                // Somebody removed it all meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                taken => return taken,
+            }
+        }
+        Self::take_in(top, project, runs_long)
+    }
+
+    fn take_in(top: PathBuf, project: &Path, runs_long: bool) -> io::Result<Self> {
         make_private(&top)?;
         let name = top.join("project");
         if !name.exists() {
@@ -53,6 +76,8 @@ impl ProjectLayers {
             if let Some(lock) = lock(&top, slot)? {
                 make_private(&top.join(slot.to_string()))?;
                 make_private(&top.join("tmp"))?;
+                // Layers go in the order of their last use.
+                lock.set_modified(SystemTime::now())?;
                 return Ok(ProjectLayers { top, slot, _lock: lock });
             }
         }
@@ -87,7 +112,7 @@ impl ProjectLayers {
 
 /// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary). May
 /// take a while.
-pub fn remove_old_files(temporary: &Path) {
+pub(super) fn remove_old_files(temporary: &Path) {
     let now = SystemTime::now();
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let changed = entry.metadata().and_then(|found| found.modified());
@@ -116,23 +141,65 @@ pub fn clear_layers(state_dir: &Path, project: Option<&Path>) -> io::Result<Clea
     let tops: Vec<PathBuf> = match project {
         Some(project) => vec![directory_of(state_dir, project)],
         None => match fs::read_dir(all(state_dir)) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| !is_retired(path)).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         },
     };
     let mut cleared = Cleared::default();
+    // Somebody else may be at it as well.
+    for gone in retired(state_dir).into_iter().filter(|_| project.is_none()) {
+        let _ = remove(&gone, &mut cleared.bytes);
+    }
     for top in tops.into_iter().filter(|top| top.is_dir()) {
-        let locks = (1..=SLOTS).map(|slot| lock(&top, slot)).collect::<io::Result<Option<Vec<_>>>>()?;
-        match locks {
+        match retire(&top)? {
             None => cleared.busy += 1,
-            Some(_locks) => {
-                remove(&top, &mut cleared.bytes)?;
+            Some(gone) => {
+                remove(&gone, &mut cleared.bytes)?;
                 cleared.projects += 1;
             }
         }
     }
     Ok(cleared)
+}
+
+/// The directories with the layers of projects.
+pub(super) fn tops(state_dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(all(state_dir)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !is_retired(path)).collect()
+}
+
+/// The directories that somebody was about to remove.
+pub(super) fn retired(state_dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(all(state_dir)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_retired(path)).collect()
+}
+
+fn is_retired(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(GONE))
+}
+
+/// When the layers of a project were used last.
+pub(super) fn last_use(top: &Path) -> SystemTime {
+    let used = (1..=SLOTS).filter_map(|slot| fs::metadata(lock_file(top, slot)).ok()?.modified().ok());
+    used.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Marks layers that are in use, so that they go when the next command starts and nobody uses them.
+pub(super) fn mark_full(top: &Path) -> io::Result<()> {
+    fs::write(top.join(FULL), "")
+}
+
+/// Takes the layers of a project out of use, all at once, and says where they are now. `None` if somebody uses them.
+pub(super) fn retire(top: &Path) -> io::Result<Option<PathBuf>> {
+    let Some(_locks) = (1..=SLOTS).map(|slot| lock(top, slot)).collect::<io::Result<Option<Vec<_>>>>()? else {
+        return Ok(None);
+    };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let name = top.file_name().unwrap_or_default().to_string_lossy();
+    let gone = top.with_file_name(format!("{GONE}{name}-{}-{now}", std::process::id()));
+    fs::rename(top, &gone)?;
+    Ok(Some(gone))
 }
 
 fn all(state_dir: &Path) -> PathBuf {
@@ -146,18 +213,36 @@ fn directory_of(state_dir: &Path, project: &Path) -> PathBuf {
     all(state_dir).join(name)
 }
 
-/// Holds a slot, if nobody else does.
+fn lock_file(top: &Path, slot: usize) -> PathBuf {
+    top.join(format!("{slot}.lock"))
+}
+
+/// Holds a slot, if nobody else does. Fails with "not found" if the layers are removed meanwhile.
 fn lock(top: &Path, slot: usize) -> io::Result<Option<fs::File>> {
     let mut options = fs::OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(top.join(format!("{slot}.lock")))?;
+    let path = lock_file(top, slot);
+    let file = options.open(&path)?;
     match file.try_lock() {
+        // A lock in a directory that was moved away is nobody's.
+        Ok(()) if !is_same(&file.metadata()?, &fs::metadata(&path)?) => Err(io::ErrorKind::NotFound.into()),
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
         Err(fs::TryLockError::Error(error)) => Err(error),
     }
+}
+
+#[cfg(unix)]
+fn is_same(one: &fs::Metadata, two: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (two.dev(), two.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    true
 }
 
 /// Makes a directory that is nobody else's, with those above it.
@@ -170,7 +255,7 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
 
 /// Removes a tree in which nobody is at work, without following links. Directories in it may be closed even to their owner: commands make such, and
 /// so does the kernel.
-fn remove(path: &Path, bytes: &mut u64) -> io::Result<()> {
+pub(super) fn remove(path: &Path, bytes: &mut u64) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
         *bytes += found.len();

@@ -128,6 +128,15 @@ impl Policy {
         policy
     }
 
+    /// For what only looks, without a question: [`new`](Self::new) without a network, and nothing can be changed. `own` is
+    /// hidden: our settings and records.
+    pub fn read_only(roots: &[PathBuf], own: &[PathBuf]) -> Self {
+        let (network, writable, protected) = (Network::Offline, Vec::new(), Vec::new());
+        let mut policy = Policy { network, writable, protected, ..Policy::new(roots) };
+        policy.hide_own(own);
+        policy
+    }
+
     /// Lets a directory or a file be changed besides, with the same exceptions as in [`new`](Self::new). The repository
     /// that is around it cannot be changed.
     pub fn allow_writing(&mut self, path: impl Into<PathBuf>) {

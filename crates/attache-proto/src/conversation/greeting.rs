@@ -32,6 +32,10 @@ pub fn requested_dialect(params: Option<&str>) -> Result<Dialect, DecodeError> {
 }
 
 /// Why the version that a client asks for cannot be served, if that is so: every one of ours is newer.
+///
+/// A version is an integer from 0 to 65535, and an agent answers with the newest of its own that is not newer than it. So 0
+/// is the only one that cannot be served: a version that nobody knows yet is answered with our newest. What is no version
+/// (a negative number, a fraction, a text, nothing at all) is a mistake in the params, and none of this.
 pub fn unsupported_version(params: Option<&str>) -> Option<ErrorObject> {
     let params = RawJson::new(params?).ok()?;
     let requested = version(&params).ok()?;

@@ -99,6 +99,7 @@ async fn ask(request: Request) -> Said {
                 assert!(open.0 == id && arguments.starts_with(&open.2));
                 open.2 = arguments;
             }
+            Piece::Usage(usage) => panic!("rules take nothing: {usage:?}"),
             Piece::Call(call) => {
                 assert_eq!(open.take().unwrap(), (call.id.clone(), call.name.clone(), call.arguments.clone()));
                 said.calls.push(call);

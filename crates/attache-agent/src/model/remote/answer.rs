@@ -9,7 +9,7 @@ use super::failure::{Trouble, Who};
 use super::out::Out;
 use super::reader::Reader;
 use super::sse::{Cutter, LONGEST_EVENT, TooLong};
-use crate::model::{Failure, Piece};
+use crate::model::{Failure, Piece, Usage};
 
 /// How much an answer may have: its text, thoughts, arguments and signatures, not what the provider wraps around them.
 /// The longest answers there are have a tenth of it.
@@ -38,6 +38,8 @@ pub(super) struct Answer {
     deadline: Instant,
     /// What has come since the answer last grew.
     wrapping: usize,
+    /// What was last told of what the answer takes.
+    counted: Usage,
     trouble: Option<Trouble>,
 }
 
@@ -55,6 +57,7 @@ impl Answer {
             heard,
             deadline: heard + patience,
             wrapping: 0,
+            counted: Usage::default(),
             trouble: None,
         }
     }
@@ -106,6 +109,12 @@ impl Answer {
             }
             if self.reader.is_over() {
                 return self.finish(None);
+            }
+            // The end tells it once more; not every answer comes to it.
+            let usage = self.reader.usage();
+            if usage != self.counted {
+                self.counted = usage;
+                self.out.push(Piece::Usage(usage));
             }
             self.heard = Instant::now();
             self.deadline = self.heard + self.patience;

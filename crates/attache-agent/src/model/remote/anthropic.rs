@@ -13,7 +13,7 @@ pub(super) struct Reader {
     /// The message has stopped.
     pub(super) done: bool,
     stop: Option<String>,
-    usage: Usage,
+    pub(super) usage: Usage,
     /// The blocks of thought, by their index. They go back as they came.
     thoughts: BTreeMap<u64, Value>,
     /// What a call was started with. Only used if nothing follows.

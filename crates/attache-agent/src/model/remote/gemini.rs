@@ -14,7 +14,7 @@ pub(super) struct Reader {
     finish: Option<String>,
     /// The question itself was refused.
     blocked: bool,
-    usage: Usage,
+    pub(super) usage: Usage,
     calls: u64,
     /// The signature of the text, and those of the calls by their ids.
     text_signature: Option<String>,

@@ -233,7 +233,7 @@ impl Asking {
             };
             let trouble = match answer.next().await {
                 Some(Ok(piece)) => {
-                    self.begun = true;
+                    self.begun |= !matches!(piece, Piece::Usage(_));
                     self.over = matches!(piece, Piece::End(_));
                     return Some((Ok(piece), self));
                 }

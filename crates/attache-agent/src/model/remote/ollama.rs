@@ -11,7 +11,7 @@ pub(super) struct Reader {
     /// The server has said that it is done.
     pub(super) done: bool,
     reason: String,
-    usage: Usage,
+    pub(super) usage: Usage,
     calls: u64,
 }
 

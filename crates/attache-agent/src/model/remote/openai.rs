@@ -12,7 +12,7 @@ pub(super) struct Reader {
     pub(super) done: bool,
     finish: Option<String>,
     refused: bool,
-    usage: Usage,
+    pub(super) usage: Usage,
     slots: Vec<Slot>,
     /// Thoughts under the name that wants them back.
     reasoning: String,

@@ -10,7 +10,7 @@ use super::out::{Out, TooManyCalls};
 use super::sse::Framing;
 use super::{anthropic, gemini, ollama, openai, responses};
 use crate::model::catalog::Api;
-use crate::model::{End, Failure, Piece};
+use crate::model::{End, Failure, Piece, Usage};
 
 /// A reader of one answer.
 #[derive(Debug)]
@@ -83,6 +83,17 @@ impl Reader {
             Reader::Anthropic(reader) => reader.done,
             // What is counted comes with the reason or after it; the stream itself is the end.
             Reader::Gemini(_) => false,
+        }
+    }
+
+    /// What the provider has counted so far.
+    pub(super) fn usage(&self) -> Usage {
+        match self {
+            Reader::OpenAi(reader) => reader.usage,
+            Reader::Responses(reader) => reader.usage,
+            Reader::Ollama(reader) => reader.usage,
+            Reader::Anthropic(reader) => reader.usage,
+            Reader::Gemini(reader) => reader.usage,
         }
     }
 

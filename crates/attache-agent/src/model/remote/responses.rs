@@ -13,7 +13,7 @@ pub(super) struct Reader {
     /// Why it is not complete.
     incomplete: Option<String>,
     refused: bool,
-    usage: Usage,
+    pub(super) usage: Usage,
     /// The calls whose arguments came, by the place of their item.
     grown: Vec<u64>,
     /// The ids of the calls, by the place of their item.

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod client;
+mod git;
 mod hook;
 mod jobs;
 mod own;
@@ -23,11 +24,13 @@ use std::time::Duration;
 use attache::agent::SessionHandle;
 use attache::model::terminal::TerminalId;
 use attache::model::tool::ToolKind;
+use attache_host::sandbox::LayerLimits;
 use serde_json::{Value, json};
 
 use super::{Live, Outcome, Prepared, Refusal};
 use crate::cut::Spill;
 use crate::model::ToolSpec;
+pub(crate) use git::{GIT_TIME, GitState};
 pub(crate) use hook::HookEnd;
 use jobs::Jobs;
 pub use sandbox::{SandboxMode, SandboxState};
@@ -65,6 +68,8 @@ pub struct Setup {
     pub writable: Vec<PathBuf>,
     /// Our records, where the private layers of projects are. Without it there are none, and no command runs unasked.
     pub state_dir: Option<PathBuf>,
+    /// How much room private layers may take.
+    pub layer_limits: LayerLimits,
 }
 
 impl Setup {
@@ -82,6 +87,7 @@ impl Setup {
             pass_env: Vec::new(),
             writable: Vec::new(),
             state_dir: None,
+            layer_limits: LayerLimits::default(),
         }
     }
 }

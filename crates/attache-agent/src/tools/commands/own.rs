@@ -6,6 +6,7 @@ use std::time::Duration;
 use attache::model::terminal::TerminalId;
 use attache_host::commands::{Command, Invocation, Run};
 use attache_host::environment::{self, UNATTENDED};
+use attache_host::sandbox::Sandbox;
 
 use super::report::{self, Ending, Note, Written};
 use super::screen::{Screen, ended};
@@ -72,15 +73,26 @@ impl Commands {
     ) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let (made, note) = self.sandbox(terms, runs_long)?;
+        let run = self.launch(&invocation, kept, made.as_ref().map(|made| &made.sandbox))?;
+        Ok(Started { run, note, _sandbox: made })
+    }
+
+    /// Starts a command with the environment of commands, in a sandbox if there is one.
+    pub(super) fn launch(
+        &self,
+        invocation: &Invocation,
+        kept: usize,
+        sandbox: Option<&Sandbox>,
+    ) -> Result<Run, Refusal> {
         let run = invocation.start(kept, |command| {
             let command = environment::start_from(command, &self.setup.pass_env);
             let command = UNATTENDED.iter().fold(command, |command, (name, value)| command.env(*name, *value));
-            let Some(sandbox::Made { sandbox, .. }) = &made else { return command };
+            let Some(sandbox) = sandbox else { return command };
             let told = &sandbox.policy().variables;
             let told = told.iter().filter(|(name, _)| !environment::is_passed(name, &self.setup.pass_env));
             sandbox.confine(told.fold(command, |command, (name, value)| command.env(name, value)))
         });
-        Ok(Started { run: run.map_err(|error| Refusal(error.to_string()))?, note, _sandbox: made })
+        run.map_err(|error| Refusal(error.to_string()))
     }
 
     /// Runs a command to its end.

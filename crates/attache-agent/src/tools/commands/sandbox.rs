@@ -1,10 +1,10 @@
 //! Whether commands are confined.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
-use std::sync::Once;
 
-use attache_host::sandbox::{Network, Policy, ProjectLayers, Sandbox, SandboxError};
+use attache_host::sandbox::{Network, Policy, ProjectLayers, Sandbox, SandboxError, look_after_layers};
 
 use super::Setup;
 
@@ -110,14 +110,18 @@ pub(super) struct Made {
 
 /// The layers of a session's project. A job leaves the first ones to other commands.
 fn layers(setup: &Setup, runs_long: bool) -> Result<ProjectLayers, String> {
-    static CLEANED: Once = Once::new();
     let state_dir = setup.state_dir.as_ref().ok_or("there is no directory for what is written in layers")?;
     let taken = ProjectLayers::take(state_dir, &setup.cwd, runs_long);
-    let layers = taken.map_err(|error| format!("the layers of the project cannot be used: {error}"))?;
-    CLEANED.call_once(|| {
-        let temporary = layers.temporary();
-        std::thread::spawn(move || attache_host::sandbox::remove_old_files(&temporary));
-    });
+    let layers = taken.map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "; `attache sandbox clear --all` removes what commands wrote into private layers"
+            }
+            _ => "",
+        };
+        format!("the layers of the project cannot be used: {error}{hint}")
+    })?;
+    look_after_layers(state_dir, layers.temporary(), setup.layer_limits);
     Ok(layers)
 }
 

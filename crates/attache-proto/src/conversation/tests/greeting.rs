@@ -146,6 +146,35 @@ fn the_shape_of_the_request_shows_the_dialect() {
     assert!(requested_dialect(None).is_err());
 }
 
+/// In the words of every dialect: the version that is older than all of ours is named with those that there are, and what
+/// is no version is a mistake.
+#[test]
+fn only_a_version_that_is_older_than_ours_is_not_served() {
+    let shapes = [
+        "",
+        ",'clientCapabilities':{}",
+        ",'clientInfo':{'name':'c','version':'1'}",
+        ",'info':{'name':'c','version':'1'}",
+    ];
+    for shape in shapes {
+        let params = |version: &str| format!("{{'protocolVersion':{version}{shape}}}").replace('\'', "\"");
+        let error = unsupported_version(Some(&params("0"))).unwrap();
+        let said = "{'code':-32022,'message':'Unsupported protocol version','data':{'requested':0,'supported':[1,2]}}";
+        for dialect in [V1, DRAFT, V2] {
+            assert_eq!(write(&error, dialect), said, "{shape}");
+        }
+        for served in ["1", "2", "3", "65535"] {
+            assert_eq!(unsupported_version(Some(&params(served))), None, "{served}{shape}");
+            assert!(requested_dialect(Some(&params(served))).is_ok(), "{served}{shape}");
+        }
+        for no_version in ["-1", "0.5", "1.5", "65536", "1e99", "'0'", "'1'", "null", "true", "[]", "{}"] {
+            assert_eq!(unsupported_version(Some(&params(no_version))), None, "{no_version}{shape}");
+            assert!(requested_dialect(Some(&params(no_version))).is_err(), "{no_version}{shape}");
+        }
+    }
+    assert_eq!(unsupported_version(None), None);
+}
+
 #[test]
 fn what_a_client_understands_without_saying_so_is_written_down() {
     let rows = [
