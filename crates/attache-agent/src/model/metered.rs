@@ -69,6 +69,8 @@ pub(crate) struct Meter {
 struct Sums {
     session: Total,
     turn: Total,
+    /// What sub-agents took of it since the session was opened.
+    subagents: Total,
     /// What is not in the log yet.
     unkept: Vec<Spent>,
     /// Whether the person knows that a price is not known.
@@ -98,8 +100,11 @@ impl Meter {
     }
 
     /// Counts a request.
-    pub(crate) fn add(&self, spent: Spent) {
+    fn add(&self, spent: Spent, is_subagent: bool) {
         let mut sums = crate::lock(&self.sums);
+        if is_subagent {
+            sums.subagents.add(&spent);
+        }
         sums.session.add(&spent);
         sums.turn.add(&spent);
         sums.unkept.push(spent);
@@ -118,6 +123,11 @@ impl Meter {
     /// What the turn has spent so far.
     pub(crate) fn turn(&self) -> Total {
         crate::lock(&self.sums).turn
+    }
+
+    /// What sub-agents have spent since the session was opened.
+    pub(crate) fn subagents(&self) -> Total {
+        crate::lock(&self.sums).subagents
     }
 
     /// What has to be written down.
@@ -160,11 +170,17 @@ fn is_free(model: &ModelInfo) -> bool {
 pub(crate) struct Metered {
     model: Arc<dyn Model>,
     meter: Arc<Meter>,
+    is_subagent: bool,
 }
 
 impl Metered {
     pub(crate) fn new(model: Arc<dyn Model>, meter: Arc<Meter>) -> Self {
-        Metered { model, meter }
+        Metered { model, meter, is_subagent: false }
+    }
+
+    /// The same for a sub-agent, which is also counted apart.
+    pub(crate) fn for_subagent(self) -> Self {
+        Metered { is_subagent: true, ..self }
     }
 }
 
@@ -181,11 +197,11 @@ impl Model for Metered {
             let error = ModelError::new(Failure::Request, reached.words());
             return futures_util::stream::iter([Err(error)]).boxed();
         }
-        let (meter, info) = (self.meter.clone(), self.info().clone());
+        let (meter, info, is_subagent) = (self.meter.clone(), self.info().clone(), self.is_subagent);
         let count = move |piece: &Result<Piece, ModelError>| {
             if let Ok(Piece::End(end)) = piece {
                 let cost = info.price.map(|price| price.cost(&end.usage));
-                meter.add(Spent { model: info.id(), usage: end.usage, cost });
+                meter.add(Spent { model: info.id(), usage: end.usage, cost }, is_subagent);
             }
         };
         self.model.ask(request).inspect(count).boxed()
@@ -238,6 +254,9 @@ mod tests {
         meter.begin_turn();
         ask(&priced).await;
         assert_eq!((meter.turn().requests, meter.session().requests), (1, 3));
+        assert_eq!(meter.subagents(), Total::default());
+        ask(&priced.for_subagent()).await;
+        assert_eq!((meter.subagents().tokens(), meter.turn().requests, meter.session().requests), (1_100, 2, 4));
     }
 
     #[tokio::test]

@@ -48,7 +48,7 @@ pub(super) async fn read_named_files(
         let call = Call { id: desk.log.fresh_id("read"), name: "read_file".into(), arguments };
         reply::start(desk, conversation, call.id.clone(), call.name.clone()).await?;
         let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
-        conversation.say(desk, message)?;
+        conversation.say(desk, message).await?;
         calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
     }
     Ok(())
