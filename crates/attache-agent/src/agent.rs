@@ -118,7 +118,8 @@ impl CodingAgent {
             Ok::<_, StoreError>(store)
         });
         let store = store.await?;
-        let (open, routes, watches) = Default::default();
+        let watches = Watches::new(config.watches_files);
+        let (open, routes) = Default::default();
         Ok(CodingAgent { config, models, store, open, routes, watches })
     }
 
@@ -162,13 +163,15 @@ impl CodingAgent {
             session_log.keep(repair).await?;
         }
         self.models.refresh();
-        let (config, handle_of_files) = (self.config.clone(), handle.clone());
-        let (models, cwd_of_files, directories_of_files) = (self.models.clone(), cwd.clone(), directories.clone());
-        let (files, settings) = off_thread(move || {
-            let files = SessionFiles::read(&config, &cwd_of_files, &directories_of_files, &handle_of_files);
-            Ok::<_, Error>((files.map_err(wrong_directory)?, settings(&config, &models, &past.settings)))
-        })
-        .await?;
+        let read = {
+            let (config, models, handle) = (self.config.clone(), self.models.clone(), handle.clone());
+            let (cwd, directories) = (cwd.clone(), directories.clone());
+            move || {
+                let files = SessionFiles::read(&config, &cwd, &directories, &handle).map_err(wrong_directory)?;
+                Ok::<_, Error>((files, settings(&config, &models, &past.settings)))
+            }
+        };
+        let (files, settings) = off_thread(read).await?;
         let id = handle.id().clone();
         let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
         let spill = Arc::new(Spill::new(self.config.spill_dir(id.as_str())));

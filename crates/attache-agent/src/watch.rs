@@ -22,6 +22,8 @@ struct Shared {
     watcher: Mutex<Option<Watcher>>,
     /// Those who are told. Locked for a moment only.
     listeners: Arc<Mutex<HashMap<u64, Listener>>>,
+    /// Nothing is watched, as where the system has no more watches to give.
+    is_off: bool,
 }
 
 struct Watcher {
@@ -46,6 +48,11 @@ pub(crate) struct Watch {
 }
 
 impl Watches {
+    /// Watches, or not.
+    pub(crate) fn new(is_on: bool) -> Self {
+        Watches(Arc::new(Shared { is_off: !is_on, ..Shared::default() }))
+    }
+
     /// Prepares to watch directories, and what is in them. They need not exist. Nothing is noticed before [`Watch::arm`].
     pub(crate) fn watch(&self, paths: Vec<PathBuf>) -> Watch {
         let changed = Arc::new(Notify::new());
@@ -65,6 +72,9 @@ impl Watch {
     /// Watches what is there now: each directory, or the one above it that is to hold it. To be called again after every
     /// change. Says whether every change will be noticed. Blocks.
     pub(crate) fn arm(&mut self) -> bool {
+        if self.shared.is_off {
+            return false;
+        }
         let nearest = |path: &PathBuf| path.ancestors().find(|path| path.is_dir()).map(Path::to_owned);
         let wanted: BTreeSet<PathBuf> = self.paths.iter().filter_map(nearest).collect();
         let mut watcher = lock(&self.shared.watcher);
