@@ -22,7 +22,10 @@ const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 
 /// What was read of files, to be read again when they have changed: they are wanted several times for each prompt.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cache(Arc<Mutex<HashMap<PathBuf, (Stamp, Vec<u8>)>>>);
+pub(crate) struct Cache(Arc<Mutex<Known>>);
+
+/// What was read, by path.
+type Known = HashMap<PathBuf, (Stamp, Vec<u8>)>;
 
 /// What a file is known by: device, number, length, and the times of its content and of itself.
 type Stamp = (u64, u64, u64, SystemTime, i64, i64);
