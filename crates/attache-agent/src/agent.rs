@@ -1,7 +1,7 @@
 //! The agent: opens sessions, takes them up again, lists and deletes them, and logs in and out.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,32 +18,28 @@ use attache::model::session::{ListSessionsRequest, ListSessionsResponse, Session
 use attache::model::unstable::{McpMessageNotification, SetTitleRequest, SetTitleResponse};
 use attache_host::files::FileError;
 use attache_host::mcp::{Loaded, name_of};
-use attache_host::permission::{Places, Session as Asker};
 
-use crate::checkpoint::Checkpoints;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
-use crate::gate::Gate;
-use crate::hooks::Hooks;
-use crate::lock;
 use crate::mcp::{self, Servers};
 use crate::model::ModelError;
 use crate::model::metered::{Budget, Meter};
 use crate::model_list::ModelList;
-use crate::project::{Project, Watched};
+use crate::project::Watched;
 use crate::replay::{self, Past};
 use crate::session::{self, CodingSession};
+use crate::session_files::SessionFiles;
 use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
-use crate::skills::{self, Skill};
 use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
-use crate::system_prompt::Place;
+use crate::system_prompt::{InstructionCache, Place};
 use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
 use crate::tools::fetch::Fetch;
 use crate::turn::Desk;
-use crate::workspace::Workspace;
+use crate::watch::Watches;
+use crate::{lock, off_thread};
 
 /// The coding agent.
 ///
@@ -81,6 +77,8 @@ pub struct CodingAgent {
     open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
     /// Where messages of the client's own MCP servers go.
     routes: mcp::Routes,
+    /// Tells sessions when their files change.
+    watches: Watches,
 }
 
 /// How many sessions a page of the list has.
@@ -110,12 +108,19 @@ impl CodingAgent {
     /// An agent that is set up like this. Looks for a model if none was named.
     pub async fn new(config: Config) -> Result<Self, StartError> {
         let models = Arc::new(ModelList::find(&config).await?);
-        let store = Store::open(config.sessions_dir())?;
-        for id in store.excess(Kept::default()) {
-            // One that is open stays; it is the next time's.
-            let _ = delete_session(&config, &store, &id);
-        }
-        Ok(CodingAgent { config, models, store, open: Arc::default(), routes: mcp::Routes::default() })
+        let of_store = config.clone();
+        let store = off_thread(move || {
+            let store = Store::open(of_store.sessions_dir())?;
+            for id in store.excess(Kept::default()) {
+                // One that is open stays; it is the next time's.
+                let _ = delete_session(&of_store, &store, &id);
+            }
+            Ok::<_, StoreError>(store)
+        });
+        let store = store.await?;
+        let watches = Watches::new(config.watches_files);
+        let (open, routes) = Default::default();
+        Ok(CodingAgent { config, models, store, open, routes, watches })
     }
 
     /// Prepares to serve it, with all that it offers.
@@ -153,27 +158,23 @@ impl CodingAgent {
     ) -> Result<Opened<CodingSession>, Error> {
         let cwd = PathBuf::from(&request.cwd);
         let directories: Vec<PathBuf> = request.directories.iter().map(PathBuf::from).collect();
-        let project = Project::of(&cwd, &self.config.state_dir);
-        let (contents, notice) = project.contents();
         let session_log = SessionLog::new(handle.clone(), log);
-        for repair in &past.repairs {
-            session_log.keep(repair)?;
+        for repair in past.repairs {
+            session_log.keep(repair).await?;
         }
         self.models.refresh();
-        let settings = self.settings();
-        for (option, value) in &past.settings {
-            // What cannot be had any more stays as it is by default.
-            let _ = settings.set_word(option, value);
-        }
+        let read = {
+            let (config, models, handle) = (self.config.clone(), self.models.clone(), handle.clone());
+            let (cwd, directories) = (cwd.clone(), directories.clone());
+            move || {
+                let files = SessionFiles::read(&config, &cwd, &directories, &handle).map_err(wrong_directory)?;
+                Ok::<_, Error>((files, settings(&config, &models, &past.settings)))
+            }
+        };
+        let (files, settings) = off_thread(read).await?;
         let id = handle.id().clone();
         let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
-        let spill_dir = self.config.spill_dir(id.as_str());
-        let workspace = Workspace::open(&cwd, &directories, Some(handle.clone())).map_err(wrong_directory)?;
-        let spill = Arc::new(Spill::new(spill_dir));
-        let checkpoints_dir = self.config.checkpoints_dir(id.as_str());
-        let checkpoints = tokio::task::spawn_blocking(move || Checkpoints::open(checkpoints_dir)).await;
-        let checkpoints =
-            checkpoints.map_err(|_| Error::Refused(ErrorObject::internal("the session cannot be read")))?;
+        let spill = Arc::new(Spill::new(self.config.spill_dir(id.as_str())));
         let commands = Commands::new(commands::Setup {
             roots: roots.clone(),
             client: Some(handle.clone()),
@@ -185,24 +186,11 @@ impl CodingAgent {
             layer_limits: self.config.layer_limits,
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
-        let Loaded { mut servers, problems: mut notices, values: hidden } = self.mcp_servers(contents.as_ref());
+        let Loaded { mut servers, values: hidden, .. } = files.servers;
         servers.retain(|server| !request.mcp_servers.iter().any(|given| name_of(given) == name_of(server)));
         servers.extend(request.mcp_servers);
-        notices.extend(notice);
-        let (skills, problems) = skills::read(&self.config.skills_dir(), contents.as_ref());
-        let skills: Arc<[Skill]> = skills.into();
-        notices.extend(problems);
-        let (hooks, notice) = Hooks::new(self.config.hooks.clone(), &project, contents.as_ref());
-        notices.extend(notice);
-        let places = Places {
-            config_dir: self.config.config_dir.clone(),
-            state_dir: self.config.state_dir.clone(),
-            project: Some(project.root.clone()),
-        };
-        let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd.clone()) };
-        let rules = contents.as_ref().and_then(|contents| contents.file("permissions.toml"));
         let setup = mcp::Setup {
-            directories: roots.clone(),
+            directories: roots,
             spill: Some(spill.clone()),
             hidden,
             config_dir: Some(self.config.config_dir.clone()),
@@ -211,24 +199,19 @@ impl CodingAgent {
         };
         let fetch = Fetch::new(spill.clone());
         let budget = Budget { cost: self.config.limits.max_cost, tokens: self.config.limits.max_tokens_total };
+        let mut notices = files.notices;
+        notices.extend(files.gate.problems().await);
         let desk = Desk {
             log: session_log.clone(),
             settings,
             tools: Toolbox {
-                workspace,
+                workspace: files.workspace,
                 commands,
                 servers: Servers::start(servers, setup),
                 fetch: if self.config.fetches_loopback { fetch.with_loopback() } else { fetch },
-                skills: skills.clone(),
+                skills: files.skills.clone(),
             },
-            gate: Gate::new(
-                places,
-                asker,
-                rules,
-                spill.directory().to_owned(),
-                self.config.permissions,
-                &self.config.rules,
-            ),
+            gate: files.gate,
             models: Arc::new(self.models.metered(Meter::new(budget, past.spent))),
             spill,
             place: Place {
@@ -236,17 +219,16 @@ impl CodingAgent {
                 directories,
                 config_dir: self.config.config_dir.clone(),
                 system: self.config.system.clone(),
-                skills,
+                skills: files.skills,
+                read: InstructionCache::default(),
             },
             limits: self.config.limits.clone(),
-            checkpoints,
-            hooks,
-            side_usage: Mutex::default(),
+            checkpoints: files.checkpoints,
+            hooks: files.hooks,
             unended: Mutex::default(),
             left: Mutex::default(),
         };
-        notices.extend(desk.gate.problems());
-        let watched = Watched::start(self.config.commands_dir(), project, desk.tools.servers.offered(), handle);
+        let watched = Watched::start(files.commands, desk.tools.servers.offered(), handle, &self.watches);
         let (options, available) = (desk.settings.options(), watched.available());
         lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
@@ -256,55 +238,26 @@ impl CodingAgent {
         Ok(Opened::from(session).options(options).commands(available))
     }
 
-    fn settings(&self) -> Settings {
-        let values = Values {
-            mode: self.config.mode,
-            model: self.models.first().into(),
-            thought: self.config.thought,
-            sandbox: self.config.sandbox,
-        };
-        let choices = self.models.choices();
-        let thinks = choices.iter().any(|(id, _)| self.models.facts(id).thinks);
-        Settings::new(values, choices, thinks)
-    }
-
-    /// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
-    fn mcp_servers(&self, contents: Option<&attache_host::trust::Contents>) -> Loaded {
-        let mut all = Loaded::default();
-        let mut add = |loaded: Result<Loaded, String>, whose: &str| {
-            let loaded = loaded.unwrap_or_else(|what| Loaded { problems: vec![what], ..Loaded::default() });
-            all.problems.extend(loaded.problems.iter().map(|what| format!("`mcp.json` of {whose}: {what}")));
-            all.values.extend(loaded.values);
-            for server in loaded.servers {
-                if !all.servers.iter().any(|known| name_of(known) == name_of(&server)) {
-                    all.servers.push(server);
-                }
-            }
-        };
-        if let Ok(own) = std::fs::read(self.config.config_dir.join("mcp.json")) {
-            add(attache_host::mcp::load(&own), "your settings");
-        }
-        if let Some(contents) = contents {
-            add(contents.mcp_servers(), "the project");
-        }
-        all
-    }
-
     /// Nothing is opened before the key is there that was asked for, in a directory that is not there, or by a
     /// relative path.
-    fn check(&self, request: &OpenRequest, client: &ClientInfo) -> Result<(), Error> {
+    async fn check(&self, request: &OpenRequest, client: &ClientInfo) -> Result<(), Error> {
         let has_terminal = client.capabilities.auth.terminal.is_some();
-        self.models.check_key().map_err(|error| self.models.auth_required(error, has_terminal))?;
-        let directories = std::iter::once(&request.cwd).chain(&request.directories);
-        for directory in directories.map(Path::new) {
-            if !directory.is_absolute() {
-                return Err(Error::Refused(ErrorObject::wrong_params("cwd: not an absolute path")));
+        let models = self.models.clone();
+        let directories: Vec<PathBuf> =
+            std::iter::once(&request.cwd).chain(&request.directories).map(PathBuf::from).collect();
+        off_thread(move || {
+            models.check_key().map_err(|error| models.auth_required(error, has_terminal))?;
+            for directory in directories {
+                if !directory.is_absolute() {
+                    return Err(Error::Refused(ErrorObject::wrong_params("cwd: not an absolute path")));
+                }
+                if !directory.is_dir() {
+                    return Err(Error::Refused(ErrorObject::wrong_params("cwd: there is no such directory")));
+                }
             }
-            if !directory.is_dir() {
-                return Err(Error::Refused(ErrorObject::wrong_params("cwd: there is no such directory")));
-            }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     /// Opens a session's log. One that another process has may be free in a moment: when that process is just ending, or
@@ -330,14 +283,7 @@ impl CodingAgent {
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.store.clone();
-        match tokio::task::spawn_blocking(move || work(&store)).await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends, and nobody waits any more.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        off_thread(move || work(&store)).await
     }
 
     async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
@@ -366,7 +312,7 @@ impl Agent for CodingAgent {
     }
 
     async fn open(&self, request: OpenRequest, handle: SessionHandle) -> Result<Opened<CodingSession>, HandlerError> {
-        self.check(&request, handle.client())?;
+        self.check(&request, handle.client()).await?;
         let (id, new) = (handle.id().clone(), opened(&request));
         let log = self.stored(move |store| store.create(id.as_str(), new)).await.map_err(store_error)?;
         Ok(self.build(request, handle, log, Past::default()).await?)
@@ -381,7 +327,7 @@ impl Restore for CodingAgent {
         replay: bool,
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, HandlerError> {
-        self.check(&request, handle.client())?;
+        self.check(&request, handle.client()).await?;
         let taken = self.take_log(session.as_str()).await;
         let (log, mut entries) = taken.map_err(|error| session_error(error, &session))?;
         let past = Past::read(&entries);
@@ -400,7 +346,7 @@ impl Fork for CodingAgent {
         request: OpenRequest,
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, HandlerError> {
-        self.check(&request, handle.client())?;
+        self.check(&request, handle.client()).await?;
         let (from, id, new) = (session.clone(), handle.id().clone(), opened(&request));
         let forked = self.stored(move |store| store.fork(from.as_str(), id.as_str(), new)).await;
         let (log, entries) = forked.map_err(|error| session_error(error, &session))?;
@@ -429,7 +375,7 @@ impl Delete for CodingAgent {
     async fn delete(&self, session: SessionId) -> Result<(), HandlerError> {
         let open = lock(&self.open).remove(&session);
         if let Some(session_log) = open {
-            session_log.leave();
+            session_log.leave().await;
         }
         let config = self.config.clone();
         let deleted = self.stored(move |store| delete_session(&config, store, session.as_str())).await;
@@ -443,13 +389,31 @@ impl Authenticate for CodingAgent {
     }
 
     async fn authenticate(&self, _: AuthMethodId, _: Context) -> Result<(), HandlerError> {
-        Ok(self.models.log_in().map_err(|error| self.models.auth_required(error, false))?)
+        let models = self.models.clone();
+        Ok(off_thread(move || models.log_in().map_err(|error| models.auth_required(error, false))).await?)
     }
 
     async fn logout(&self) -> Result<(), HandlerError> {
-        let logged_out = self.models.log_out();
+        let models = self.models.clone();
+        let logged_out = off_thread(move || models.log_out()).await;
         Ok(logged_out.map_err(|error| ErrorObject::internal(error.to_string()))?)
     }
+}
+
+/// What sessions begin with: what is set for all of them, and what was set in this one.
+fn settings(config: &Config, models: &ModelList, set: &[(String, String)]) -> Settings {
+    let values =
+        Values { mode: config.mode, model: models.first().into(), thought: config.thought, sandbox: config.sandbox };
+    let choices = models.choices();
+    let thinks = choices.iter().any(|(id, _)| models.facts(id).thinks);
+    let settings = Settings::new(values, choices, thinks);
+    for (option, value) in set {
+        // What cannot be had any more stays as it is by default.
+        let _ = settings.set_word(option, value);
+    }
+    // Its key is read now and not on the runtime's thread.
+    let _ = models.open(&settings.now().model);
+    settings
 }
 
 fn opened(request: &OpenRequest) -> store::Opened {

@@ -80,6 +80,10 @@ pub struct Config {
     /// Whether pages of this machine can be fetched. No file says it: it is for tests, which have no other server.
     #[doc(hidden)]
     pub fetches_loopback: bool,
+    /// Whether the system is asked to tell of changes of files. No file says it: it is for tests, which cannot use up what
+    /// the system can watch.
+    #[doc(hidden)]
+    pub watches_files: bool,
 }
 
 /// What cannot be told of a model by its name.
@@ -206,6 +210,7 @@ impl Config {
             lists_models: true,
             patience: Patience::default(),
             fetches_loopback: false,
+            watches_files: true,
         }
     }
 

@@ -10,6 +10,7 @@ use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::SessionUpdate;
 
 use crate::model::{Finish, Message, ModelInfo, Part, Request};
+use crate::session_log::Written;
 use crate::store::Entry;
 use crate::system_prompt::{Surroundings, look_around, system_prompt};
 use crate::tokens::ContextUse;
@@ -61,7 +62,9 @@ impl Conversation {
     }
 
     /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.
-    pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Result<(), Error> {
+    ///
+    /// It is said when this returns: nothing is lost if nobody waits until it is kept.
+    pub(crate) fn say(&mut self, desk: &Desk, message: Message) -> Written {
         let kept = desk.log.keep_message(&message);
         match &message {
             Message::Assistant { calls, .. } => {
@@ -84,13 +87,13 @@ impl Conversation {
         let said = std::mem::take(&mut self.said);
         if !said.is_empty() {
             let message = Message::Assistant { text: said, calls: Vec::new(), opaque: None };
-            closed = closed.and(self.say(desk, message));
+            closed = closed.and(self.say(desk, message).await);
         }
         for open in std::mem::take(&mut self.open) {
             if open.is_said {
                 let result =
                     Message::Tool { id: open.call_id, name: open.name, parts: vec![Part::text(why)], is_error: true };
-                closed = closed.and(self.say(desk, result));
+                closed = closed.and(self.say(desk, result).await);
             }
             if !open.is_ended.into_inner() {
                 let is_failure = status == ToolCallStatus::Failed;
@@ -130,7 +133,7 @@ impl Conversation {
         self.surroundings = around.or(self.surroundings.take());
         self.system = None;
         let parts = told.map(Part::text).into_iter().chain(parts).collect();
-        self.say(desk, Message::User { parts })
+        self.say(desk, Message::User { parts }).await
     }
 
     /// Whether the last call failed.
@@ -182,10 +185,18 @@ impl Conversation {
     }
 
     /// Puts other messages in the place of all that there are. The log keeps both.
-    pub(crate) fn replace(&mut self, desk: &Desk, messages: Vec<Message>, summary: Option<usize>) -> Result<(), Error> {
-        desk.log.keep(&Entry::Compacted { messages: messages.clone(), summary })?;
-        self.messages = messages;
-        self.summary = summary;
+    pub(crate) async fn replace(
+        &mut self,
+        desk: &Desk,
+        messages: Vec<Message>,
+        summary: Option<usize>,
+    ) -> Result<(), Error> {
+        let kept = desk.log.keep(Entry::Compacted { messages: messages.clone(), summary });
+        let before = (std::mem::replace(&mut self.messages, messages), std::mem::replace(&mut self.summary, summary));
+        if let Err(error) = kept.await {
+            (self.messages, self.summary) = before;
+            return Err(error);
+        }
         self.context.forget_count();
         // What was told of the place may be gone with the messages.
         self.surroundings = None;

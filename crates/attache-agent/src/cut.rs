@@ -5,6 +5,8 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 pub use clean::clean;
 pub use spill::Spill;
 
@@ -24,17 +26,35 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Whether all of a text is within them.
+    fn allow(self, text: &str) -> bool {
+        text.len() <= self.head.saturating_add(self.tail)
+    }
+}
+
 /// The text as the model gets it: [cleaned](clean), and if it is longer than the limits, its head and its tail with a
 /// line between them that says how much is left out and in which file the whole is.
 pub fn cut(text: &str, limits: Limits, spill: &Spill) -> String {
     let text = clean(text);
-    if text.len() <= limits.head.saturating_add(limits.tail) {
+    if limits.allow(&text) { text } else { without_middle(&text, limits, spill) }
+}
+
+/// The same where a file must not be written on the runtime's thread.
+pub(crate) async fn cut_off_thread(text: &str, limits: Limits, spill: &Arc<Spill>) -> String {
+    let text = clean(text);
+    if limits.allow(&text) {
         return text;
     }
-    let head = head(&text, limits.head);
-    let tail = tail(&text, limits.tail);
+    let spill = spill.clone();
+    crate::off_thread(move || without_middle(&text, limits, &spill)).await
+}
+
+fn without_middle(text: &str, limits: Limits, spill: &Spill) -> String {
+    let head = head(text, limits.head);
+    let tail = tail(text, limits.tail);
     let left_out = &text[head.len()..text.len() - tail.len()];
-    let whole = match spill.keep(&text) {
+    let whole = match spill.keep(text) {
         Ok(path) => format!("the whole text is in `{}`", path.display()),
         Err(error) => format!("the whole text could not be kept: {error}"),
     };

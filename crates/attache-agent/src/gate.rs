@@ -1,7 +1,7 @@
 //! The gate before every side effect: rules first, then the mode, then the person. Anything but a clear yes is no.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache::Error;
@@ -17,7 +17,8 @@ use crate::settings::Mode;
 
 /// What decides for one session.
 pub(crate) struct Gate {
-    engine: Mutex<Engine>,
+    /// Asked on a thread for work that blocks: it reads files of rules, and looks where paths lead.
+    engine: Arc<Mutex<Engine>>,
     session: Session,
     /// What may be read beside the roots: the long outputs of this session's own tools.
     readable: PathBuf,
@@ -79,35 +80,41 @@ impl Gate {
         if let Some(rules) = repository_rules {
             engine.set_repository_rules("permissions.toml", rules);
         }
-        Gate { engine: Mutex::new(engine), session, readable, policy, asking: tokio::sync::Mutex::default() }
+        Gate { engine: Arc::new(Mutex::new(engine)), session, readable, policy, asking: tokio::sync::Mutex::default() }
     }
 
     /// What is wrong with the files of rules.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        let engine = self.engine();
-        let mistakes = engine.rules().filter_map(|rule| Some(format!("{}: {}", rule.origin, rule.mistake()?)));
-        engine.problems().map(ToString::to_string).chain(mistakes).collect()
+    pub(crate) async fn problems(&self) -> Vec<String> {
+        self.ask_engine(|engine| {
+            let mistakes = engine.rules().filter_map(|rule| Some(format!("{}: {}", rule.origin, rule.mistake()?)));
+            engine.problems().map(ToString::to_string).chain(mistakes).collect()
+        })
+        .await
     }
 
     /// Every rule that is kept for the project or the user.
-    pub(crate) fn rules(&self) -> Vec<Rule> {
-        let mut engine = self.engine();
-        engine.reload();
-        engine.rules().cloned().collect()
+    pub(crate) async fn rules(&self) -> Vec<Rule> {
+        self.ask_engine(|engine| {
+            engine.reload();
+            engine.rules().cloned().collect()
+        })
+        .await
     }
 
     /// Takes back the rule of this number, from 0, if it is kept for the project. What stands in the user's own file is
     /// theirs to change. Returns those that still decide the same.
-    pub(crate) fn forget(&self, number: usize) -> Result<Option<Vec<Rule>>, String> {
-        let mut engine = self.engine();
-        let Some(rule) = engine.rules().nth(number).cloned() else { return Ok(None) };
-        if !engine.project_rules().contains(&rule) {
-            return Ok(None);
-        }
-        match engine.remove_rule(number).map_err(|error| error.to_string())? {
-            true => Ok(Some(engine.rules().filter(|other| other.covers(&rule)).cloned().collect())),
-            false => Ok(None),
-        }
+    pub(crate) async fn forget(&self, number: usize) -> Result<Option<Vec<Rule>>, String> {
+        self.ask_engine(move |engine| {
+            let Some(rule) = engine.rules().nth(number).cloned() else { return Ok(None) };
+            if !engine.project_rules().contains(&rule) {
+                return Ok(None);
+            }
+            match engine.remove_rule(number).map_err(|error| error.to_string())? {
+                true => Ok(Some(engine.rules().filter(|other| other.covers(&rule)).cloned().collect())),
+                false => Ok(None),
+            }
+        })
+        .await
     }
 
     /// Decides about actions. `call` is what the person is shown if they are asked.
@@ -121,7 +128,7 @@ impl Gate {
         call: ToolCallUpdate,
     ) -> Result<Pass, Error> {
         let _one = self.asking.lock().await;
-        let decision = match self.judge(mode, actions, terms) {
+        let decision = match self.judge(mode, actions, terms).await {
             Judged::Passed(pass) => return Ok(pass),
             Judged::Asks(decision) => *decision,
         };
@@ -132,8 +139,8 @@ impl Gate {
         match ask_person(turn, ask).await? {
             Decision::Allowed(option) => {
                 match option.as_str() {
-                    ALLOW_ALWAYS => self.remember(Scope::Project, &decision.suggestion),
-                    ALLOW_SESSION => self.remember(Scope::Session, &decision.suggestion),
+                    ALLOW_ALWAYS => self.remember(Scope::Project, decision.suggestion).await,
+                    ALLOW_SESSION => self.remember(Scope::Session, decision.suggestion).await,
                     _ => {}
                 }
                 Ok(Pass::Yes)
@@ -145,7 +152,7 @@ impl Gate {
                         .iter()
                         .map(|rule| Rule { verdict: Verdict::Deny, not_args: Vec::new(), ..rule.clone() })
                         .collect();
-                    self.remember(Scope::Project, &rules);
+                    self.remember(Scope::Project, rules).await;
                 }
                 Ok(Pass::No("the person refused this call".into()))
             }
@@ -154,12 +161,12 @@ impl Gate {
     }
 
     /// Whether nobody would be asked about this, and it would be done.
-    pub(crate) fn is_unasked(&self, mode: Mode, actions: &[Action], terms: &Terms) -> bool {
-        matches!(self.judge(mode, actions, terms), Judged::Passed(Pass::Yes | Pass::Confined))
+    pub(crate) async fn is_unasked(&self, mode: Mode, actions: &[Action], terms: &Terms) -> bool {
+        matches!(self.judge(mode, actions, terms).await, Judged::Passed(Pass::Yes | Pass::Confined))
     }
 
     /// What can be decided without a person.
-    fn judge(&self, mode: Mode, actions: &[Action], terms: &Terms) -> Judged {
+    async fn judge(&self, mode: Mode, actions: &[Action], terms: &Terms) -> Judged {
         if actions.iter().all(|action| self.is_own_output(action)) {
             return Judged::Passed(Pass::Yes);
         }
@@ -171,27 +178,29 @@ impl Gate {
             ));
         }
         let subject = Subject::new(self.session.clone(), actions.to_vec());
-        let mut decision = {
-            let mut engine = self.engine();
-            engine.set_policy(self.policy.unwrap_or(mode.policy()));
-            engine.reload();
-            engine.decide(&subject)
-        };
+        let policy = self.policy.unwrap_or(mode.policy());
+        let may_confine = *terms == Terms::Confined && self.confines(mode);
+        let (mut decision, is_confined) = self
+            .ask_engine(move |engine| {
+                engine.set_policy(policy);
+                engine.reload();
+                let decision = engine.decide(&subject);
+                let is_confined = may_confine && decision.verdict == Verdict::Ask && {
+                    engine.set_policy(Policy::Confined);
+                    engine.decide(&subject).verdict == Verdict::Allow
+                };
+                (decision, is_confined)
+            })
+            .await;
         match terms {
-            Terms::Confined if decision.verdict == Verdict::Ask && self.confines(mode) => {
-                let mut engine = self.engine();
-                engine.set_policy(Policy::Confined);
-                if engine.decide(&subject).verdict == Verdict::Allow {
-                    return Judged::Passed(Pass::Confined);
-                }
-            }
+            Terms::Confined if is_confined => return Judged::Passed(Pass::Confined),
             Terms::Usual | Terms::Confined => {}
             Terms::Network(why) => {
                 let why = in_its_words(why);
                 decision.reason = format!("the command wants the network, because {why}; {}", decision.reason);
             }
             Terms::Unsandboxed(why) => {
-                decision = self.without_sandbox(decision, why);
+                decision = self.without_sandbox(decision, why).await;
             }
         }
         match decision.verdict {
@@ -215,20 +224,27 @@ impl Gate {
 
     /// What becomes of a command that wants to run outside of the sandbox, from what is decided about the command itself.
     /// It is always asked about, unless a rule names just that.
-    fn without_sandbox(&self, decided: judged::Decision, why: &str) -> judged::Decision {
-        let engine = self.engine();
+    async fn without_sandbox(&self, decided: judged::Decision, why: &str) -> judged::Decision {
         let name = Some(UNSANDBOXED.to_owned());
         let action = Action::Other { kind: ToolKind::Execute, name, paths: Vec::new() };
-        let itself = engine.decide(&Subject::new(self.session.clone(), vec![action]));
+        let subject = Subject::new(self.session.clone(), vec![action]);
+        let agent = self.session.agent.clone();
+        let (itself, is_named) = self
+            .ask_engine(move |engine| {
+                let is_for_us = |rule: &Rule| rule.agent.as_ref().is_none_or(|named| *named == agent);
+                let names_it = |rule: &Rule| {
+                    rule.verdict == Verdict::Allow
+                        && is_for_us(rule)
+                        && rule.tools.iter().any(|tool| tool == UNSANDBOXED)
+                };
+                (engine.decide(&subject), engine.rules().any(names_it))
+            })
+            .await;
         let is_denied = |decision: &judged::Decision| decision.verdict == Verdict::Deny;
         if let Some(denied) = [&decided, &itself].into_iter().find(|decision| is_denied(decision)) {
             return denied.clone();
         }
-        let is_for_us = |rule: &Rule| rule.agent.as_ref().is_none_or(|agent| *agent == self.session.agent);
-        let names_it = |rule: &Rule| {
-            rule.verdict == Verdict::Allow && is_for_us(rule) && rule.tools.iter().any(|tool| tool == UNSANDBOXED)
-        };
-        if decided.verdict == Verdict::Allow && itself.verdict == Verdict::Allow && engine.rules().any(names_it) {
+        if decided.verdict == Verdict::Allow && itself.verdict == Verdict::Allow && is_named {
             return decided;
         }
         let why = in_its_words(why);
@@ -246,15 +262,19 @@ impl Gate {
     }
 
     /// An answer that cannot be remembered is still an answer for this once.
-    fn remember(&self, scope: Scope, rules: &[Rule]) {
-        let mut engine = self.engine();
-        if engine.remember(scope, &self.session, rules).is_err() {
-            let _ = engine.remember(Scope::Session, &self.session, rules);
-        }
+    async fn remember(&self, scope: Scope, rules: Vec<Rule>) {
+        let session = self.session.clone();
+        self.ask_engine(move |engine| {
+            if engine.remember(scope, &session, &rules).is_err() {
+                let _ = engine.remember(Scope::Session, &session, &rules);
+            }
+        })
+        .await;
     }
 
-    fn engine(&self) -> MutexGuard<'_, Engine> {
-        crate::lock(&self.engine)
+    async fn ask_engine<T: Send + 'static>(&self, work: impl FnOnce(&mut Engine) -> T + Send + 'static) -> T {
+        let engine = self.engine.clone();
+        crate::off_thread(move || work(&mut crate::lock(&engine))).await
     }
 }
 

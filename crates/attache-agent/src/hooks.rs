@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use toml::Spanned;
 
 use crate::config::line_of;
-use crate::cut::{Limits, cut};
+use crate::cut::{Limits, cut_off_thread};
 use crate::model::Part;
 use crate::project::Project;
 use crate::tools::commands::HookEnd;
@@ -272,11 +272,10 @@ async fn one(desk: &Desk, told: &Told<'_>, hook: &Hook, trusted: Option<&Trusted
     let input = told.input(desk);
     let ended = desk.tools.commands.run_hook(&hook.command, &cwd, input, hook.timeout, OUTPUT).await;
     desk.checkpoints.after(workspace, kept).await;
-    let printed = |output: &str| cut(output.trim(), TOLD, &desk.spill);
     match ended.map_err(|refusal| format!("could not run: {}", refusal.0))? {
         HookEnd::Exit(Some(0), _) => Ok(None),
         HookEnd::Exit(Some(2), output) if output.trim().is_empty() => Ok(Some("(it gave no reason)".into())),
-        HookEnd::Exit(Some(2), output) => Ok(Some(printed(&output))),
+        HookEnd::Exit(Some(2), output) => Ok(Some(cut_off_thread(output.trim(), TOLD, &desk.spill).await)),
         HookEnd::Exit(code, output) => {
             let code = code.map_or_else(|| "by a signal".to_owned(), |code| format!("with status {code}"));
             let last = output.trim().lines().next_back().map(|line| first_line(line, 200)).unwrap_or_default();

@@ -31,6 +31,7 @@ mod project;
 mod providers;
 mod replay;
 mod session;
+mod session_files;
 mod session_log;
 mod settings;
 mod skills;
@@ -41,6 +42,7 @@ mod tokens;
 mod toolbox;
 pub mod tools;
 mod turn;
+mod watch;
 pub mod workspace;
 
 pub use agent::{CodingAgent, StartError, delete_session};
@@ -60,6 +62,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A lock that a panic elsewhere does not spoil.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does work that blocks, and not on the runtime's thread: a disk that is stuck must not keep another session from being
+/// cancelled. The work goes on if nobody waits for it.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and nobody waits any more.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 /// A word that no other process has had, for ids. No secret.

@@ -304,6 +304,12 @@ impl ModelList {
         Ok(Arc::new(Metered::new(model, self.meter.clone())))
     }
 
+    /// The same for a sub-agent, whose requests are also counted apart.
+    pub(crate) fn open_for_subagent(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        let model = self.shared.open(id)?;
+        Ok(Arc::new(Metered::new(model, self.meter.clone()).for_subagent()))
+    }
+
     /// What is known of a model without asking for its key.
     pub(crate) fn facts(&self, id: &str) -> ModelInfo {
         let listed = crate::lock(&self.shared.listed);

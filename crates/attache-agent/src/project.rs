@@ -10,11 +10,12 @@ use attache::model::command::AvailableCommand;
 use attache_host::trust::{Contents, FOLDER, Trust, project_of};
 use tokio::task::JoinHandle;
 
-use crate::lock;
 use crate::mcp::Offered;
 use crate::slash::Commands;
+use crate::watch::Watches;
+use crate::{lock, off_thread};
 
-/// How often it is looked whether commands have changed. Nobody waits for it.
+/// How often it is looked whether commands have changed, where nobody tells. Nobody waits for it.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// How long commands that come one after the other are waited for, to be told together.
@@ -38,6 +39,26 @@ impl Project {
     }
 }
 
+/// The slash commands that come from files.
+pub(crate) struct CommandFiles {
+    directory: PathBuf,
+    project: Project,
+    commands: Commands,
+    seen: Signature,
+}
+
+/// Names, times and sizes of everything that commands follow from.
+type Signature = Vec<(PathBuf, SystemTime, u64)>;
+
+impl CommandFiles {
+    /// Reads those of a directory of the user's and of a project that they trust.
+    pub(crate) fn read(directory: PathBuf, project: Project) -> Self {
+        let seen = signature(&directory, &project);
+        let commands = Commands::read(&directory, project.contents().0.as_ref());
+        CommandFiles { directory, project, commands, seen }
+    }
+}
+
 /// The slash commands of a session, kept up to date while it is open.
 pub(crate) struct Watched {
     state: Arc<State>,
@@ -52,33 +73,44 @@ struct State {
     now: Mutex<Commands>,
     /// What the client was told last.
     told: Mutex<Vec<AvailableCommand>>,
-    /// What the directories looked like when they were last read.
-    seen: Mutex<Vec<(PathBuf, SystemTime, u64)>>,
+    /// What the directories looked like when they were last read. Locked while they are, so never on the runtime's thread.
+    seen: Mutex<Signature>,
 }
 
 impl Watched {
-    pub(crate) fn start(directory: PathBuf, project: Project, offered: Offered, handle: SessionHandle) -> Self {
+    pub(crate) fn start(files: CommandFiles, offered: Offered, handle: SessionHandle, watches: &Watches) -> Self {
         let mut changes = offered.changes();
+        let folder = files.project.root.join(FOLDER);
+        let trust = files.project.trust.clone();
+        let mut watch = watches.watch(vec![files.directory.clone(), folder.join("commands"), folder, trust]);
         let state = State {
-            directory,
-            project,
+            directory: files.directory,
+            project: files.project,
             offered,
-            now: Mutex::default(),
+            now: Mutex::new(files.commands),
             told: Mutex::default(),
-            seen: Mutex::default(),
+            seen: Mutex::new(files.seen),
         };
         let state = Arc::new(state);
-        *lock(&state.seen) = state.signature();
-        *lock(&state.now) = state.read();
         *lock(&state.told) = state.available();
         let watched = state.clone();
         let task = tokio::spawn(async move {
             loop {
                 // Servers come one by one; the client is told of several at once.
                 tokio::time::sleep(TOGETHER).await;
-                let _ = tokio::time::timeout(LOOK, changes.changed()).await;
+                let is_told;
+                (watch, is_told) = off_thread(move || {
+                    let is_told = watch.arm();
+                    (watch, is_told)
+                })
+                .await;
                 if watched.look(&handle).await.is_err() {
                     return;
+                }
+                tokio::select! {
+                    Ok(()) = changes.changed() => {}
+                    () = watch.changed() => {}
+                    () = tokio::time::sleep(LOOK), if !is_told => {}
                 }
             }
         });
@@ -115,21 +147,25 @@ impl Drop for Watched {
 }
 
 impl State {
-    fn read(&self) -> Commands {
-        Commands::read(&self.directory, self.project.contents().0.as_ref())
-    }
-
-    async fn look(&self, handle: &SessionHandle) -> Result<(), Error> {
-        let signature = self.signature();
-        if std::mem::replace(&mut *lock(&self.seen), signature.clone()) != signature {
-            let commands = self.read();
-            *lock(&self.now) = commands;
-        }
+    async fn look(self: &Arc<Self>, handle: &SessionHandle) -> Result<(), Error> {
+        let state = self.clone();
+        off_thread(move || state.read()).await;
         let available = self.available();
         if std::mem::replace(&mut *lock(&self.told), available.clone()) == available {
             return Ok(());
         }
         handle.commands(available).await
+    }
+
+    /// Reads the files again if they have changed.
+    fn read(&self) {
+        let mut seen = lock(&self.seen);
+        let signature = signature(&self.directory, &self.project);
+        if *seen != signature {
+            *seen = signature;
+            let commands = Commands::read(&self.directory, self.project.contents().0.as_ref());
+            *lock(&self.now) = commands;
+        }
     }
 
     /// All commands that there are now.
@@ -138,19 +174,18 @@ impl State {
         available.extend(self.offered.commands());
         available
     }
+}
 
-    /// Names, times and sizes of everything that commands follow from.
-    fn signature(&self) -> Vec<(PathBuf, SystemTime, u64)> {
-        let folder = self.project.root.join(FOLDER);
-        let directories = [self.directory.clone(), folder.join("commands"), folder];
-        let listed = directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
-        let paths = listed.map(|entry| entry.path()).take(1000).chain([self.project.trust.clone()]);
-        let stat = |path: PathBuf| {
-            let file = std::fs::symlink_metadata(&path).ok()?;
-            Some((path, file.modified().ok()?, file.len()))
-        };
-        let mut signature: Vec<_> = paths.filter_map(stat).collect();
-        signature.sort();
-        signature
-    }
+fn signature(directory: &Path, project: &Project) -> Signature {
+    let folder = project.root.join(FOLDER);
+    let directories = [directory.to_owned(), folder.join("commands"), folder];
+    let listed = directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
+    let paths = listed.map(|entry| entry.path()).take(1000).chain([project.trust.clone()]);
+    let stat = |path: PathBuf| {
+        let file = std::fs::symlink_metadata(&path).ok()?;
+        Some((path, file.modified().ok()?, file.len()))
+    };
+    let mut signature: Vec<_> = paths.filter_map(stat).collect();
+    signature.sort();
+    signature
 }

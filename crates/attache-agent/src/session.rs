@@ -23,7 +23,7 @@ use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
 use crate::turn::{self, Desk, Trouble};
-use crate::{attachments, hooks, settings, system_prompt, tools};
+use crate::{attachments, hooks, off_thread, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
@@ -89,7 +89,7 @@ impl CodingSession {
     async fn work(&mut self, turn: &Turn, prompt: &Prompt) -> Result<Stop, Trouble> {
         let desk = self.desk.clone();
         let id = turn.prompt_id().map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
-        desk.log.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        desk.log.keep(Entry::Prompt { id, content: prompt.blocks.clone() }).await?;
         let text = prompt.text();
         desk.log.sync().await?;
         self.commands.look(desk.log.handle()).await?;
@@ -136,7 +136,7 @@ impl CodingSession {
         parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
         parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
         parts.splice(0..0, self.undone.drain(..).map(Part::text));
-        desk.checkpoints.begin_turn();
+        desk.checkpoints.begin_turn().await;
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
         let stop = turn::run(&desk, &mut self.conversation, turn).await?;
         if stop != Stop::EndTurn {
@@ -144,7 +144,7 @@ impl CodingSession {
         }
         // Once: what a hook says a second time is for the person.
         let Some(text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
-        self.conversation.say(&desk, crate::model::Message::user(text))?;
+        self.conversation.say(&desk, crate::model::Message::user(text)).await?;
         let stop = turn::run(&desk, &mut self.conversation, turn).await?;
         if stop == Stop::EndTurn
             && let Some(text) = hooks::end_of_turn(&desk).await?
@@ -166,7 +166,7 @@ impl CodingSession {
             ),
             BuiltIn::Plan if rest.is_empty() => "Say what to plan: `/plan add a test for the parser`\n".into(),
             BuiltIn::Plan => {
-                set(&desk, "mode", "architect")?;
+                set(&desk, "mode", "architect").await?;
                 desk.log.handle().options(desk.settings.options()).await?;
                 return Ok(Some(format!("Make a plan, and change nothing yet: {rest}")));
             }
@@ -190,7 +190,7 @@ impl CodingSession {
             BuiltIn::Diff => {
                 "Say `/diff` for the whole session, or `/diff last` for its last turn with changes.\n".into()
             }
-            BuiltIn::Permissions => permissions(&desk, rest),
+            BuiltIn::Permissions => permissions(&desk, rest).await,
             BuiltIn::Model if rest.is_empty() => {
                 look_at_models(&desk).await?;
                 let now = desk.settings.now().model;
@@ -206,7 +206,7 @@ impl CodingSession {
                     tools::first_line(rest, 80)
                 )
             }
-            BuiltIn::Model => match set(&desk, "model", rest) {
+            BuiltIn::Model => match set(&desk, "model", rest).await {
                 Ok(()) => {
                     desk.log.handle().options(desk.settings.options()).await?;
                     format!("The model is `{rest}` now.\n")
@@ -214,13 +214,13 @@ impl CodingSession {
                 Err(error) => format!("{}\n", error.message),
             },
             BuiltIn::Mcp => servers(&desk, rest).await?,
-            BuiltIn::Status => self.status(),
+            BuiltIn::Status => self.status().await,
         };
         desk.log.say_all(text).await?;
         Ok(None)
     }
 
-    fn status(&self) -> String {
+    async fn status(&mut self) -> String {
         let values = self.desk.settings.now();
         let info = self.desk.models.open(&values.model).map(|model| model.info().context);
         let mut text = format!("- Session: `{}`\n", self.desk.log.handle().id().as_str());
@@ -235,11 +235,12 @@ impl CodingSession {
             ));
         }
         text.push_str(&spent(&self.desk.models.meter().session()));
-        let side = *crate::lock(&self.desk.side_usage);
-        if side.input + side.output > 0 {
-            text.push_str(&format!("- Sub-agents: {} tokens in, {} out\n", side.input, side.output));
+        let subagents = self.desk.models.meter().subagents();
+        if subagents.tokens() > 0 {
+            let usage = subagents.usage;
+            text.push_str(&format!("- Sub-agents: {} tokens in, {} out\n", usage.input, usage.output));
         }
-        text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state()));
+        text.push_str(&format!("- Sandbox: {}\n", self.desk.tools.commands.sandbox_state_now().await));
         if !self.desk.tools.skills.is_empty() {
             let names: Vec<&str> = self.desk.tools.skills.iter().map(|skill| skill.name.as_str()).collect();
             text.push_str(&format!("- Skills: {}\n", names.join(", ")));
@@ -247,7 +248,7 @@ impl CodingSession {
         for hook in self.desk.hooks.list() {
             text.push_str(&format!("- Hook: {hook}\n"));
         }
-        for problem in self.desk.gate.problems() {
+        for problem in self.desk.gate.problems().await {
             text.push_str(&format!("- Rules: {problem}\n"));
         }
         text
@@ -256,7 +257,8 @@ impl CodingSession {
     /// Tells what the person should know: of rules, of trust, of MCP servers.
     async fn tell_notices(&mut self) -> Result<(), Error> {
         // A file can become a link while the session goes on.
-        let refused = system_prompt::refused_instructions(&self.desk.place);
+        let place = self.desk.place.clone();
+        let refused = off_thread(move || system_prompt::refused_instructions(&place)).await;
         self.notices.extend(refused.iter().filter(|notice| !self.told.contains(notice)).cloned());
         self.told = refused;
         for notice in std::mem::take(&mut self.notices) {
@@ -264,7 +266,7 @@ impl CodingSession {
         }
         tell_of_servers(&self.desk).await?;
         // Not when the session is opened: a client may still set how commands are confined.
-        let warning = self.desk.tools.commands.sandbox_state().warning();
+        let warning = self.desk.tools.commands.sandbox_state_now().await.warning();
         if self.sandbox_warning != warning {
             self.sandbox_warning.clone_from(&warning);
             if let Some(warning) = warning {
@@ -287,7 +289,7 @@ impl CodingSession {
             closed = closed.and(desk.log.show_end(unended.end(status.clone())).await);
         }
         desk.checkpoints.end_turn(&desk.tools.workspace).await;
-        for notice in desk.checkpoints.take_notices() {
+        for notice in desk.checkpoints.take_notices().await {
             let _ = desk.log.notice(NoticeSeverity::Warning, notice).await;
         }
         let result = match result {
@@ -295,8 +297,8 @@ impl CodingSession {
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
-        let result = closed.and(turn::keep_spent(&desk)).and(result);
-        desk.log.keep(&Entry::TurnEnded { stop })?;
+        let result = closed.and(turn::keep_spent(&desk).await).and(result);
+        desk.log.keep(Entry::TurnEnded { stop }).await?;
         desk.log.sync().await?;
         result
     }
@@ -321,7 +323,7 @@ impl Session for CodingSession {
                     },
                     change = turn.option_change() => {
                         let Some((id, value)) = change.option().cloned().zip(change.value().cloned()) else { continue };
-                        let options = set_option(&desk, &id, &value);
+                        let options = set_option(&desk, &id, &value).await;
                         change.reply(options).await?;
                     }
                 }
@@ -336,13 +338,13 @@ impl Session for CodingSession {
     }
 
     async fn set_option(&mut self, option: ConfigId, value: ConfigSetting) -> Result<Vec<ConfigOption>, HandlerError> {
-        Ok(set_option(&self.desk, &option, &value)?)
+        Ok(set_option(&self.desk, &option, &value).await?)
     }
 
     async fn close(self) {
         self.commands.stop();
         let _ = self.desk.log.sync().await;
-        self.desk.log.leave();
+        self.desk.log.leave().await;
         drop(self.place);
         self.desk.tools.commands.close();
         // Nobody else has it between turns; whoever had, would end the servers by dropping it.
@@ -355,7 +357,8 @@ impl Session for CodingSession {
 /// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.
 async fn look_at_models(desk: &Desk) -> Result<(), Error> {
     desk.models.wait_for_list(&desk.settings.now().model, SOON).await;
-    if desk.settings.set_models(desk.models.choices()) {
+    let models = desk.models.clone();
+    if desk.settings.set_models(off_thread(move || models.choices()).await) {
         desk.log.handle().options(desk.settings.options()).await?;
     }
     Ok(())
@@ -471,18 +474,19 @@ async fn log_in(desk: &Desk, name: &str) -> Result<Result<(), String>, Error> {
     Ok(desk.tools.servers.restart(name))
 }
 
-fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {
+async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {
     let ConfigSetting::Id(value) = value else {
         return Err(ErrorObject::wrong_params("value: there is no such value"));
     };
-    set(desk, id.as_str(), value.as_str())?;
+    set(desk, id.as_str(), value.as_str()).await?;
     Ok(desk.settings.options())
 }
 
 /// Sets an option by its words, with all that follows from it.
-fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
+async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     if id == "model" && desk.settings.models().iter().any(|(known, _)| known == word) {
-        let opened = desk.models.open(word);
+        let (models, id) = (desk.models.clone(), word.to_owned());
+        let opened = off_thread(move || models.open(&id)).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
     }
     desk.settings.set_word(id, word).map_err(|unset| {
@@ -495,18 +499,18 @@ fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
         desk.tools.commands.set_sandbox(desk.settings.now().sandbox);
     }
     let entry = Entry::Set { option: id.into(), value: word.into() };
-    desk.log.keep(&entry).map_err(|error| error.to_peer())
+    desk.log.keep(entry).await.map_err(|error| error.to_peer())
 }
 
 /// `/permissions`: the rules there are, by number; `remove N` takes one back that was remembered for the project.
-fn permissions(desk: &Desk, rest: &str) -> String {
-    let rules = desk.gate.rules();
+async fn permissions(desk: &Desk, rest: &str) -> String {
+    let rules = desk.gate.rules().await;
     if let Some(number) = rest.strip_prefix("remove") {
         let number = number.trim().parse().ok().and_then(|number: usize| number.checked_sub(1));
         let Some((number, rule)) = number.and_then(|number| Some((number, rules.get(number)?))) else {
             return "Say which, by its number: `/permissions remove 1`\n".into();
         };
-        return match desk.gate.forget(number) {
+        return match desk.gate.forget(number).await {
             Ok(Some(others)) => {
                 let others = others.iter().map(|other| format!("It still applies: {other} ({})\n", other.origin));
                 format!("Removed: {rule}\n\n{}", others.collect::<String>()).trim_end().to_owned() + "\n"

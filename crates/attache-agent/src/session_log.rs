@@ -1,24 +1,28 @@
 //! Where a session is seen: what is shown to the client is in the session's log first.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+mod writer;
 
-use attache::Error;
+use std::sync::{Arc, Mutex};
+
 use attache::agent::SessionHandle;
 use attache::model::content::{ContentBlock, MessageId};
-use attache::model::error::ErrorObject;
 use attache::model::notice::{Notice, NoticeSeverity};
 use attache::model::tool::ToolCallUpdate;
-use attache::model::update::{MessageChunk, SessionInfoUpdate, SessionUpdate};
+use attache::model::update::{MessageChunk, SessionUpdate};
 
 use crate::model::Message;
-use crate::store::{Entry, Log, StoreError};
+use crate::store::{Entry, Log};
+
+use writer::{Job, Writer};
+pub(crate) use writer::{MOST_AT_ONCE, Written};
 
 /// What a session is shown on, and kept in.
+///
+/// What is told to it is done in order, and is done also if nobody waits for it: a turn may be dropped at any time.
 #[derive(Clone)]
 pub(crate) struct SessionLog {
     handle: SessionHandle,
-    /// Gone when the session was deleted.
-    log: Arc<Mutex<Option<Log>>>,
+    writer: Writer,
     /// What the ids of this process begin with, so that they do not repeat those of an earlier one.
     prefix: Arc<str>,
     next: Arc<Mutex<u64>>,
@@ -34,7 +38,7 @@ pub(crate) enum Voice {
 impl SessionLog {
     pub(crate) fn new(handle: SessionHandle, log: Log) -> Self {
         let prefix = crate::random_word().into();
-        SessionLog { handle, log: Arc::new(Mutex::new(Some(log))), prefix, next: Arc::default() }
+        SessionLog { writer: Writer::start(handle.clone(), log), handle, prefix, next: Arc::default() }
     }
 
     pub(crate) fn handle(&self) -> &SessionHandle {
@@ -48,91 +52,67 @@ impl SessionLog {
         format!("{what}-{}-{next}", self.prefix)
     }
 
-    /// Keeps an entry. Once this returns, it survives the end of this process.
-    pub(crate) fn keep(&self, entry: &Entry) -> Result<(), Error> {
-        match self.log().as_mut() {
-            Some(log) => log.append(entry).map_err(|error| unsaved(&error)),
-            None => Err(Error::Refused(ErrorObject::internal("the session was deleted"))),
-        }
+    /// Keeps an entry. Once this is done, it survives the end of this process.
+    pub(crate) fn keep(&self, entry: Entry) -> Written {
+        self.writer.tell(Job::Keep(entry))
     }
 
     /// Keeps what the model is told from now on.
-    pub(crate) fn keep_message(&self, message: &Message) -> Result<(), Error> {
-        self.keep(&Entry::Said { message: message.clone() })
+    pub(crate) fn keep_message(&self, message: &Message) -> Written {
+        self.keep(Entry::Said { message: message.clone() })
     }
 
     /// Waits until what was kept is on the disk.
-    pub(crate) async fn sync(&self) -> Result<(), Error> {
-        let log = self.log.clone();
-        let work = move || match crate::lock(&log).as_mut() {
-            Some(log) => log.sync(),
-            None => Ok(()),
-        };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(synced) => synced.map_err(|error| unsaved(&error)),
-            Err(_) => Err(Error::Refused(ErrorObject::internal("the session could not be saved"))),
-        }
+    pub(crate) fn sync(&self) -> Written {
+        self.writer.tell(Job::Sync)
     }
 
     /// Gives the log up, so that it can be deleted.
-    pub(crate) fn leave(&self) {
-        self.log().take();
+    pub(crate) async fn leave(&self) {
+        let _ = self.writer.tell(Job::Leave).await;
     }
 
     /// Keeps an update and shows it.
-    pub(crate) async fn show(&self, update: SessionUpdate) -> Result<(), Error> {
-        self.keep(&Entry::Update { update: Box::new(update.clone()) })?;
-        self.handle.update(update).await
+    pub(crate) fn show(&self, update: SessionUpdate) -> Written {
+        self.writer.tell(Job::Show(Entry::Update { update: Box::new(update) }))
     }
 
     /// The same for the end of something that the client sees as running: shown even if it cannot be kept.
-    pub(crate) async fn show_end(&self, update: SessionUpdate) -> Result<(), Error> {
-        let kept = self.keep(&Entry::Update { update: Box::new(update.clone()) });
-        self.handle.update(update).await.and(kept)
+    pub(crate) fn show_end(&self, update: SessionUpdate) -> Written {
+        self.writer.tell(Job::ShowEnd(Entry::Update { update: Box::new(update) }))
     }
 
     /// Shows what is new about a tool call.
-    pub(crate) async fn tool(&self, update: ToolCallUpdate) -> Result<(), Error> {
-        self.show(SessionUpdate::ToolCallUpdate(update.into())).await
+    pub(crate) fn tool(&self, update: ToolCallUpdate) -> Written {
+        self.show(SessionUpdate::ToolCallUpdate(update.into()))
     }
 
     /// Says a piece of a message.
-    pub(crate) async fn say(&self, voice: Voice, id: &str, text: impl Into<String>) -> Result<(), Error> {
+    pub(crate) fn say(&self, voice: Voice, id: &str, text: impl Into<String>) -> Written {
         let chunk = MessageChunk::new(ContentBlock::text(text)).message_id(MessageId::from(id));
         self.show(match voice {
             Voice::Answer => SessionUpdate::AgentMessageChunk(chunk),
             Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
         })
-        .await
     }
 
     /// Says a whole message of the agent's own.
-    pub(crate) async fn say_all(&self, text: impl Into<String>) -> Result<(), Error> {
-        self.say(Voice::Answer, &self.fresh_id("message"), text).await
+    pub(crate) fn say_all(&self, text: impl Into<String>) -> Written {
+        self.say(Voice::Answer, &self.fresh_id("message"), text)
     }
 
     /// Tells the person something beside the conversation: as a notice, or as a thought to a client that has none.
-    pub(crate) async fn notice(&self, severity: NoticeSeverity, title: impl Into<String>) -> Result<(), Error> {
+    pub(crate) fn notice(&self, severity: NoticeSeverity, title: impl Into<String>) -> Written {
         let title = title.into();
         if self.handle.client().capabilities.session.notices.is_some() {
-            self.show(SessionUpdate::Notice(Notice::new(severity, title))).await
+            self.show(SessionUpdate::Notice(Notice::new(severity, title)))
         } else {
-            self.say(Voice::Thought, &self.fresh_id("notice"), format!("{title}\n")).await
+            self.say(Voice::Thought, &self.fresh_id("notice"), format!("{title}\n"))
         }
     }
 
     /// Gives the session a title.
-    pub(crate) async fn title(&self, title: &str) -> Result<(), Error> {
-        self.keep(&Entry::Title { title: title.into() })?;
-        let update = SessionInfoUpdate::new().with(|update| update.title = attache::model::Patch::Set(title.into()));
-        self.handle.update(SessionUpdate::SessionInfo(update)).await
+    pub(crate) fn title(&self, title: &str) -> Written {
+        self.writer.tell(Job::Show(Entry::Title { title: title.into() }))
     }
-
-    fn log(&self) -> MutexGuard<'_, Option<Log>> {
-        crate::lock(&self.log)
-    }
-}
-
-fn unsaved(error: &StoreError) -> Error {
-    Error::Refused(ErrorObject::internal(format!("the session could not be saved: {error}")))
 }

@@ -44,6 +44,24 @@ fn next_millisecond() {
     }
 }
 
+/// A log as the first version wrote it, checksums and all.
+#[test]
+fn a_log_of_an_older_version_is_read() {
+    const OLD: &str = r#"0 1794735000120 78 b1f1cc7d {"type":"opened","cwd":"/p","directories":[],"created":"2026-11-01T00:00:00Z"}
+1 1794735000121 34 022670c6 {"type":"title","title":"Grüße"}
+"#;
+    let (directory, store) = store();
+    let path = directory.path().join("sessions/old.log");
+    fs::write(&path, OLD).unwrap();
+    let (mut log, entries) = store.open_log("old").unwrap();
+    assert_eq!(entries[1], title("Grüße"));
+    log.append(&title("new")).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().starts_with(OLD));
+    assert_eq!(store.read("old").unwrap().len(), 3);
+    fs::write(&path, OLD.replace("Grüße\"}\n", "Grüsse\"}\n").replace("b1f1cc7d", "b1f1cc7e")).unwrap();
+    assert!(store.read("old").is_err());
+}
+
 #[test]
 fn every_entry_comes_back_as_it_was() {
     let (_directory, store) = store();

@@ -683,3 +683,29 @@ fn from_terminal(session: Session, request: &CreateTerminalRequest) -> Subject {
     let action = attache_host::terminals::invocation(request, &session.cwd).action();
     Subject::served(session, action)
 }
+
+/// Rules are looked at before every decision, so they are read only when they have changed; and then also if the file has the
+/// length and the time that it had.
+#[test]
+fn rules_are_read_again_when_the_bytes_of_their_file_change() {
+    let rules = |verdict: &str| format!("[[rule]]\nverdict = \"{verdict}\"\ntool = \"x\"\n");
+    let mut desk = Desk::new(Policy::Ask, &rules("deny "));
+    assert_eq!(desk.engine.problems().count(), 1, "there is no such verdict");
+    let file = places(&desk.directory).user_file();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let write = |text: &str, desk: &mut Desk| {
+        fs::write(&file, text).unwrap();
+        fs::File::options().append(true).open(&file).unwrap().set_modified(long_ago).unwrap();
+        desk.engine.reload();
+        let rule = desk.engine.rules().next().unwrap();
+        (std::ptr::from_ref(rule), rule.verdict)
+    };
+    let first = write(&rules("allow"), &mut desk);
+    assert_eq!(write(&rules("allow"), &mut desk), first, "they are those that were read before");
+    let text = format!("{}  ", rules("ask"));
+    assert_eq!(text.len(), rules("allow").len());
+    assert_eq!(write(&text, &mut desk).1, Verdict::Ask);
+    fs::remove_file(&file).unwrap();
+    desk.engine.reload();
+    assert_eq!(desk.engine.rules().count() + desk.engine.problems().count(), 0);
+}

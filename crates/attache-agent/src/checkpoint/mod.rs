@@ -131,10 +131,12 @@ impl Checkpoints {
     }
 
     /// What changes from here on is another turn's.
-    pub(crate) fn begin_turn(&self) {
-        let mut inner = lock(&self.inner);
-        inner.turn += 1;
-        (inner.is_blind, inner.has_job, inner.programs) = (false, false, 0);
+    pub(crate) async fn begin_turn(&self) {
+        self.work(|inner| {
+            inner.turn += 1;
+            (inner.is_blind, inner.has_job, inner.programs) = (false, false, 0);
+        })
+        .await;
     }
 
     /// Keeps what a task is about to change, and says what that is. `shown` is what the person was shown of it.
@@ -182,25 +184,22 @@ impl Checkpoints {
 
     /// Notes what is left to note at the end of a turn: of what was cancelled, and of what goes on in the background.
     pub(crate) async fn end_turn(&self, workspace: &Workspace) {
-        let is_settled = {
-            let inner = lock(&self.inner);
-            inner.pending.is_empty() && inner.moving.is_none() && inner.window.is_none()
-        };
-        if !is_settled {
-            let files = workspace.files_without_links();
-            self.work(move |inner| {
+        let files = workspace.files_without_links();
+        self.work(move |inner| {
+            if !(inner.pending.is_empty() && inner.moving.is_none() && inner.window.is_none()) {
                 (inner.has_job, inner.programs) = (false, 0);
                 inner.settle(&files);
-            })
-            .await;
-        }
+            }
+        })
+        .await;
     }
 
     /// What the person has to know and was not told yet.
-    pub(crate) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.inner).notices)
+    pub(crate) async fn take_notices(&self) -> Vec<String> {
+        self.work(|inner| std::mem::take(&mut inner.notices)).await.unwrap_or_default()
     }
 
+    /// Not on the runtime's thread, nor is the lock taken there: whoever has it may wait for the disk.
     async fn work<T: Send + 'static>(&self, work: impl FnOnce(&mut Inner) -> T + Send + 'static) -> Option<T> {
         let inner = self.inner.clone();
         blocking(move || work(&mut lock(&inner))).await.ok()

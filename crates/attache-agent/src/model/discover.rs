@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use super::listing::is_plain;
+use super::catalog::Api;
+use super::listing::{is_plain, read_json};
+use super::remote::{Address, client};
 
 /// A model server that answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 /// How much of an answer is read. A list of a thousand models has less.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: usize = 1 << 20;
 /// How many models are kept.
 const MOST_MODELS: usize = 500;
 
@@ -57,7 +57,7 @@ pub async fn among(places: &[Place], limit: Duration) -> Option<Found> {
     let mut looks: FuturesOrdered<_> = places
         .iter()
         .filter(|place| place.address.ip().is_loopback())
-        .map(|place| async move { tokio::time::timeout(limit, look(place)).await.ok().flatten() })
+        .map(|place| async move { tokio::time::timeout(limit, look(place, limit)).await.ok().flatten() })
         .collect();
     while let Some(found) = looks.next().await {
         if found.is_some() {
@@ -94,34 +94,16 @@ fn usable(mut address: SocketAddr) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-async fn look(place: &Place) -> Option<Found> {
-    let path = if place.provider == "ollama" { "/api/tags" } else { "/v1/models" };
-    let mut stream = TcpStream::connect(place.address).await.ok()?;
-    let address = place.address;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = Vec::new();
-    stream.take(MOST_BYTES).read_to_end(&mut answer).await.ok()?;
-    let models = models(&answer)?;
-    Some(Found { provider: place.provider, base_url: format!("http://{address}/v1/"), models })
+async fn look(place: &Place, limit: Duration) -> Option<Found> {
+    let base_url = format!("http://{}/v1/", place.address);
+    let address = Address::new(Api::OpenAi, &base_url).ok()?;
+    let url = if place.provider == "ollama" { address.beside("api/tags") } else { address.join("models") };
+    let body = read_json(client(&address, limit).ok()?.get(url), MOST_BYTES).await?;
+    Some(Found { provider: place.provider, base_url, models: models(&body)? })
 }
 
 /// The models that an answer lists: `{"models":[{"name":…}]}` or `{"data":[{"id":…}]}`. `None` if it is anything else.
-fn models(answer: &[u8]) -> Option<Vec<String>> {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let mut lines = head.split("\r\n");
-    let status = lines.next()?;
-    if !(status.starts_with("HTTP/1.") && status.split(' ').nth(1) == Some("200")) {
-        return None;
-    }
-    let body = &answer[end + 4..];
-    // Some servers send chunks even to those who speak HTTP/1.0.
-    let chunked = lines
-        .filter_map(|line| line.split_once(':'))
-        .any(|(name, value)| name.eq_ignore_ascii_case("transfer-encoding") && value.trim() == "chunked");
-    let body = if chunked { unchunk(body)? } else { body.to_vec() };
-    let body: Value = serde_json::from_slice(&body).ok()?;
+fn models(body: &Value) -> Option<Vec<String>> {
     let (list, key) = match (body.get("models"), body.get("data")) {
         (_, Some(Value::Array(list))) => (list, "id"),
         (Some(Value::Array(list)), _) => (list, "name"),
@@ -135,21 +117,6 @@ fn models(answer: &[u8]) -> Option<Vec<String>> {
         .take(MOST_MODELS)
         .collect();
     (!models.is_empty()).then_some(models)
-}
-
-fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|window| window == b"\r\n")?;
-        let size = std::str::from_utf8(&rest[..end]).ok()?.split(';').next()?.trim();
-        let size = usize::from_str_radix(size, 16).ok()?;
-        rest = &rest[end + 2..];
-        if size == 0 {
-            return Some(body);
-        }
-        body.extend_from_slice(rest.get(..size)?);
-        rest = rest.get(size.checked_add(2)?..)?;
-    }
 }
 
 #[cfg(test)]

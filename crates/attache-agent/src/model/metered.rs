@@ -69,6 +69,8 @@ pub(crate) struct Meter {
 struct Sums {
     session: Total,
     turn: Total,
+    /// What sub-agents took of it since the session was opened.
+    subagents: Total,
     /// What is not in the log yet.
     unkept: Vec<Spent>,
     /// Whether the person knows that a price is not known.
@@ -98,8 +100,11 @@ impl Meter {
     }
 
     /// Counts a request.
-    pub(crate) fn add(&self, spent: Spent) {
+    fn add(&self, spent: Spent, is_subagent: bool) {
         let mut sums = crate::lock(&self.sums);
+        if is_subagent {
+            sums.subagents.add(&spent);
+        }
         sums.session.add(&spent);
         sums.turn.add(&spent);
         sums.unkept.push(spent);
@@ -118,6 +123,11 @@ impl Meter {
     /// What the turn has spent so far.
     pub(crate) fn turn(&self) -> Total {
         crate::lock(&self.sums).turn
+    }
+
+    /// What sub-agents have spent since the session was opened.
+    pub(crate) fn subagents(&self) -> Total {
+        crate::lock(&self.sums).subagents
     }
 
     /// What has to be written down.
@@ -160,11 +170,17 @@ fn is_free(model: &ModelInfo) -> bool {
 pub(crate) struct Metered {
     model: Arc<dyn Model>,
     meter: Arc<Meter>,
+    is_subagent: bool,
 }
 
 impl Metered {
     pub(crate) fn new(model: Arc<dyn Model>, meter: Arc<Meter>) -> Self {
-        Metered { model, meter }
+        Metered { model, meter, is_subagent: false }
+    }
+
+    /// The same for a sub-agent, which is also counted apart.
+    pub(crate) fn for_subagent(self) -> Self {
+        Metered { is_subagent: true, ..self }
     }
 }
 
@@ -183,8 +199,9 @@ impl Model for Metered {
         }
         let sent = tokens::of_instructions(&request) + tokens::of_messages(&request.messages);
         let (meter, info) = (self.meter.clone(), self.info().clone());
-        Counted { reply: self.model.ask(request), meter, info, sent, attempt: Attempt::At(None), came: Came::default() }
-            .boxed()
+        let is_subagent = self.is_subagent;
+        let (reply, attempt, came) = (self.model.ask(request), Attempt::At(None), Came::default());
+        Counted { reply, meter, info, is_subagent, sent, attempt, came }.boxed()
     }
 }
 
@@ -193,6 +210,7 @@ struct Counted {
     reply: Reply,
     meter: Arc<Meter>,
     info: ModelInfo,
+    is_subagent: bool,
     /// About how many tokens the request has.
     sent: u64,
     attempt: Attempt,
@@ -248,7 +266,7 @@ impl Came {
 impl Counted {
     fn add(&self, usage: Usage) {
         let cost = self.info.price.map(|price| price.cost(&usage));
-        self.meter.add(Spent { model: self.info.id(), usage, cost });
+        self.meter.add(Spent { model: self.info.id(), usage, cost }, self.is_subagent);
     }
 
     /// Counts an attempt that brought something and broke off. One that brought nothing failed, and costs nothing.
@@ -347,6 +365,9 @@ mod tests {
         meter.begin_turn();
         ask(&priced).await;
         assert_eq!((meter.turn().requests, meter.session().requests), (1, 3));
+        assert_eq!(meter.subagents(), Total::default());
+        ask(&priced.for_subagent()).await;
+        assert_eq!((meter.subagents().tokens(), meter.turn().requests, meter.session().requests), (1_100, 2, 4));
     }
 
     /// A model that says these pieces and then nothing more, not even that it is over.

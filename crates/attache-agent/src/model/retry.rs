@@ -1,7 +1,6 @@
 //! Asks a model again when it could not be reached, was too busy, or broke off in the middle of its answer. Nothing is done
 //! for an answer before it is whole, so that it can begin anew.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,7 +133,7 @@ impl<M: Model + ?Sized> Asking<M> {
         if !error.kind.is_passing() || self.attempt >= self.patience.attempts {
             return self.give_up(error);
         }
-        let own = self.patience.pause(self.attempt + 1, RandomState::new().hash_one(self.attempt));
+        let own = self.patience.pause(self.attempt + 1, fastrand::u64(..));
         let after = error.retry_after.unwrap_or(own);
         let left = self.patience.total.saturating_sub(self.waited);
         if after > self.patience.bearable || after > left {

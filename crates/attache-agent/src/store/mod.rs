@@ -23,7 +23,6 @@
 //!
 //! All calls block for as long as the disk takes.
 
-mod crc;
 mod entry;
 mod error;
 mod list;

@@ -5,8 +5,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::crc::crc32;
-
 /// The longest entry. Longer than any message of the protocol that we take.
 pub(super) const MAX_ENTRY: usize = 64 << 20;
 
@@ -36,7 +34,7 @@ impl Record<'_> {
     /// The line, with its end.
     pub(super) fn to_line(self) -> Vec<u8> {
         let head = format!("{} {} {} ", self.number, self.time, self.entry.len());
-        let checksum = crc32(&[head.as_bytes(), self.entry.as_bytes()]);
+        let checksum = crc32(head.as_bytes(), self.entry.as_bytes());
         format!("{head}{checksum:08x} {}\n", self.entry).into_bytes()
     }
 }
@@ -69,11 +67,19 @@ fn split(line: &[u8]) -> Result<(Record<'_>, &[u8]), Flaw> {
         return Err(Flaw::TooLong(length));
     }
     let (entry, end) = rest.split_at_checked(length as usize).ok_or(Flaw::Wrong)?;
-    if format!("{:08x}", crc32(&[head, entry])).as_bytes() != checksum {
+    if format!("{:08x}", crc32(head, entry)).as_bytes() != checksum {
         return Err(Flaw::Wrong);
     }
     let entry = std::str::from_utf8(entry).map_err(|_| Flaw::Wrong)?;
     Ok((Record { number, time, entry }, end))
+}
+
+/// A CRC-32, as zlib and Ethernet have it: notices every change of up to four bytes in a row.
+fn crc32(head: &[u8], entry: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    hasher.update(entry);
+    hasher.finalize()
 }
 
 /// The time now, as records have it.

@@ -1,18 +1,61 @@
 //! What a project and a person tell every agent that works there: `AGENTS.md`, and its namesakes.
 
+use std::collections::HashMap;
+use std::fs::Metadata;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use attache_host::files::{FileError, Files, open_named};
 use attache_host::permission::visible;
 
 use super::Place;
+use crate::lock;
 
 /// More of a file is not read: it goes into every request.
 const LIMIT: usize = 32 * 1024;
 
 /// The files that are looked for in a directory. Only the first one that is there counts.
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
+
+/// What was read of files, to be read again when they have changed: they are wanted several times for each prompt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cache(Arc<Mutex<Known>>);
+
+/// What was read, by path.
+type Known = HashMap<PathBuf, (Stamp, Vec<u8>)>;
+
+/// What a file is known by: device, number, length, and the times of its content and of itself.
+type Stamp = (u64, u64, u64, SystemTime, i64, i64);
+
+/// A file that has changed a moment ago may change once more without a sign of it: times come in ticks.
+const SETTLED: Duration = Duration::from_secs(2);
+
+impl Cache {
+    /// What `read` brings, or what it brought when the file was the same. What is no plain file is always read, because a
+    /// link does not change when that changes where it leads. Failures are not kept.
+    fn read(&self, path: &Path, read: impl FnOnce() -> Result<Vec<u8>, FileError>) -> Result<Vec<u8>, FileError> {
+        let stamp = path.symlink_metadata().ok().filter(Metadata::is_file).and_then(|file| stamp(&file));
+        let known = lock(&self.0).get(path).filter(|(known, _)| Some(*known) == stamp).map(|(_, bytes)| bytes.clone());
+        if let Some(bytes) = known {
+            return Ok(bytes);
+        }
+        let bytes = read()?;
+        if let Some(stamp) = stamp {
+            lock(&self.0).insert(path.to_owned(), (stamp, bytes.clone()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// What a file is known by, if it did not change just now.
+fn stamp(file: &Metadata) -> Option<Stamp> {
+    let modified = file.modified().ok()?;
+    let is_settled = modified.elapsed().is_ok_and(|age| age > SETTLED);
+    is_settled.then(|| (file.dev(), file.ino(), file.len(), modified, file.ctime(), file.ctime_nsec()))
+}
 
 /// The files that are there and are not sent, as sentences for the person.
 pub(crate) fn refused_instructions(place: &Place) -> Vec<String> {
@@ -52,7 +95,8 @@ pub(super) fn of_person(place: &Place) -> String {
 /// The user's own file, which may be a link to wherever they keep it.
 fn own_file(place: &Place) -> Option<(PathBuf, Result<String, FileError>)> {
     let path = place.config_dir.join("AGENTS.md");
-    let read = open_named(&path, None).and_then(|(file, path)| {
+    let read = place.read.read(&path, || {
+        let (file, path) = open_named(&path, None)?;
         let mut bytes = Vec::new();
         match file.take(LIMIT as u64).read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
@@ -82,7 +126,7 @@ fn project_files(place: &Place) -> Vec<(PathBuf, Result<String, FileError>)> {
     let found = inward.chain(others).filter_map(|(root, directory)| {
         // Most directories have none.
         let path = NAMES.iter().map(|name| directory.join(name)).find(|path| path.symlink_metadata().is_ok())?;
-        let read = Files::open(root, &[]).and_then(|files| files.read_unasked(&path, LIMIT));
+        let read = place.read.read(&path, || Files::open(root, &[])?.read_unasked(&path, LIMIT));
         worth_telling(path, read)
     });
     found.collect()
@@ -96,4 +140,44 @@ fn worth_telling(path: PathBuf, read: Result<Vec<u8>, FileError>) -> Option<(Pat
         Err(error) => !matches!(error, FileError::NotFound { .. }),
     };
     is_worth.then_some((path, read))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_is_read_again_when_it_has_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("AGENTS.md");
+        let cache = Cache::default();
+        let reads = std::cell::Cell::new(0);
+        let read = || {
+            cache.read(&path, || {
+                reads.set(reads.get() + 1);
+                Ok(fs::read(&path).unwrap())
+            })
+        };
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        let write = |text: &str| {
+            fs::write(&path, text).unwrap();
+            fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        };
+        write("one");
+        assert_eq!((read().unwrap(), read().unwrap(), reads.get()), (b"one".to_vec(), b"one".to_vec(), 1));
+        // As long as before, and of the same time.
+        fs::rename(&path, directory.path().join("before")).unwrap();
+        write("two");
+        assert_eq!((read().unwrap(), reads.get()), (b"two".to_vec(), 2));
+        // What has changed just now may do so again.
+        fs::write(&path, "new").unwrap();
+        assert_eq!((read().unwrap(), read().unwrap(), reads.get()), (b"new".to_vec(), b"new".to_vec(), 4));
+        // A link says nothing of where it leads.
+        fs::rename(&path, directory.path().join("other")).unwrap();
+        std::os::unix::fs::symlink("other", &path).unwrap();
+        assert_eq!((read().unwrap(), read().unwrap(), reads.get()), (b"new".to_vec(), b"new".to_vec(), 6));
+    }
 }

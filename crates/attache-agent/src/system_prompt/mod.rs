@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::skills::Skill;
 
-pub(crate) use instructions::refused_instructions;
+pub(crate) use instructions::{Cache as InstructionCache, refused_instructions};
 pub(crate) use surroundings::{Surroundings, look_around};
 
 /// Where a session works.
@@ -25,6 +25,8 @@ pub(crate) struct Place {
     pub(crate) system: Option<String>,
     /// The skills that can be opened.
     pub(crate) skills: Arc<[Skill]>,
+    /// What was read of instructions.
+    pub(crate) read: InstructionCache,
 }
 
 /// For models that can follow much.

@@ -11,7 +11,14 @@ fn place(root: &Path) -> Place {
     for directory in [&cwd, &config_dir] {
         fs::create_dir_all(directory).unwrap();
     }
-    Place { cwd, directories: Vec::new(), config_dir, system: None, skills: Default::default() }
+    Place {
+        cwd,
+        directories: Vec::new(),
+        config_dir,
+        system: None,
+        skills: Default::default(),
+        read: Default::default(),
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use super::guard::{Guard, LAST};
 use super::{Desk, elicit, subagent};
 use crate::conversation::{Conversation, OpenCall};
-use crate::cut::{Limits, cut};
+use crate::cut::{Limits, cut_off_thread};
 use crate::gate::{self, Pass};
 use crate::hooks;
 use crate::lock;
@@ -78,18 +78,18 @@ pub(super) async fn run(
                     loops = true;
                 }
             }
-            let parts = outcome.parts.into_iter().map(|part| match part {
-                Part::Text { text } if outcome.is_exact => Part::Text { text },
-                Part::Text { text } => Part::text(cut(&text, most(model), &desk.spill)),
-                media => media,
-            });
-            let result = Message::Tool {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                parts: parts.collect(),
-                is_error: outcome.is_error,
-            };
-            conversation.say(desk, result)?;
+            let limits = most(model);
+            let mut parts = outcome.parts;
+            for part in &mut parts {
+                if let Part::Text { text } = part
+                    && !outcome.is_exact
+                {
+                    *text = cut_off_thread(text, limits, &desk.spill).await;
+                }
+            }
+            let result =
+                Message::Tool { id: call.id.clone(), name: call.name.clone(), parts, is_error: outcome.is_error };
+            conversation.say(desk, result).await?;
         }
     }
     Ok(if loops { Seen::Loops } else { Seen::Fine })
@@ -181,7 +181,8 @@ pub(super) async fn one(
     if shown.is_some_and(|content| content.iter().any(|part| matches!(part, ToolCallContent::Terminal(_)))) {
         // A terminal is gone when the session is loaded again; its text is not.
         let content = Patch::Set(vec![ToolCallContent::text(text_of(&outcome))]);
-        desk.log.keep(&Entry::Plain { update: Box::new(blank().with(|update| update.content = content)) })?;
+        let update = Box::new(blank().with(|update| update.content = content));
+        desk.log.keep(Entry::Plain { update }).await?;
     }
     Ok(outcome)
 }
@@ -191,7 +192,7 @@ pub(super) async fn is_unasked(desk: &Desk, model: &ModelInfo, name: &str, argum
     let Ok(mut prepared) = desk.tools.prepare(name, arguments, model).await else { return false };
     let mode = desk.settings.mode();
     match terms(desk, mode, &mut prepared.work).await {
-        Ok(terms) => desk.gate.is_unasked(mode, &prepared.actions, &terms),
+        Ok(terms) => desk.gate.is_unasked(mode, &prepared.actions, &terms).await,
         Err(_) => false,
     }
 }
@@ -355,7 +356,7 @@ async fn switch(desk: &Desk, mode: Mode) -> Result<Outcome, Error> {
         return Ok(Outcome::done(format!("the mode is `{}` already", mode.word())));
     }
     desk.settings.set_mode(mode);
-    desk.log.keep(&Entry::Set { option: "mode".into(), value: mode.word().into() })?;
+    desk.log.keep(Entry::Set { option: "mode".into(), value: mode.word().into() }).await?;
     desk.log.handle().options(desk.settings.options()).await?;
     Ok(Outcome::done(format!("the mode is `{}` now", mode.word())))
 }

@@ -76,7 +76,7 @@ async fn compact_by(
         }
     };
     let (messages, at) = plan.with_summary(Message::user(format!("{HEADING}\n\n{summary}")));
-    conversation.replace(desk, messages, Some(at))?;
+    conversation.replace(desk, messages, Some(at)).await?;
     let done = update(CompactionStatus::Completed).summary(vec![ContentBlock::text(summary)]);
     conversation.compacting = None;
     desk.log.show_end(SessionUpdate::Compaction(done)).await?;
@@ -120,7 +120,7 @@ pub(super) fn has_long_prompt(conversation: &Conversation, model: &dyn Model) ->
 
 /// Takes the last prompt out of the conversation, because the model will never take it, and says so. The session goes on
 /// with the next one.
-pub(super) fn leave_prompt_out(
+pub(super) async fn leave_prompt_out(
     desk: &Desk,
     conversation: &mut Conversation,
     model: &dyn Model,
@@ -137,7 +137,7 @@ pub(super) fn leave_prompt_out(
         let mut messages = conversation.messages[..=at].to_vec();
         messages.push(Message::Assistant { text: STOPPED.into(), calls: Vec::new(), opaque: None });
         let summary = conversation.summary;
-        conversation.replace(desk, messages, summary)?;
+        conversation.replace(desk, messages, summary).await?;
         let text =
             format!("the conversation is longer than `{name}` takes, and could not be made shorter\nhint: {HINT}");
         return Ok(ModelError::new(Failure::TooLong, text));
@@ -149,7 +149,7 @@ pub(super) fn leave_prompt_out(
     let said = Message::Assistant { text: "That was too long for me.".into(), calls: Vec::new(), opaque: None };
     messages.push(said);
     let summary = conversation.summary;
-    conversation.replace(desk, messages, summary)?;
+    conversation.replace(desk, messages, summary).await?;
     let text = format!(
         "the prompt is too long for `{name}`: it has about {size} tokens, and there is room for {most}\n\
          hint: send it in parts, or put it into a file and name that"

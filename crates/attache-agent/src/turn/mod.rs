@@ -23,7 +23,7 @@ use crate::attachments;
 use crate::conversation::Conversation;
 use crate::cut::Spill;
 use crate::gate::Gate;
-use crate::model::{Call, End, EndReason, Failure, Finish, Message, Model, ModelError, Piece, Request, Usage};
+use crate::model::{Call, End, EndReason, Failure, Finish, Message, Model, ModelError, Piece, Request};
 use crate::model_list::ModelList;
 use crate::session_log::SessionLog;
 use crate::settings::Settings;
@@ -48,22 +48,10 @@ pub(crate) struct Desk {
     pub(crate) limits: Limits,
     pub(crate) checkpoints: crate::checkpoint::Checkpoints,
     pub(crate) hooks: crate::hooks::Hooks,
-    /// What sub-agents took, in tokens.
-    pub(crate) side_usage: Mutex<Usage>,
     /// What sub-agents left open when their turn was dropped.
     pub(crate) unended: Mutex<Vec<subagent::Unended>>,
     /// What tools that were dropped at work may still show.
     pub(crate) left: Mutex<Vec<calls::Showing>>,
-}
-
-impl Desk {
-    /// Counts what a request took that is not part of the conversation.
-    fn count_side_usage(&self, usage: Usage) {
-        let mut sum = crate::lock(&self.side_usage);
-        sum.input = sum.input.saturating_add(usage.input);
-        sum.cached = sum.cached.saturating_add(usage.cached);
-        sum.output = sum.output.saturating_add(usage.output);
-    }
 }
 
 /// What a turn may take.
@@ -146,7 +134,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
             return Ok(stop);
         }
         if has_begun {
-            hear(desk, conversation, turn, &*model)?;
+            hear(desk, conversation, turn, &*model).await?;
         }
         let mut answer = ask(desk, conversation, &*model, finish).await?;
         conversation.context.count(&answer.end.usage, &conversation.messages);
@@ -167,7 +155,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         }
         has_begun = true;
         let message = Message::Assistant { text: answer.text, calls: answer.calls.clone(), opaque: answer.end.opaque };
-        conversation.say(desk, message)?;
+        conversation.say(desk, message).await?;
         match answer.end.reason {
             EndReason::NotUnderstood => {
                 let meta = Meta::new(&serde_json::json!({ NOT_DONE: true }).to_string());
@@ -218,7 +206,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
 
 /// Takes up what the person said while the model worked: it hears of that with its next step. Older versions have no word
 /// for it, and a command is for us and not for the model: these begin turns of their own.
-fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn Model) -> Result<(), Trouble> {
+async fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn Model) -> Result<(), Trouble> {
     if desk.log.handle().client().dialect != Dialect::V2 {
         return Ok(());
     }
@@ -228,9 +216,11 @@ fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: &dyn M
     };
     while let Some((prompt, id)) = turn.take_prompt(is_for_model)? {
         let id = id.map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
-        desk.log.keep(&Entry::Prompt { id, content: prompt.blocks.clone() })?;
+        let kept = desk.log.keep(Entry::Prompt { id, content: prompt.blocks.clone() });
         let parts = attachments::parts(&prompt.blocks, model.info());
-        conversation.say(desk, Message::User { parts })?;
+        let said = conversation.say(desk, Message::User { parts });
+        kept.await?;
+        said.await?;
     }
     Ok(())
 }
@@ -289,7 +279,7 @@ async fn ask(
             answer => return answer,
         }
     }
-    Err(compact::leave_prompt_out(desk, conversation, model)?.into())
+    Err(compact::leave_prompt_out(desk, conversation, model).await?.into())
 }
 
 /// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.

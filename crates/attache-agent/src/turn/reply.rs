@@ -1,5 +1,6 @@
 //! One answer of the model, shown as it comes.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use attache::model::content::MessageId;
@@ -13,7 +14,7 @@ use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
 use crate::model::retry::in_words;
 use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
-use crate::session_log::Voice;
+use crate::session_log::{MOST_AT_ONCE, Voice, Written};
 use crate::toolbox::ANSWER;
 use crate::tools::usual_name;
 
@@ -48,13 +49,13 @@ pub(super) async fn ask(
             Piece::CallStarted { name, .. } if name == ANSWER => {}
             Piece::Call(call) if call.name == ANSWER => calls.push(call),
             Piece::CallStarted { id, name } => {
-                message.pause();
+                message.pause().await?;
                 start(desk, conversation, id, usual_name(&name).to_owned()).await?;
             }
             Piece::CallGrew { .. } | Piece::Usage(_) => {}
             Piece::Call(mut call) => {
                 call.name = usual_name(&call.name).to_owned();
-                message.pause();
+                message.pause().await?;
                 if calls.len() == MOST_CALLS {
                     let what = format!("the model made more than {MOST_CALLS} calls at once");
                     return Err(ModelError::new(Failure::Request, what).into());
@@ -71,6 +72,7 @@ pub(super) async fn ask(
                 desk.log.notice(NoticeSeverity::Warning, text).await?;
             }
             Piece::End(end) => {
+                message.pause().await?;
                 let answer = Answer { text: conversation.said.clone(), calls, end };
                 return end_unmade(desk, conversation, answer).await.map_err(Into::into);
             }
@@ -138,6 +140,8 @@ struct Speech {
     current: Option<(Voice, String)>,
     /// All messages so far.
     said: Vec<(Voice, String)>,
+    /// What is being shown. Text goes on to come meanwhile, so that much of it is written at once.
+    under_way: VecDeque<Written>,
 }
 
 impl Speech {
@@ -154,12 +158,22 @@ impl Speech {
                 id
             }
         };
-        desk.log.say(voice, &id, text).await
+        self.under_way.push_back(desk.log.say(voice, &id, text));
+        let is_full = self.under_way.len() == MOST_AT_ONCE;
+        while let Some(first) = self.under_way.front_mut() {
+            match first.now() {
+                Some(shown) => shown?,
+                None if is_full => first.await?,
+                None => break,
+            }
+            self.under_way.pop_front();
+        }
+        Ok(())
     }
 
     /// Takes all of it back. A version that cannot do that is told that the answer broke off.
     async fn withdraw(&mut self, desk: &Desk) -> Result<(), Error> {
-        self.current = None;
+        self.pause().await?;
         let said = std::mem::take(&mut self.said);
         if desk.log.handle().client().dialect == Dialect::V1 {
             return match said.iter().any(|(voice, _)| *voice == Voice::Answer) {
@@ -178,8 +192,12 @@ impl Speech {
         Ok(())
     }
 
-    /// What comes next is a new message.
-    fn pause(&mut self) {
+    /// What comes next is a new message, when this one is shown.
+    async fn pause(&mut self) -> Result<(), Error> {
         self.current = None;
+        while let Some(first) = self.under_way.pop_front() {
+            first.await?;
+        }
+        Ok(())
     }
 }

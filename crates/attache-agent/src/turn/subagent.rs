@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, join_all};
 
 use super::{Desk, calls, whole_answer};
 use crate::conversation::{Conversation, OpenCall};
-use crate::cut::{Limits, cut};
+use crate::cut::{Limits, cut_off_thread};
 use crate::gate::{Pass, Terms};
 use crate::model::{Call, EndReason, Message, Model, ModelInfo, Part, Request};
 use crate::system_prompt::system_prompt;
@@ -87,7 +87,7 @@ pub(super) fn run<'a>(
         let mut content: Vec<ToolCallContent> = progress.content();
         Ok(match result {
             Ok(text) => {
-                let text = cut(&text, RESULT, &desk.spill);
+                let text = cut_off_thread(&text, RESULT, &desk.spill).await;
                 content.push(ToolCallContent::text(text.as_str()));
                 Outcome { content: Some(content), ..Outcome::done(text) }
             }
@@ -106,7 +106,7 @@ async fn work(
     task: &Subtask,
     progress: &mut Progress<'_>,
 ) -> Result<Result<String, String>, Error> {
-    let model = match desk.models.open(&desk.settings.now().model) {
+    let model = match desk.models.open_for_subagent(&desk.settings.now().model) {
         Ok(model) => model,
         Err(error) => return Ok(Err(error.message)),
     };
@@ -117,7 +117,6 @@ async fn work(
             Ok(answer) => answer,
             Err(error) => return Ok(Err(format!("the sub-agent's model failed: {}", error.message))),
         };
-        desk.count_side_usage(end.usage);
         if !text.trim().is_empty() {
             last_text.clone_from(&text);
         }
@@ -197,14 +196,16 @@ async fn run_calls(
         for (call, done) in join_all(work).await {
             let (title, outcome) = done?;
             progress.add(title, outcome.is_error).await?;
-            let parts = outcome.parts.into_iter().map(|part| match part {
-                Part::Text { text } => Part::text(cut(&text, TOOL_RESULT, &desk.spill)),
-                media => media,
-            });
+            let mut parts = outcome.parts;
+            for part in &mut parts {
+                if let Part::Text { text } = part {
+                    *text = cut_off_thread(text, TOOL_RESULT, &desk.spill).await;
+                }
+            }
             conversation.messages.push(Message::Tool {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                parts: parts.collect(),
+                parts,
                 is_error: outcome.is_error,
             });
         }

@@ -13,7 +13,7 @@ use crate::store::Entry;
 
 /// Tells how full the context is, and what the session has cost so far.
 pub(super) async fn tell(desk: &Desk, used: u64, model: &dyn Model) -> Result<(), Error> {
-    keep_spent(desk)?;
+    keep_spent(desk).await?;
     let cost = desk.models.meter().session().cost;
     let update = UsageUpdate::new(used, model.info().context).with(|update| {
         update.cost = cost.map_or(Patch::Keep, |cost| Patch::Set(Cost::new(cost.dollars(), "USD")));
@@ -22,9 +22,9 @@ pub(super) async fn tell(desk: &Desk, used: u64, model: &dyn Model) -> Result<()
 }
 
 /// Writes down what was spent since the last time.
-pub(crate) fn keep_spent(desk: &Desk) -> Result<(), Error> {
+pub(crate) async fn keep_spent(desk: &Desk) -> Result<(), Error> {
     for spent in desk.models.meter().take_unkept() {
-        desk.log.keep(&Entry::Spent(spent))?;
+        desk.log.keep(Entry::Spent(spent)).await?;
     }
     Ok(())
 }

@@ -25,5 +25,6 @@ mod owners;
 mod served;
 mod site;
 mod slash;
+mod stuck;
 mod undo;
 mod usage;

@@ -123,6 +123,16 @@ async fn own_commands_are_offered_and_followed_when_they_change() {
 }
 
 #[tokio::test]
+async fn own_commands_are_followed_also_where_nobody_tells_of_changes() {
+    let mut world = scripted().await;
+    world.config.watches_files = false;
+    let chat = world.open(Person::new()).await;
+    assert!(!told(&chat).await.contains(&"greet".to_owned()));
+    world.put_at("config/commands/greet.md", "say Good day.\n");
+    assert!(told(&chat).await.contains(&"greet".to_owned()));
+}
+
+#[tokio::test]
 async fn commands_of_a_project_need_trust() {
     let world = scripted().await;
     world.put(".attache/commands/theirs.md", "say From the project.\n");

@@ -149,8 +149,8 @@ impl Places {
 pub struct Engine {
     policy: Policy,
     places: Places,
-    user: Layer,
-    project: Layer,
+    user: RulesFile,
+    project: RulesFile,
     repository: Layer,
     sessions: HashMap<SessionId, Vec<Rule>>,
 }
@@ -158,14 +158,53 @@ pub struct Engine {
 /// The rules of one file.
 type Layer = Result<Vec<Rule>, RulesError>;
 
+/// The rules of a file that may change, and what they were read from.
+#[derive(Debug)]
+struct RulesFile {
+    rules: Layer,
+    read_from: Option<(PathBuf, String)>,
+}
+
+impl RulesFile {
+    /// Reads the file, and its rules if it says anything else than before. Only its bytes tell: a file can change and have
+    /// the time and the length that it had.
+    fn reload(&mut self, path: Option<PathBuf>) {
+        let Some(path) = path else { return self.set(Vec::new()) };
+        match file::read(&path) {
+            Ok(text) => {
+                let read_from = Some((path, text));
+                if self.read_from != read_from {
+                    self.read_from = read_from;
+                    self.rules = self
+                        .read_from
+                        .as_ref()
+                        .map_or(Ok(Vec::new()), |(path, text)| parse_rules(&path.to_string_lossy(), text));
+                }
+            }
+            Err(error) => *self = RulesFile { rules: Err(error), read_from: None },
+        }
+    }
+
+    /// What the file was just made to say.
+    fn set(&mut self, rules: Vec<Rule>) {
+        *self = RulesFile { rules: Ok(rules), read_from: None };
+    }
+}
+
+impl Default for RulesFile {
+    fn default() -> Self {
+        RulesFile { rules: Ok(Vec::new()), read_from: None }
+    }
+}
+
 impl Engine {
     /// Reads the user's rules. Never fails: see [`Engine::problems`].
     pub fn open(places: Places, policy: Policy) -> Self {
         let mut engine = Engine {
             policy,
             places,
-            user: Ok(Vec::new()),
-            project: Ok(Vec::new()),
+            user: RulesFile::default(),
+            project: RulesFile::default(),
             repository: Ok(Vec::new()),
             sessions: HashMap::new(),
         };
@@ -178,10 +217,10 @@ impl Engine {
         &self.places
     }
 
-    /// Reads the user's files again.
+    /// Looks at the user's files again. Rules are read only from what has changed, so this may precede every decision.
     pub fn reload(&mut self) {
-        self.user = file::load(&self.places.user_file());
-        self.project = self.places.project_file().map_or(Ok(Vec::new()), |path| file::load(&path));
+        self.user.reload(Some(self.places.user_file()));
+        self.project.reload(self.places.project_file());
     }
 
     /// Takes rules from the repository itself: only what the user trusts, see [`crate::trust`].
@@ -205,16 +244,16 @@ impl Engine {
 
     /// The rules that were remembered for the project: those that [`Engine::forget_rule`] can take back.
     pub fn project_rules(&self) -> &[Rule] {
-        self.project.as_deref().unwrap_or_default()
+        self.project.rules.as_deref().unwrap_or_default()
     }
 
     fn layers(&self) -> impl Iterator<Item = &Vec<Rule>> {
-        [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok())
+        [&self.user.rules, &self.project.rules, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok())
     }
 
     /// Which files of rules were refused, and why.
     pub fn problems(&self) -> impl Iterator<Item = &RulesError> {
-        [&self.user, &self.project, &self.repository].into_iter().filter_map(|layer| layer.as_ref().err())
+        [&self.user.rules, &self.project.rules, &self.repository].into_iter().filter_map(|layer| layer.as_ref().err())
     }
 
     /// What is to become of a request.
@@ -295,10 +334,10 @@ impl Engine {
                     let problem = "there is no project to save a rule for".into();
                     return Err(RulesError::Wrong { origin: "project".into(), problem });
                 };
-                self.project = Ok(file::append(&path, rules, &heading(&project))?);
+                self.project.set(file::append(&path, rules, &heading(&project))?);
             }
             Scope::Always => {
-                self.user = Ok(file::append(&self.places.user_file(), rules, "# What agents may do.\n")?);
+                self.user.set(file::append(&self.places.user_file(), rules, "# What agents may do.\n")?);
             }
         }
         Ok(())
@@ -310,10 +349,10 @@ impl Engine {
         let Some(path) = self.places.project_file() else { return Ok(false) };
         let before = file::load(&path)?;
         if !before.iter().any(|other| other.says_the_same(rule)) {
-            self.project = Ok(before);
+            self.project.set(before);
             return Ok(false);
         }
-        self.project = Ok(file::remove(&path, |_, other| other.says_the_same(rule))?);
+        self.project.set(file::remove(&path, |_, other| other.says_the_same(rule))?);
         Ok(true)
     }
 
@@ -321,7 +360,7 @@ impl Engine {
     /// Says whether it did: a repository's own file is left alone, and so is one that has changed in the meantime.
     pub fn remove_rule(&mut self, number: usize) -> Result<bool, RulesError> {
         let Some(rule) = self.rules().nth(number).cloned() else { return Ok(false) };
-        let user = self.user.as_ref().map_or(0, Vec::len);
+        let user = self.user.rules.as_ref().map_or(0, Vec::len);
         let (path, at) = match number.checked_sub(user) {
             None => (self.places.user_file(), number),
             Some(at) if at < self.project_rules().len() => {
@@ -334,8 +373,8 @@ impl Engine {
         let left = file::remove(&path, |index, other| index == at && other.says_the_same(&rule))?;
         let is_removed = left.len() < before;
         match number < user {
-            true => self.user = Ok(left),
-            false => self.project = Ok(left),
+            true => self.user.set(left),
+            false => self.project.set(left),
         }
         Ok(is_removed)
     }

@@ -53,8 +53,13 @@ impl Source<'_> {
 
 /// Reads a file; one that is not there has no rules.
 pub(super) fn load(path: &Path) -> Result<Vec<Rule>, RulesError> {
+    parse(&path.to_string_lossy(), &read(path)?)
+}
+
+/// The text of a file; one that is not there is empty.
+pub(super) fn read(path: &Path) -> Result<String, RulesError> {
     match store::read(path) {
-        Ok(text) => parse(&path.to_string_lossy(), &text.unwrap_or_default()),
+        Ok(text) => Ok(text.unwrap_or_default()),
         Err(error) => Err(RulesError::Io { path: path.to_path_buf(), error }),
     }
 }

@@ -1,6 +1,7 @@
 //! What is found on loopback, and what is not believed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;

@@ -144,22 +144,25 @@ impl<'a> Asking<'a> {
 
     /// The JSON that a request brings, if it is not too long and does not take too long.
     async fn read(&self, request: reqwest::RequestBuilder) -> Option<Value> {
-        let read = async {
-            let mut response = request.headers(self.headers.clone()).send().await.ok()?;
-            if !response.status().is_success() {
-                return None;
-            }
-            let mut body = Vec::new();
-            while let Some(bytes) = response.chunk().await.ok()? {
-                body.extend_from_slice(&bytes);
-                if body.len() > MOST_BYTES {
-                    return None;
-                }
-            }
-            serde_json::from_slice(&body).ok()
-        };
+        let read = read_json(request.headers(self.headers.clone()), MOST_BYTES);
         tokio::time::timeout(TIME, read).await.ok().flatten()
     }
+}
+
+/// The JSON that a request brings, if it is a success and not longer than this.
+pub(super) async fn read_json(request: reqwest::RequestBuilder, most: usize) -> Option<Value> {
+    let mut response = request.send().await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.ok()? {
+        body.extend_from_slice(&bytes);
+        if body.len() > most {
+            return None;
+        }
+    }
+    serde_json::from_slice(&body).ok()
 }
 
 #[cfg(test)]

@@ -138,22 +138,7 @@ pub(super) fn path(text: &str) -> Option<String> {
 /// The path in a `file:` address; any other text as it is.
 fn from_address(text: &str) -> String {
     let Some(path) = text.strip_prefix("file://") else { return text.into() };
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
-        match code.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| path.into())
+    percent_encoding::percent_decode_str(path).decode_utf8().map_or_else(|_| path.into(), Into::into)
 }
 
 /// Where a quotation closes. Only in `"…"` does a backslash take the next character's meaning away.

@@ -6,7 +6,6 @@ use attache::model::Secret;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::date;
 use super::reader::text;
 use crate::model::{Failure, ModelError, catalog, tidy};
 
@@ -319,7 +318,7 @@ fn asked_by_headers(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let after = value("retry-after")?;
     match after.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Some(date::parse(after)?.duration_since(now).unwrap_or_default()),
+        Err(_) => Some(httpdate::parse_http_date(after).ok()?.duration_since(now).unwrap_or_default()),
     }
 }
 

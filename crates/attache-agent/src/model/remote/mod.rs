@@ -3,7 +3,6 @@
 mod address;
 mod answer;
 mod anthropic;
-mod date;
 mod failure;
 mod gemini;
 mod http;

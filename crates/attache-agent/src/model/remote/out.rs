@@ -1,7 +1,6 @@
 //! What comes out of an answer: pieces in order, with calls put together from their parts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 
 use crate::model::{Call, Message, Piece};
 
@@ -98,7 +97,7 @@ impl Out {
         self.note(id.len() + name.len());
         let mut id = id.to_owned();
         while id.is_empty() || self.taken.contains(&id) {
-            id = spare(RandomState::new().hash_one(self.calls));
+            id = spare(fastrand::u64(..));
         }
         self.taken.insert(id.clone());
         self.ready.push_back(Piece::CallStarted { id: id.clone(), name: name.to_owned() });

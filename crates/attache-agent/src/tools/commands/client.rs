@@ -68,7 +68,7 @@ pub(super) async fn run(
     if let Some(terminal) = held.terminal.take() {
         let _ = timeout(PROMPTLY, terminal.release()).await;
     }
-    Ok(report::outcome(&ending, &written, None, &commands.setup.spill))
+    Ok(report::outcome(&ending, &written, None, &commands.setup.spill).await)
 }
 
 /// A terminal of the client. Dropped, it is released, but not before it was shown.

@@ -134,7 +134,7 @@ impl Commands {
         let part = view.output_since(from);
         job.read.store(part.end(), Relaxed);
         let written = Written { is_truncated: part.start > from, text: part.text };
-        let text = written.for_model(&self.setup.spill);
+        let text = written.for_model(&self.setup.spill).await;
         let state = match &status {
             None => format!("`{}` is running", job.name),
             Some(status) => format!("`{}` has ended: {}", job.name, report::in_words(status)),

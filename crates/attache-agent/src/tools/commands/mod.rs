@@ -206,6 +206,12 @@ impl Commands {
         SandboxState::with(self.mode(), &self.setup)
     }
 
+    /// The same without keeping the runtime waiting: a sandbox is made to see whether it can be.
+    pub(crate) async fn sandbox_state_now(&self) -> SandboxState {
+        let (mode, setup) = (self.mode(), self.setup.clone());
+        crate::off_thread(move || SandboxState::with(mode, &setup)).await
+    }
+
     /// Ends all jobs. Other commands end with whoever waits for them.
     pub fn close(&self) {
         self.jobs().clear();

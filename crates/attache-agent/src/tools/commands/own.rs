@@ -132,7 +132,7 @@ impl Commands {
 
         let output = view.output_since(0);
         let written = Written { is_truncated: output.start > 0, text: output.text };
-        let mut outcome = report::outcome(&ending, &written, note, &self.setup.spill);
+        let mut outcome = report::outcome(&ending, &written, note, &self.setup.spill).await;
         if screen.terminal().is_none() {
             outcome.content = Some(report::as_content(&outcome));
         }

@@ -1,5 +1,7 @@
 //! What people and models are told of a command.
 
+use std::sync::Arc;
+
 use attache::model::terminal::ExitStatus;
 use attache::model::tool::ToolCallContent;
 
@@ -136,8 +138,8 @@ pub(super) struct Written {
 
 impl Written {
     /// What it wrote as the model gets it.
-    pub(super) fn for_model(&self, spill: &Spill) -> String {
-        let text = cut::cut(&settled(&self.text), cut::Limits::default(), spill);
+    pub(super) async fn for_model(&self, spill: &Arc<Spill>) -> String {
+        let text = cut::cut_off_thread(&settled(&self.text), cut::Limits::default(), spill).await;
         if self.is_truncated {
             return format!(
                 "[what came before is gone: only the last {} KiB of output are kept]\n{text}",
@@ -149,8 +151,8 @@ impl Written {
 }
 
 /// The outcome of a command that ran to its end. `note` is said when it failed.
-pub(super) fn outcome(ending: &Ending, written: &Written, note: Option<Note>, spill: &Spill) -> Outcome {
-    let text = written.for_model(spill);
+pub(super) async fn outcome(ending: &Ending, written: &Written, note: Option<Note>, spill: &Arc<Spill>) -> Outcome {
+    let text = written.for_model(spill).await;
     let is_good = ending.is_good();
     let what = match ending {
         Ending::Exit(_) if is_good && text.is_empty() => "(no output)".to_owned(),

@@ -22,7 +22,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{Live, Outcome, Prepared, Refusal};
-use crate::cut::{Limits, Spill, cut};
+use crate::cut::{Limits, Spill, cut_off_thread};
 use crate::model::ToolSpec;
 use get::Getter;
 
@@ -105,7 +105,7 @@ impl Fetch {
     pub async fn perform(&self, work: FetchWork, _live: &Live) -> Outcome {
         match self.getter.get(work.url).await {
             Ok(page) => {
-                let text = cut(&page.text, Limits::default(), &self.spill);
+                let text = cut_off_thread(&page.text, Limits::default(), &self.spill).await;
                 let told = format!("{}\n\n{text}", page.summary);
                 let content = Some(vec![ToolCallContent::text(page.summary)]);
                 Outcome { is_error: !page.is_good, content, ..Outcome::done(told) }

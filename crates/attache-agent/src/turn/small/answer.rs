@@ -28,6 +28,6 @@ pub(super) async fn say(
     };
     let answer = reply::ask(desk, conversation, model, request).await?;
     let message = Message::Assistant { text: answer.text, calls: Vec::new(), opaque: answer.end.opaque };
-    conversation.say(desk, message)?;
+    conversation.say(desk, message).await?;
     Ok(())
 }

@@ -103,7 +103,7 @@ impl Help {
         } else {
             self.looks -= 1;
         }
-        conversation.say(desk, Message::user(missing.words))?;
+        conversation.say(desk, Message::user(missing.words)).await?;
         Ok(true)
     }
 
@@ -135,7 +135,7 @@ async fn make(
     let call = Call { id: desk.log.fresh_id(OURS), name: name.to_owned(), arguments: arguments.to_string() };
     reply::start(desk, conversation, call.id.clone(), call.name.clone()).await?;
     let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
-    conversation.say(desk, message)?;
+    conversation.say(desk, message).await?;
     calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
     Ok(())
 }

@@ -81,7 +81,7 @@ fn the_words_of_a_server_are_cleaned() {
 
 #[test]
 fn waits_are_read_from_headers_and_bodies() {
-    let now = date::parse("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+    let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
     for (name, value, wait) in [
         ("retry-after", "7", Some(7_000)),
         ("retry-after", "1.5", Some(1_500)),

@@ -1,0 +1,96 @@
+//! What is read from the disk when a session opens, all at once and not on the runtime's thread.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache::agent::SessionHandle;
+use attache_host::files::FileError;
+use attache_host::mcp::{Loaded, name_of};
+use attache_host::permission::{Places, Session as Asker};
+use attache_host::trust::Contents;
+
+use crate::checkpoint::Checkpoints;
+use crate::config::Config;
+use crate::gate::Gate;
+use crate::hooks::Hooks;
+use crate::project::{CommandFiles, Project};
+use crate::skills::{self, Skill};
+use crate::workspace::Workspace;
+
+/// What a session has of the disk.
+pub(crate) struct SessionFiles {
+    pub(crate) workspace: Workspace,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) commands: CommandFiles,
+    pub(crate) servers: Loaded,
+    pub(crate) skills: Arc<[Skill]>,
+    pub(crate) hooks: Hooks,
+    pub(crate) gate: Gate,
+    /// What the person should know.
+    pub(crate) notices: Vec<String>,
+}
+
+impl SessionFiles {
+    /// Reads it all. Fails if the directories cannot be opened.
+    pub(crate) fn read(
+        config: &Config,
+        cwd: &Path,
+        directories: &[PathBuf],
+        handle: &SessionHandle,
+    ) -> Result<Self, FileError> {
+        let id = handle.id();
+        let workspace = Workspace::open(cwd, directories, Some(handle.clone()))?;
+        let project = Project::of(cwd, &config.state_dir);
+        let (contents, notice) = project.contents();
+        let contents = contents.as_ref();
+        let mut servers = mcp_servers(&config.config_dir, contents);
+        let mut notices = std::mem::take(&mut servers.problems);
+        notices.extend(notice);
+        let (skills, problems) = skills::read(&config.skills_dir(), contents);
+        notices.extend(problems);
+        let (hooks, notice) = Hooks::new(config.hooks.clone(), &project, contents);
+        notices.extend(notice);
+        let places = Places {
+            config_dir: config.config_dir.clone(),
+            state_dir: config.state_dir.clone(),
+            project: Some(project.root.clone()),
+        };
+        let roots = std::iter::once(cwd.to_owned()).chain(directories.iter().cloned()).collect();
+        let asker = Asker { roots, ..Asker::new("attache", id.clone(), cwd) };
+        let rules = contents.and_then(|contents| contents.file("permissions.toml"));
+        let readable = config.spill_dir(id.as_str());
+        let gate = Gate::new(places, asker, rules, readable, config.permissions, &config.rules);
+        Ok(SessionFiles {
+            workspace,
+            checkpoints: Checkpoints::open(config.checkpoints_dir(id.as_str())),
+            commands: CommandFiles::read(config.commands_dir(), project),
+            servers,
+            skills: skills.into(),
+            hooks,
+            gate,
+            notices,
+        })
+    }
+}
+
+/// The MCP servers of the user's settings and of a project that is trusted, and what is wrong with the lists.
+fn mcp_servers(config_dir: &Path, contents: Option<&Contents>) -> Loaded {
+    let mut all = Loaded::default();
+    let mut add = |loaded: Result<Loaded, String>, whose: &str| {
+        let loaded = loaded.unwrap_or_else(|what| Loaded { problems: vec![what], ..Loaded::default() });
+        all.problems.extend(loaded.problems.iter().map(|what| format!("`mcp.json` of {whose}: {what}")));
+        all.values.extend(loaded.values);
+        for server in loaded.servers {
+            if !all.servers.iter().any(|known| name_of(known) == name_of(&server)) {
+                all.servers.push(server);
+            }
+        }
+    };
+    if let Ok(own) = std::fs::read(config_dir.join("mcp.json")) {
+        add(attache_host::mcp::load(&own), "your settings");
+    }
+    if let Some(contents) = contents {
+        add(contents.mcp_servers(), "the project");
+    }
+    all
+}
