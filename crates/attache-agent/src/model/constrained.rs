@@ -309,11 +309,13 @@ impl Constrained {
             Ending::Call { name, arguments } => {
                 // One that was cut off is made all the same: its arguments are no JSON, and the model is told.
                 end.reason = EndReason::Done;
-                if self.out.start(0, "", &name, spare_id).is_ok() {
+                if let Ok(id) = self.out.start(0, "", &name, spare_id) {
                     let path = (name == TEXT_TOOL.0).then(|| path_of(&arguments)).flatten();
                     // One that it could not read as a whole, it cannot write as a whole: it is told.
                     let path = path.filter(|path| !self.long.contains(path));
                     if let (Some(path), Some((ask, mut request))) = (path, self.ask.take()) {
+                        // It can be seen what it writes to while it does.
+                        self.out.push(Piece::CallGrew { id, arguments: json!({ "path": path }).to_string() });
                         self.spent = end.usage;
                         request.messages.extend([assistant(said), Message::user(text_wanted(&path, &self.task))]);
                         request.max_tokens = Some(TEXT_TOKENS);

@@ -46,7 +46,7 @@ pub(super) async fn read_named_files(
         read.push(target.name.clone());
         let arguments = serde_json::json!({ "path": target.name }).to_string();
         let call = Call { id: desk.log.fresh_id("read"), name: "read_file".into(), arguments };
-        reply::start(desk, conversation, call.id.clone(), call.name.clone()).await?;
+        reply::start_whole(desk, conversation, &call).await?;
         let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
         conversation.say(desk, message)?;
         calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
