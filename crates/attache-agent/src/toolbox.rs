@@ -84,7 +84,8 @@ const TOOLS: &[Row] = &[
     row("run_command", "Run a command", ToolKind::Execute, "command"),
     row("job_output", "Look at a job", ToolKind::Read, "job"),
     row("stop_job", "Stop a job", ToolKind::Execute, "job"),
-    row("fetch_url", "Fetch a page", ToolKind::Fetch, "url"),
+    // An address that is refused may have a password in it.
+    row("fetch_url", "Fetch a page", ToolKind::Fetch, ""),
     row("open_skill", "Open a skill", ToolKind::Read, "name"),
     row("think", "Think", ToolKind::Think, ""),
     row("update_plan", "Plan", ToolKind::Think, ""),

@@ -1,6 +1,5 @@
 //! One answer of the model, shown as it comes.
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use attache::model::content::MessageId;
@@ -43,8 +42,8 @@ pub(super) async fn ask(
     let mut reply = pieces(model, request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
-    // Calls whose arguments are still coming, by id.
-    let mut begun: HashMap<String, String> = HashMap::new();
+    // Calls that are not shown yet, because their arguments are still coming: id and name, in order.
+    let mut begun: Vec<(String, String)> = Vec::new();
     while let Some(piece) = reply.next().await {
         match piece? {
             Piece::Text(text) => {
@@ -54,18 +53,21 @@ pub(super) async fn ask(
             Piece::Thought(text) => message.say(desk, Voice::Thought, text).await?,
             Piece::CallStarted { id, name } => {
                 message.pause();
-                begun.insert(id, name);
+                begun.push((id, name));
             }
             Piece::CallGrew { id, arguments } => {
-                let Some(name) = begun.get(&id).filter(|_| arguments.len() <= EARLY) else { continue };
+                // They are shown in their order.
+                let Some((_, name)) = begun.first().filter(|(first, _)| *first == id && arguments.len() <= EARLY) else {
+                    continue;
+                };
                 if let Some(known) = early_arguments(name, &arguments) {
                     start(desk, conversation, &id, name, &known).await?;
-                    begun.remove(&id);
+                    begun.remove(0);
                 }
             }
             Piece::Call(call) => {
                 message.pause();
-                begun.remove(&call.id);
+                begun.retain(|(id, _)| *id != call.id);
                 start_whole(desk, conversation, &call).await?;
                 calls.push(call);
             }
