@@ -57,7 +57,8 @@ pub(super) async fn ask(
             }
             Piece::CallGrew { id, arguments } => {
                 // They are shown in their order.
-                let Some((_, name)) = begun.first().filter(|(first, _)| *first == id && arguments.len() <= EARLY) else {
+                let Some((_, name)) = begun.first().filter(|(first, _)| *first == id && arguments.len() <= EARLY)
+                else {
                     continue;
                 };
                 if let Some(known) = early_arguments(name, &arguments) {

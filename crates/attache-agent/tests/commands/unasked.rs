@@ -129,10 +129,10 @@ async fn needs_are_read_leniently_and_a_reason_is_wanted() {
     for (arguments, expected) in [
         (json!({"needs": ["root"]}), "`needs` must be a list of `network` and `unsandboxed`"),
         (json!({"needs": [1], "reason": "x"}), "`needs` must be a list"),
-        (json!({"needs": true, "reason": "x"}), "`needs` must be a list"),
+        (json!({"needs": true, "reason": "x"}), "`needs` has to be a list"),
         (json!({"needs": ["network"]}), "`reason` is missing"),
         (json!({"needs": ["network"], "reason": " "}), "`reason` is missing"),
-        (json!({"needs": ["network"], "reason": 3}), "`reason` must be a string"),
+        (json!({"needs": ["network"], "reason": {"a": 1}}), "`reason` has to be text"),
     ] {
         let refusal = need(arguments).unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");

@@ -73,6 +73,9 @@ async fn plain_commands_drive_the_tools() {
             tool search_files "Search for `main` in `.`" search: pending → in_progress → completed
               at ~/src/main.rs:1
               | 1 line
+              | ```
+              | src/main.rs:1: fn main() {}
+              | ```
             usage
             text Where `main` stands:
               | ```

@@ -101,7 +101,7 @@ async fn a_sub_agent_changes_nothing_unless_it_is_allowed_and_then_the_person_is
         let mut chat = world.open(Person::saying(says)).await;
         let seen = chat.turn("go").await;
         assert!(seen.contains("permission \"Create `a.txt`\""), "{seen}");
-        assert!(seen.contains("- Give a task to a sub-agent (failed)"), "no deeper: {seen}");
+        assert!(seen.contains("- Task: look around (failed)"), "no deeper: {seen}");
         let is_done = says == Says::AllowOnce;
         assert_eq!(world.files(), if is_done { "a.txt \"x\"" } else { "" }, "{seen}");
         assert_eq!(chat.turn("/undo").await.contains("`a.txt`: removed"), is_done);
