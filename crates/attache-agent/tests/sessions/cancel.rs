@@ -86,8 +86,8 @@ async fn cancelled_while_the_model_thinks() {
 
 #[tokio::test]
 async fn cancelled_while_arguments_come() {
-    let answer = Answer::text("I look").call("read_file", json!({"path": "a/long/path/to/a.txt"}));
-    let answer = answer.piece_size(6).hang_after(5);
+    let answer = Answer::text("I write").call("write_file", json!({"path": "a.txt", "content": "a".repeat(400)}));
+    let answer = answer.piece_size(40).hang_after(6);
     check(
         answer,
         |event| has_status(event, "pending"),
