@@ -34,7 +34,7 @@ impl Limits {
 }
 
 /// The text as the model gets it: [cleaned](clean), and if it is longer than the limits, its head and its tail with a
-/// line between them that says how much is left out and in which file the whole is.
+/// line between them that says how much is left out, in which file the whole is, and how to look there.
 pub fn cut(text: &str, limits: Limits, spill: &Spill) -> String {
     let text = clean(text);
     if limits.allow(&text) { text } else { without_middle(&text, limits, spill) }
@@ -55,7 +55,10 @@ fn without_middle(text: &str, limits: Limits, spill: &Spill) -> String {
     let tail = tail(text, limits.tail);
     let left_out = &text[head.len()..text.len() - tail.len()];
     let whole = match spill.keep(text) {
-        Ok(path) => format!("the whole text is in `{}`", path.display()),
+        Ok(path) => format!(
+            "the whole text is in `{}`: use `search_files` or `grep -n` on it, or `read_file` with `line`",
+            path.display()
+        ),
         Err(error) => format!("the whole text could not be kept: {error}"),
     };
     let lines = left_out.bytes().filter(|byte| *byte == b'\n').count();

@@ -256,9 +256,11 @@ impl Gate {
     fn is_own_output(&self, action: &Action) -> bool {
         let is_own = |path: &String| {
             let path = Path::new(path);
-            path.starts_with(&self.readable) && path.components().all(|part| part != Component::ParentDir)
+            let real = self.readable.canonicalize();
+            let is_inside = path.starts_with(&self.readable) || real.is_ok_and(|real| path.starts_with(real));
+            is_inside && path.components().all(|part| part != Component::ParentDir)
         };
-        matches!(action, Action::Files { kind: ToolKind::Read, paths } if paths.iter().all(is_own))
+        matches!(action, Action::Files { kind: ToolKind::Read | ToolKind::Search, paths } if paths.iter().all(is_own))
     }
 
     /// An answer that cannot be remembered is still an answer for this once.

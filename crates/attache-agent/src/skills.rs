@@ -20,7 +20,7 @@ use attache_host::trust::Contents;
 use serde_json::{Value, json};
 
 use crate::model::ToolSpec;
-use crate::tools::{Outcome, Prepared, Refusal, first_line};
+use crate::tools::{Arguments, Outcome, Prepared, Refusal, excerpt, first_line};
 use crate::workspace::blocking;
 
 /// There are not more skills than this, and none is longer.
@@ -155,9 +155,9 @@ pub(crate) fn summary(skills: &[Skill]) -> String {
     )
 }
 
-/// The tool, as the model is told of it. None where there are no skills.
-pub(crate) fn specs(skills: &[Skill]) -> Option<ToolSpec> {
-    (!skills.is_empty()).then(|| ToolSpec {
+/// The tool, as the model is told of it where there are skills.
+pub(crate) fn spec() -> ToolSpec {
+    ToolSpec {
         name: "open_skill".into(),
         description:
             "Opens a skill: gives its instructions and lists the files beside it. With `file`, gives that file.".into(),
@@ -169,20 +169,22 @@ pub(crate) fn specs(skills: &[Skill]) -> Option<ToolSpec> {
             },
             "required": ["name"],
         }),
-    })
+    }
 }
 
 /// Looks at a call. `None`: it is for another tool.
 pub(crate) fn prepare(skills: &[Skill], name: &str, arguments: &Value) -> Option<Result<Prepared<SkillWork>, Refusal>> {
     (name == "open_skill" && !skills.is_empty()).then(|| {
-        let text =
-            |key: &str| arguments.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
-        let name = text("name").ok_or_else(|| Refusal("`name` is missing: the name of a skill".into()))?;
+        let text = |key: &str| {
+            let text = Arguments::new(arguments).optional_text(key)?.unwrap_or_default().trim().to_owned();
+            Ok((!text.is_empty()).then_some(text))
+        };
+        let name = text("name")?.ok_or_else(|| Refusal("`name` is missing: the name of a skill".into()))?;
         let skill = skills.iter().find(|skill| skill.name == name).ok_or_else(|| {
             let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
             Refusal(format!("there is no such skill\nhint: there are {}", names.join(", ")))
         })?;
-        let file = text("file").map(str::to_owned);
+        let file = text("file")?;
         let title = match &file {
             None => format!("Open the skill `{}`", skill.name),
             Some(file) => format!("Open `{}` of the skill `{}`", visible(&first_line(file, 80)), skill.name),
@@ -200,12 +202,16 @@ pub(crate) fn prepare(skills: &[Skill], name: &str, arguments: &Value) -> Option
 
 /// Opens what was asked for.
 pub(crate) async fn perform(work: SkillWork) -> Outcome {
+    let mut raw = json!({ "skill": work.skill.name, "file": work.file.as_deref().map(|file| first_line(file, 200)) });
     let opened = blocking(move || match &work.file {
         None => Ok(open(&work.skill)),
         Some(file) => open_file(&work.skill, file),
     });
     match opened.await {
-        Ok(Ok(text)) => Outcome::done(text),
+        Ok(Ok(text)) => {
+            raw["lines"] = text.lines().count().into();
+            Outcome { content: Some(vec![excerpt("", &text, 0)]), raw: Some(raw), ..Outcome::done(text) }
+        }
         Ok(Err(why)) => Outcome::failed(why),
         Err(Refusal(why)) => Outcome::failed(why),
     }

@@ -1,19 +1,19 @@
 //! All tools of a session behind one door: which there are, what a call would do, and doing it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use attache::model::tool::ToolKind;
 use serde_json::{Value, json};
 
 use crate::mcp::{McpWork, Servers};
-use crate::model::{ModelInfo, ToolSpec};
+use crate::model::{Call, ModelInfo, ToolSpec};
 use crate::settings::Mode;
 use crate::skills::{self, Skill, SkillWork};
 use crate::tools::commands::{self, CommandWork, Commands};
 use crate::tools::fetch::{self, Fetch, FetchWork};
 use crate::tools::files::{self, FileWork};
-use crate::tools::{self, Live, Outcome, OwnWork, Prepared, Refusal};
+use crate::tools::{self, Arguments, Introduction, Live, Outcome, OwnWork, Prepared, Refusal, on_one_line};
 use crate::workspace::Workspace;
 
 /// The tools of one session.
@@ -52,27 +52,75 @@ impl Work {
     }
 }
 
-/// Tools by name, with what is shown before their arguments are known.
-const TOOLS: &[(&str, &str, ToolKind)] = &[
-    ("read_file", "Read a file", ToolKind::Read),
-    ("write_file", "Write a file", ToolKind::Edit),
-    ("edit_file", "Edit a file", ToolKind::Edit),
-    ("delete_file", "Delete a file", ToolKind::Delete),
-    ("move_file", "Move a file", ToolKind::Move),
-    ("list_directory", "List a directory", ToolKind::Read),
-    ("find_files", "Find files", ToolKind::Search),
-    ("search_files", "Search in files", ToolKind::Search),
-    ("run_command", "Run a command", ToolKind::Execute),
-    ("job_output", "Look at a job", ToolKind::Read),
-    ("stop_job", "Stop a job", ToolKind::Execute),
-    ("fetch_url", "Fetch a page", ToolKind::Fetch),
-    ("open_skill", "Open a skill", ToolKind::Read),
-    ("think", "Think", ToolKind::Think),
-    ("update_plan", "Plan", ToolKind::Think),
-    ("ask_user", "Ask", ToolKind::Generic),
-    ("switch_mode", "Switch the mode", ToolKind::SwitchMode),
-    ("task", "Give a task to a sub-agent", ToolKind::Generic),
+/// A tool of ours, as it is shown.
+struct Row {
+    name: &'static str,
+    /// What it is called as long as nothing is known of its arguments.
+    title: &'static str,
+    kind: ToolKind,
+    /// The argument that tells what a call is about.
+    lead: &'static str,
+    /// Whether it can be shown as soon as that has come, because others may be long.
+    is_long: bool,
+}
+
+const fn row(name: &'static str, title: &'static str, kind: ToolKind, lead: &'static str) -> Row {
+    Row { name, title, kind, lead, is_long: false }
+}
+
+const fn long_row(name: &'static str, title: &'static str, kind: ToolKind, lead: &'static str) -> Row {
+    Row { name, title, kind, lead, is_long: true }
+}
+
+const TOOLS: &[Row] = &[
+    row("read_file", "Read a file", ToolKind::Read, "path"),
+    long_row("write_file", "Write a file", ToolKind::Edit, "path"),
+    long_row("edit_file", "Edit a file", ToolKind::Edit, "path"),
+    row("delete_file", "Delete a file", ToolKind::Delete, "path"),
+    row("move_file", "Move a file", ToolKind::Move, "from"),
+    row("list_directory", "List a directory", ToolKind::Read, "path"),
+    row("find_files", "Find files", ToolKind::Search, "pattern"),
+    row("search_files", "Search in files", ToolKind::Search, "pattern"),
+    row("run_command", "Run a command", ToolKind::Execute, "command"),
+    row("job_output", "Look at a job", ToolKind::Read, "job"),
+    row("stop_job", "Stop a job", ToolKind::Execute, "job"),
+    // An address that is refused may have a password in it.
+    row("fetch_url", "Fetch a page", ToolKind::Fetch, ""),
+    row("open_skill", "Open a skill", ToolKind::Read, "name"),
+    row("think", "Think", ToolKind::Think, ""),
+    row("update_plan", "Plan", ToolKind::Think, ""),
+    row("ask_user", "Ask", ToolKind::Generic, "question"),
+    row("switch_mode", "Switch the mode", ToolKind::SwitchMode, "mode"),
+    row("task", "Give a task to a sub-agent", ToolKind::Generic, "description"),
 ];
+
+/// What our tools take.
+static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
+    let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
+    own.chain([skills::spec()]).collect()
+});
+
+fn row_of(name: &str) -> Option<&'static Row> {
+    TOOLS.iter().find(|row| row.name == name)
+}
+
+/// The arguments of a call, read once for all that is done with them: judged, shown, told to hooks, done.
+pub(crate) fn arguments(call: &Call) -> Result<Value, Refusal> {
+    let given = tools::parse_arguments(&call.arguments)?;
+    match SPECS.iter().find(|spec| spec.name == call.name) {
+        Some(spec) => tools::fitted(given, &spec.schema),
+        // A server's tool reads them itself.
+        None => Ok(given),
+    }
+}
+
+/// What is known of the arguments of a call that are still coming, if that is enough to show it.
+pub(crate) fn early_arguments(name: &str, so_far: &str) -> Option<Value> {
+    let row = row_of(name).filter(|row| row.is_long)?;
+    let known = tools::beginning(so_far);
+    let has_lead = Arguments::new(&known).optional_text(row.lead).is_ok_and(|lead| lead.is_some());
+    has_lead.then_some(known)
+}
 
 /// Whether a tool only looks, so that it can run beside others that only look.
 pub(crate) fn only_looks(name: &str) -> bool {
@@ -149,10 +197,10 @@ impl Toolbox {
     /// would be refused, or that a question does not need, and neither are rules. Models with little room are told of
     /// fewer, in fewer words.
     pub(crate) fn specs(&self, mode: Mode, model: &ModelInfo, is_question: bool) -> Vec<ToolSpec> {
-        let is_offered = |spec: &ToolSpec| match TOOLS.iter().find(|(name, ..)| *name == spec.name) {
-            Some((_, _, kind)) => {
+        let is_offered = |spec: &ToolSpec| match row_of(&spec.name) {
+            Some(row) => {
                 mode != Mode::Architect
-                    || !matches!(kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute)
+                    || !matches!(row.kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute)
             }
             None => mode != Mode::Architect,
         };
@@ -163,17 +211,36 @@ impl Toolbox {
         if model.is_brief() {
             return brief_specs().chain(self.servers.specs()).collect();
         }
-        let own = files::specs().into_iter().chain(commands::specs()).chain(fetch::specs()).chain(tools::own_specs());
-        let all = own.chain(skills::specs(&self.skills)).chain(self.servers.specs());
+        let is_there = |spec: &&ToolSpec| spec.name != "open_skill" || !self.skills.is_empty();
+        let all = SPECS.iter().filter(is_there).cloned().chain(self.servers.specs());
         if model.is_offline() { all.filter(is_offered).collect() } else { all.collect() }
     }
 
-    /// What is shown of a call before its arguments are known.
-    pub(crate) fn introduce(&self, name: &str) -> (String, ToolKind) {
-        match TOOLS.iter().find(|(known, ..)| *known == name) {
-            Some((_, title, kind)) => ((*title).into(), kind.clone()),
-            None => (tools::first_line(name, 80), ToolKind::Generic),
+    /// What is shown of a call before it is looked at: what its arguments tell, as far as they are known. It is what a
+    /// call that was looked at is shown as, unless what came between has changed that.
+    pub(crate) async fn introduce(&self, name: &str, arguments: &Value) -> Introduction {
+        if let Some(shown) = files::introduce(&self.workspace, name, arguments).await {
+            return shown;
         }
+        let prepared = tools::prepare_own(name, arguments)
+            .map(|prepared| prepared.map(Introduction::of))
+            .or_else(|| self.commands.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)))
+            .or_else(|| self.fetch.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)))
+            .or_else(|| skills::prepare(&self.skills, name, arguments).map(|prepared| prepared.map(Introduction::of)))
+            .or_else(|| self.servers.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)));
+        if let Some(Ok(shown)) = prepared {
+            return shown;
+        }
+        // It will be refused; so it says only what it was about.
+        let Some(row) = row_of(name) else {
+            return Introduction { title: on_one_line(name), kind: ToolKind::Generic, locations: Vec::new() };
+        };
+        let lead = Arguments::new(arguments).optional_text(row.lead).ok().flatten().unwrap_or_default();
+        let title = match tools::first_line(&on_one_line(&lead), 80) {
+            lead if lead.is_empty() => row.title.to_owned(),
+            lead => format!("{}: {lead}", row.title),
+        };
+        Introduction { title, kind: row.kind.clone(), locations: Vec::new() }
     }
 
     /// Looks at a call without doing anything.
@@ -185,7 +252,7 @@ impl Toolbox {
     ) -> Result<Prepared<Work>, Refusal> {
         let mut arguments = Cow::Borrowed(arguments);
         let is_read_by_rules = model.is_offline() && name == "read_file";
-        if TOOLS.iter().any(|(known, ..)| *known == name) && arguments.is_object() {
+        if row_of(name).is_some() && arguments.is_object() {
             if model.is_small || is_read_by_rules {
                 arguments.to_mut()[files::FOR_SMALL] = true.into();
             }

@@ -516,7 +516,11 @@ async fn the_content_of_files_is_searched() {
     let outcome = world.outcome("search_files", json!({"pattern": "hello", "path": "src"})).await;
     let locations = outcome.locations.unwrap();
     assert_eq!((locations[0].path.as_str(), locations[0].line), (world.at("src/a.rs").to_str().unwrap(), Some(2)));
-    assert_eq!(outcome.content, Some(vec![ToolCallContent::text("1 line")]));
+    let found = ToolCallContent::text("```\nsrc/a.rs:2:     hello();\n```");
+    assert_eq!(outcome.content, Some(vec![ToolCallContent::text("1 line"), found]));
+    let first = json!([{"path": world.at("src/a.rs"), "line": 2}]);
+    let raw = json!({"path": world.at("src"), "pattern": "hello", "matches": 1, "files": 1, "first": first, "truncated": false});
+    assert_eq!(outcome.raw, Some(raw));
     let prepared = world.prepare("search_files", json!({"pattern": "hello", "path": ".env"})).await.unwrap();
     let path = world.at(".env").to_str().unwrap().to_owned();
     assert_eq!(prepared.actions, [Action::Files { kind: ToolKind::Search, paths: vec![path] }]);

@@ -2,16 +2,19 @@
 
 mod arguments;
 pub mod commands;
+mod excerpt;
 pub mod fetch;
 pub mod files;
 mod own;
 
-pub(crate) use arguments::usual_name;
+pub(crate) use arguments::{Arguments, beginning, fitted, parse as parse_arguments, usual_name};
+pub(crate) use excerpt::{excerpt, fenced, first_items};
 pub(crate) use own::{OwnWork, Subtask, prepare as prepare_own, specs as own_specs};
 
 use attache::model::tool::{Location, ToolCallContent, ToolKind};
 use attache::model::update::SessionUpdate;
 use attache_host::permission::Action;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::model::Part;
@@ -47,6 +50,21 @@ impl<W> Prepared<W> {
     }
 }
 
+/// What is shown of a call before it is looked at: what its arguments alone tell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Introduction {
+    pub(crate) title: String,
+    pub(crate) kind: ToolKind,
+    pub(crate) locations: Vec<Location>,
+}
+
+impl Introduction {
+    /// The same as a call that was looked at is shown.
+    pub(crate) fn of<W>(prepared: Prepared<W>) -> Self {
+        Introduction { title: prepared.title, kind: prepared.kind, locations: prepared.locations }
+    }
+}
+
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -58,6 +76,8 @@ pub struct Outcome {
     pub is_exact: bool,
     /// What people see in place of what was shown so far. `None` leaves that as it is.
     pub content: Option<Vec<ToolCallContent>>,
+    /// The same for programs: a few facts, and no more of what was found than `content` has.
+    pub raw: Option<Value>,
     /// The files that it turned out to work on. `None` leaves them as they are.
     pub locations: Option<Vec<Location>>,
 }
@@ -65,7 +85,14 @@ pub struct Outcome {
 impl Outcome {
     /// It worked; the model is told this.
     pub fn done(text: impl Into<String>) -> Self {
-        Outcome { parts: vec![Part::text(text)], is_error: false, is_exact: false, content: None, locations: None }
+        Outcome {
+            parts: vec![Part::text(text)],
+            is_error: false,
+            is_exact: false,
+            content: None,
+            raw: None,
+            locations: None,
+        }
     }
 
     /// It failed; the model is told why, and so are people.

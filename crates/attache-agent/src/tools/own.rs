@@ -1,11 +1,12 @@
 //! The tools that concern the conversation itself: thinking, planning, asking the person, changing the mode.
 
+use std::borrow::Cow;
+
 use attache::model::plan::{PlanEntry, PlanPriority, PlanStatus};
 use attache::model::tool::{ToolCallContent, ToolKind};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Prepared, Refusal};
+use super::{Arguments, Prepared, Refusal};
 use crate::model::ToolSpec;
 use crate::settings::{Mode, Words};
 
@@ -20,14 +21,13 @@ pub(crate) enum OwnWork {
 }
 
 /// Work for a sub-agent.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Subtask {
     /// What it is, in a few words, for people.
     pub(crate) description: String,
     /// What the sub-agent is told.
     pub(crate) prompt: String,
     /// Whether it may change files and run commands, as far as the person lets it.
-    #[serde(default)]
     pub(crate) allow_changes: bool,
 }
 
@@ -92,115 +92,101 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 
 /// Looks at a call. `None`: it is not one of these tools.
 pub(crate) fn prepare(name: &str, arguments: &Value) -> Option<Result<Prepared<OwnWork>, Refusal>> {
+    let arguments = Arguments::new(arguments);
     Some(match name {
-        "think" => {
-            read::<Think>(arguments).map(|think| prepared("Think", ToolKind::Think, think.thought, OwnWork::Think))
-        }
-        "update_plan" => read::<Plan>(arguments).and_then(plan),
-        "ask_user" => read::<Question>(arguments).and_then(question),
-        "switch_mode" => read::<Switch>(arguments).and_then(switch),
-        "task" => read::<Subtask>(arguments).and_then(task),
+        "think" => think(arguments),
+        "update_plan" => plan(arguments),
+        "ask_user" => question(arguments),
+        "switch_mode" => switch(arguments),
+        "task" => task(arguments),
         _ => return None,
     })
 }
 
-#[derive(Deserialize)]
-struct Think {
-    thought: String,
+fn think(arguments: Arguments<'_>) -> Result<Prepared<OwnWork>, Refusal> {
+    let thought = arguments.text("thought")?.into_owned();
+    Ok(prepared("Think", ToolKind::Think, thought, OwnWork::Think))
 }
 
-#[derive(Deserialize)]
-struct Plan {
-    entries: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    content: String,
-    status: String,
-    #[serde(default)]
-    priority: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    question: String,
-    #[serde(default)]
-    choices: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Switch {
-    mode: String,
-    #[serde(default)]
-    plan: Option<String>,
-}
-
-fn plan(plan: Plan) -> Result<Prepared<OwnWork>, Refusal> {
-    if plan.entries.len() > MOST_ENTRIES {
+fn plan(arguments: Arguments<'_>) -> Result<Prepared<OwnWork>, Refusal> {
+    if !arguments.has("entries")? {
+        return Err(Refusal("the argument `entries` is missing".into()));
+    }
+    let entries = arguments.list("entries")?;
+    if entries.len() > MOST_ENTRIES {
         return Err(Refusal(format!("a plan has at most {MOST_ENTRIES} entries")));
     }
-    let entries: Result<Vec<PlanEntry>, Refusal> = plan
-        .entries
-        .into_iter()
-        .map(|entry| {
-            let status = match entry.status.as_str() {
-                "pending" => PlanStatus::Pending,
-                "in_progress" => PlanStatus::InProgress,
-                "completed" => PlanStatus::Completed,
-                _ => return Err(Refusal("`status` is `pending`, `in_progress` or `completed`".into())),
-            };
-            let priority = match entry.priority.as_deref() {
-                None | Some("medium") => PlanPriority::Medium,
-                Some("high") => PlanPriority::High,
-                Some("low") => PlanPriority::Low,
-                Some(_) => return Err(Refusal("`priority` is `high`, `medium` or `low`".into())),
-            };
-            Ok(PlanEntry::new(entry.content, priority, status))
-        })
-        .collect();
-    let entries = entries?;
+    let entries: Vec<PlanEntry> = entries.iter().map(entry).collect::<Result<_, _>>()?;
     let title = format!("Plan with {} entries", entries.len());
     Ok(prepared(&title, ToolKind::Think, String::new(), OwnWork::Plan(entries)))
 }
 
-fn question(question: Question) -> Result<Prepared<OwnWork>, Refusal> {
-    if question.question.trim().is_empty() {
-        return Err(Refusal("`question` is empty".into()));
+/// An entry of a plan. A text is one that is still to be done.
+fn entry(entry: &Value) -> Result<PlanEntry, Refusal> {
+    if let Value::String(content) = entry {
+        return Ok(PlanEntry::new(content.as_str(), PlanPriority::Medium, PlanStatus::Pending));
     }
-    if question.choices.len() > MOST_ENTRIES {
-        return Err(Refusal(format!("there can be at most {MOST_ENTRIES} choices")));
-    }
-    let title = format!("Ask: {}", super::first_line(&question.question, 80));
-    let text = question.question.clone();
-    let work = OwnWork::Ask { question: question.question, choices: question.choices };
-    Ok(prepared(&title, ToolKind::Generic, text, work))
+    let entry = Arguments::new(entry);
+    let status = match entry.optional_text("status")?.as_deref() {
+        None | Some("pending") => PlanStatus::Pending,
+        Some("in_progress") => PlanStatus::InProgress,
+        Some("completed") => PlanStatus::Completed,
+        _ => return Err(Refusal("`status` is `pending`, `in_progress` or `completed`".into())),
+    };
+    let priority = match entry.optional_text("priority")?.as_deref() {
+        None | Some("medium") => PlanPriority::Medium,
+        Some("high") => PlanPriority::High,
+        Some("low") => PlanPriority::Low,
+        Some(_) => return Err(Refusal("`priority` is `high`, `medium` or `low`".into())),
+    };
+    Ok(PlanEntry::new(entry.text("content")?, priority, status))
 }
 
-fn switch(switch: Switch) -> Result<Prepared<OwnWork>, Refusal> {
-    let mode = Mode::from_word(&switch.mode).ok_or_else(|| Refusal("`mode` is `ask`, `architect` or `code`".into()))?;
-    let plan = switch.plan.filter(|plan| !plan.trim().is_empty());
+fn question(arguments: Arguments<'_>) -> Result<Prepared<OwnWork>, Refusal> {
+    let question = arguments.text("question")?.into_owned();
+    if question.trim().is_empty() {
+        return Err(Refusal("`question` is empty".into()));
+    }
+    let choices = arguments.list("choices")?;
+    if choices.len() > MOST_ENTRIES {
+        return Err(Refusal(format!("there can be at most {MOST_ENTRIES} choices")));
+    }
+    let choice = |value: &Value| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(Refusal("`choices` has to be a list of texts".into())),
+    };
+    let choices = choices.iter().map(choice).collect::<Result<_, _>>()?;
+    let title = format!("Ask: {}", super::first_line(&question, 80));
+    Ok(prepared(&title, ToolKind::Generic, question.clone(), OwnWork::Ask { question, choices }))
+}
+
+fn switch(arguments: Arguments<'_>) -> Result<Prepared<OwnWork>, Refusal> {
+    let mode = Mode::from_word(arguments.text("mode")?.trim());
+    let mode = mode.ok_or_else(|| Refusal("`mode` is `ask`, `architect` or `code`".into()))?;
+    let plan = arguments.optional_text("plan")?.filter(|plan| !plan.trim().is_empty()).map(Cow::into_owned);
     let title = format!("Switch to mode `{}`", mode.word());
     let text = plan.clone().unwrap_or_default();
     Ok(prepared(&title, ToolKind::SwitchMode, text, OwnWork::Switch { mode, plan }))
 }
 
-fn task(task: Subtask) -> Result<Prepared<OwnWork>, Refusal> {
-    if task.prompt.trim().is_empty() {
+fn task(arguments: Arguments<'_>) -> Result<Prepared<OwnWork>, Refusal> {
+    let prompt = arguments.text("prompt")?.into_owned();
+    if prompt.trim().is_empty() {
         return Err(Refusal("`prompt` is empty".into()));
     }
-    if task.prompt.len() > LONGEST_TASK {
+    if prompt.len() > LONGEST_TASK {
         return Err(Refusal(format!("`prompt` has more than {} KiB", LONGEST_TASK >> 10)));
     }
-    let title = format!("Task: {}", super::first_line(&task.description, 80));
-    Ok(prepared(&title, ToolKind::Generic, task.prompt.clone(), OwnWork::Task(task)))
+    let description = arguments.optional_text("description")?.filter(|description| !description.trim().is_empty());
+    let description = description.map_or_else(|| super::first_line(&prompt, 80), Cow::into_owned);
+    let allow_changes = arguments.flag("allow_changes")?;
+    let title = format!("Task: {}", super::first_line(&description, 80));
+    let task = Subtask { description, prompt: prompt.clone(), allow_changes };
+    Ok(prepared(&title, ToolKind::Generic, prompt, OwnWork::Task(task)))
 }
 
 fn prepared(title: &str, kind: ToolKind, text: String, work: OwnWork) -> Prepared<OwnWork> {
     let content = if text.is_empty() { Vec::new() } else { vec![ToolCallContent::text(text)] };
     Prepared { title: title.into(), kind, locations: Vec::new(), content, actions: Vec::new(), work }
-}
-
-fn read<T: for<'a> Deserialize<'a>>(arguments: &Value) -> Result<T, Refusal> {
-    T::deserialize(arguments).map_err(|error| Refusal(format!("the arguments are not as they should be: {error}")))
 }

@@ -10,7 +10,6 @@ use attache::model::update::SessionUpdate;
 use attache::model::{Patch, RawJson};
 use attache_host::permission::carried;
 use futures_util::future::join_all;
-use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Duration, Instant, timeout_at};
 
@@ -24,8 +23,8 @@ use crate::lock;
 use crate::model::{Call, Message, ModelInfo, Part};
 use crate::settings::{Mode, Words};
 use crate::store::Entry;
-use crate::toolbox::{Task, Work, only_looks};
-use crate::tools::{Live, Outcome, OwnWork, Prepared, Shown};
+use crate::toolbox::{Task, Work, arguments, only_looks};
+use crate::tools::{Live, Outcome, OwnWork, Prepared, Refusal, Shown};
 
 pub(super) use super::guard::Seen;
 
@@ -78,21 +77,24 @@ pub(super) async fn run(
                     loops = true;
                 }
             }
-            let limits = most(model);
-            let mut parts = outcome.parts;
-            for part in &mut parts {
-                if let Part::Text { text } = part
-                    && !outcome.is_exact
-                {
-                    *text = cut_off_thread(text, limits, &desk.spill).await;
-                }
-            }
-            let result =
-                Message::Tool { id: call.id.clone(), name: call.name.clone(), parts, is_error: outcome.is_error };
+            let result = told(desk, call, outcome, most(model)).await;
             conversation.say(desk, result).await?;
         }
     }
     Ok(if loops { Seen::Loops } else { Seen::Fine })
+}
+
+/// What the model is told of a call. The content of a file stays as it is; all else is made harmless, and short.
+pub(super) async fn told(desk: &Desk, call: &Call, outcome: Outcome, limits: Limits) -> Message {
+    let mut parts = outcome.parts;
+    for part in &mut parts {
+        if let Part::Text { text } = part
+            && !outcome.is_exact
+        {
+            *text = cut_off_thread(text, limits, &desk.spill).await;
+        }
+    }
+    Message::Tool { id: call.id.clone(), name: call.name.clone(), parts, is_error: outcome.is_error }
 }
 
 /// Whether a call can run beside others like it.
@@ -109,17 +111,23 @@ pub(super) async fn one(
     model: &ModelInfo,
 ) -> Result<Outcome, Error> {
     let blank = || ToolCallUpdate::new(open.tool_id.as_str());
-    let raw_input = RawJson::new(call.arguments.as_str()).map_or(Patch::Keep, Patch::Set);
-    let prepared = match arguments(call) {
+    let arguments = arguments(call);
+    // What is shown is what is done. Only what cannot be understood is shown as it came.
+    let raw_input = match &arguments {
+        Ok(arguments) => RawJson::from_value(arguments).ok(),
+        Err(_) => RawJson::new(call.arguments.as_str()).ok(),
+    };
+    let raw_input = raw_input.map_or(Patch::Keep, Patch::Set);
+    let prepared = match arguments {
         Ok(arguments) => {
             let prepared = desk.tools.prepare(&call.name, &arguments, model).await;
-            prepared.map(|prepared| (prepared, arguments)).map_err(|refusal| refusal.0)
+            prepared.map(|prepared| (prepared, arguments))
         }
         Err(why) => Err(why),
     };
     let (mut prepared, arguments) = match prepared {
         Ok(prepared) => prepared,
-        Err(why) => {
+        Err(Refusal(why)) => {
             desk.log.tool(blank().with(|update| update.raw_input = raw_input)).await?;
             return fail(desk, open, why, None).await;
         }
@@ -173,6 +181,8 @@ pub(super) async fn one(
     let status = if outcome.is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let ended = blank().status(status).with(|update| {
         update.content = outcome.content.clone().map_or(Patch::Keep, Patch::Set);
+        update.raw_output =
+            outcome.raw.as_ref().and_then(|raw| RawJson::from_value(raw).ok()).map_or(Patch::Keep, Patch::Set);
         update.locations = outcome.locations.clone().map_or(Patch::Keep, Patch::Set);
     });
     open.is_ended.store(true, Relaxed);
@@ -188,7 +198,7 @@ pub(super) async fn one(
 }
 
 /// Whether a call would run without a question.
-pub(super) async fn is_unasked(desk: &Desk, model: &ModelInfo, name: &str, arguments: &Value) -> bool {
+pub(super) async fn is_unasked(desk: &Desk, model: &ModelInfo, name: &str, arguments: &serde_json::Value) -> bool {
     let Ok(mut prepared) = desk.tools.prepare(name, arguments, model).await else { return false };
     let mode = desk.settings.mode();
     match terms(desk, mode, &mut prepared.work).await {
@@ -375,19 +385,7 @@ async fn fail(desk: &Desk, open: &OpenCall, why: String, refused: Option<&str>) 
     Ok(Outcome::failed(why))
 }
 
-/// The arguments as a JSON object. None at all is an empty one: models leave them out where there are none.
-pub(super) fn arguments(call: &Call) -> Result<Value, String> {
-    if call.arguments.trim().is_empty() {
-        return Ok(Value::Object(Default::default()));
-    }
-    match serde_json::from_str::<Value>(&call.arguments) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("the arguments are not a JSON object".into()),
-        Err(error) => Err(format!("the arguments are not JSON: {error}")),
-    }
-}
-
-fn set_unless_empty<T: Clone>(items: &[T]) -> Patch<Vec<T>> {
+pub(super) fn set_unless_empty<T: Clone>(items: &[T]) -> Patch<Vec<T>> {
     if items.is_empty() { Patch::Keep } else { Patch::Set(items.to_vec()) }
 }
 

@@ -227,15 +227,11 @@ async fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: 
 
 /// The whole of an answer that nobody sees as it comes.
 async fn whole_answer(model: &dyn Model, request: Request) -> Result<(String, Vec<Call>, End), ModelError> {
-    let mut reply = model.ask(request);
+    let mut reply = reply::pieces(model, request);
     let (mut text, mut calls) = (String::new(), Vec::new());
     while let Some(piece) = reply.next().await {
         match piece? {
             Piece::Text(more) => text.push_str(&more),
-            Piece::Call(_) if calls.len() == reply::MOST_CALLS => {
-                let what = format!("more than {} calls at once", reply::MOST_CALLS);
-                return Err(ModelError::new(Failure::Request, what));
-            }
             Piece::Call(call) => calls.push(call),
             // What came before it is void.
             Piece::Retrying { .. } => {

@@ -8,15 +8,17 @@ use attache::model::notice::NoticeSeverity;
 use attache::model::tool::{ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache::model::update::{MessageUpdate, SessionUpdate};
 use attache::{Dialect, Error};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
+use serde_json::Value;
 
+use super::calls::set_unless_empty;
 use super::{Desk, Trouble};
 use crate::conversation::{Conversation, OpenCall};
 use crate::model::retry::in_words;
 use crate::model::{Call, End, Failure, Model, ModelError, Piece, Request};
 use crate::session_log::{MOST_AT_ONCE, Voice, Written};
-use crate::toolbox::ANSWER;
-use crate::tools::usual_name;
+use crate::toolbox::{ANSWER, arguments, early_arguments};
+use crate::tools::{Introduction, beginning, parse_arguments, usual_name};
 
 /// What the model answered.
 pub(super) struct Answer {
@@ -28,6 +30,9 @@ pub(super) struct Answer {
 /// More calls than this in one answer are no plan but a fault.
 pub(super) const MOST_CALLS: usize = 64;
 
+/// How much of the arguments that are coming is looked at to show a call early.
+const EARLY: usize = 8 << 10;
+
 /// Asks the model, and shows what it says while it says it.
 pub(super) async fn ask(
     desk: &Desk,
@@ -35,9 +40,11 @@ pub(super) async fn ask(
     model: &dyn Model,
     request: Request,
 ) -> Result<Answer, Trouble> {
-    let mut reply = model.ask(request);
+    let mut reply = pieces(model, request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
+    // Calls that are not shown yet, because their arguments are still coming: id and name, in order.
+    let mut begun: Vec<(String, String)> = Vec::new();
     while let Some(piece) = reply.next().await {
         match piece? {
             Piece::Text(text) => {
@@ -50,21 +57,29 @@ pub(super) async fn ask(
             Piece::Call(call) if call.name == ANSWER => calls.push(call),
             Piece::CallStarted { id, name } => {
                 message.pause().await?;
-                start(desk, conversation, id, usual_name(&name).to_owned()).await?;
+                begun.push((id, name));
             }
-            Piece::CallGrew { .. } | Piece::Usage(_) => {}
-            Piece::Call(mut call) => {
-                call.name = usual_name(&call.name).to_owned();
-                message.pause().await?;
-                if calls.len() == MOST_CALLS {
-                    let what = format!("the model made more than {MOST_CALLS} calls at once");
-                    return Err(ModelError::new(Failure::Request, what).into());
+            Piece::Usage(_) => {}
+            Piece::CallGrew { id, arguments } => {
+                // They are shown in their order.
+                let Some((_, name)) = begun.first().filter(|(first, _)| *first == id && arguments.len() <= EARLY)
+                else {
+                    continue;
+                };
+                if let Some(known) = early_arguments(name, &arguments) {
+                    start(desk, conversation, &id, name, &known).await?;
+                    begun.remove(0);
                 }
-                start(desk, conversation, call.id.clone(), call.name.clone()).await?;
+            }
+            Piece::Call(call) => {
+                message.pause().await?;
+                begun.retain(|(id, _)| *id != call.id);
+                start_whole(desk, conversation, &call).await?;
                 calls.push(call);
             }
             Piece::Retrying { after, reason, attempt, of, left } => {
                 calls.clear();
+                begun.clear();
                 withdraw(desk, conversation, &mut message).await?;
                 let seconds = after.as_secs().max(1);
                 let left = in_words(left);
@@ -79,6 +94,29 @@ pub(super) async fn ask(
         }
     }
     Err(ModelError::new(Failure::Server, "the model's answer broke off").into())
+}
+
+/// The pieces of a model's answer, with our names for the tools that it calls, and not more calls than make sense.
+pub(super) fn pieces(model: &dyn Model, request: Request) -> impl Stream<Item = Result<Piece, ModelError>> + Unpin {
+    let mut calls = 0;
+    model.ask(request).map(move |piece| {
+        Ok(match piece? {
+            Piece::CallStarted { id, name } => Piece::CallStarted { id, name: usual_name(&name).to_owned() },
+            Piece::Call(_) if calls == MOST_CALLS => {
+                let what = format!("the model made more than {MOST_CALLS} calls at once");
+                return Err(ModelError::new(Failure::Request, what));
+            }
+            Piece::Call(call) => {
+                calls += 1;
+                Piece::Call(Call { name: usual_name(&call.name).to_owned(), ..call })
+            }
+            piece @ Piece::Retrying { .. } => {
+                calls = 0;
+                piece
+            }
+            piece => piece,
+        })
+    })
 }
 
 /// Takes back what was shown of an answer that broke off and begins anew.
@@ -98,25 +136,48 @@ async fn end_call(desk: &Desk, open: &OpenCall, why: &str) -> Result<(), Error> 
     desk.log.tool(update).await
 }
 
-/// Shows a call the moment it has a name.
-pub(super) async fn start(
+/// Shows a call whose arguments are known.
+pub(super) async fn start_whole(desk: &Desk, conversation: &mut Conversation, call: &Call) -> Result<(), Error> {
+    let known = known_arguments(call);
+    start(desk, conversation, &call.id, &call.name, &known).await
+}
+
+/// The arguments of a call as far as they can be understood, to show it.
+pub(super) fn known_arguments(call: &Call) -> Value {
+    let known = arguments(call).or_else(|_| parse_arguments(&call.arguments));
+    known.unwrap_or_else(|_| match call.arguments.len() {
+        ..=EARLY => beginning(&call.arguments),
+        _ => Value::Null,
+    })
+}
+
+/// Shows a call, unless it is shown already.
+async fn start(
     desk: &Desk,
     conversation: &mut Conversation,
-    call_id: String,
-    name: String,
+    call_id: &str,
+    name: &str,
+    known: &Value,
 ) -> Result<(), Error> {
     if conversation.open.iter().any(|open| open.call_id == call_id) {
         return Ok(());
     }
     let tool_id = desk.log.fresh_id("call");
-    let (title, kind) = desk.tools.introduce(&name);
-    let update = ToolCallUpdate::new(tool_id.as_str())
-        .title(title)
-        .name(name.clone())
-        .kind(kind)
-        .status(ToolCallStatus::Pending);
-    conversation.open.push(OpenCall { call_id, tool_id, name, is_ended: AtomicBool::new(false), is_said: false });
+    let update = introduced(&tool_id, name, desk.tools.introduce(name, known).await);
+    conversation.open.push(OpenCall {
+        call_id: call_id.to_owned(),
+        tool_id,
+        name: name.to_owned(),
+        is_ended: AtomicBool::new(false),
+        is_said: false,
+    });
     desk.log.tool(update).await
+}
+
+/// What a client is told first of a call.
+pub(super) fn introduced(tool_id: &str, name: &str, shown: Introduction) -> ToolCallUpdate {
+    let update = ToolCallUpdate::new(tool_id).title(shown.title).name(name.to_owned()).kind(shown.kind);
+    update.status(ToolCallStatus::Pending).with(|update| update.locations = set_unless_empty(&shown.locations))
 }
 
 /// Ends the calls that were begun and never made: their arguments never came.

@@ -17,15 +17,17 @@ use attache::model::unstable::SubagentUpdate;
 use attache::model::update::SessionUpdate;
 use attache::{Dialect, Error};
 use futures_util::future::{BoxFuture, join_all};
+use serde_json::Value;
 
+use super::reply::{introduced, known_arguments};
 use super::{Desk, calls, whole_answer};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut_off_thread};
 use crate::gate::{Pass, Terms};
-use crate::model::{Call, EndReason, Message, Model, ModelInfo, Part, Request};
+use crate::model::{Call, EndReason, Message, Model, ModelInfo, Request};
 use crate::system_prompt::system_prompt;
-use crate::toolbox::{Work, only_looks};
-use crate::tools::{Live, Outcome, Subtask, first_line};
+use crate::toolbox::{Work, arguments, only_looks};
+use crate::tools::{Arguments, Live, Outcome, Refusal, Subtask, first_line};
 use crate::workspace::blocking;
 use crate::{hooks, lock};
 
@@ -64,9 +66,8 @@ impl Unended {
 
 /// Whether a call gives a task that only looks, so that it can run beside others that only look.
 pub(super) fn is_reading_task(call: &Call) -> bool {
-    let only_looks =
-        |value: serde_json::Value| matches!(value.get("allow_changes"), None | Some(serde_json::Value::Bool(false)));
-    call.name == "task" && calls::arguments(call).is_ok_and(only_looks)
+    let only_looks = |arguments: Value| Arguments::new(&arguments).flag("allow_changes").is_ok_and(|allowed| !allowed);
+    call.name == "task" && arguments(call).is_ok_and(only_looks)
 }
 
 fn may_use(tool: &str, allow_changes: bool) -> bool {
@@ -196,18 +197,7 @@ async fn run_calls(
         for (call, done) in join_all(work).await {
             let (title, outcome) = done?;
             progress.add(title, outcome.is_error).await?;
-            let mut parts = outcome.parts;
-            for part in &mut parts {
-                if let Part::Text { text } = part {
-                    *text = cut_off_thread(text, TOOL_RESULT, &desk.spill).await;
-                }
-            }
-            conversation.messages.push(Message::Tool {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                parts,
-                is_error: outcome.is_error,
-            });
+            conversation.messages.push(calls::told(desk, call, outcome, TOOL_RESULT).await);
         }
     }
     Ok(())
@@ -222,7 +212,8 @@ async fn run_call(
     call: &Call,
     model: &ModelInfo,
 ) -> Result<(String, Outcome), Error> {
-    let (title, _) = desk.tools.introduce(&call.name);
+    let shown = desk.tools.introduce(&call.name, &known_arguments(call)).await;
+    let title = shown.title.clone();
     if !may_use(&call.name, task.allow_changes) {
         return Ok((title, Outcome::failed("a sub-agent does not have this tool")));
     }
@@ -230,9 +221,8 @@ async fn run_call(
         return look(desk, turn, parent, call, title, model).await;
     }
     // What may change something is shown as what it is, with its diff or its terminal.
-    let (tool_id, kind) = (desk.log.fresh_id("call"), desk.tools.introduce(&call.name).1);
-    let update = ToolCallUpdate::new(tool_id.as_str());
-    let update = update.title(title.clone()).name(call.name.clone()).kind(kind).status(ToolCallStatus::Pending);
+    let tool_id = desk.log.fresh_id("call");
+    let update = introduced(&tool_id, &call.name, shown);
     let open = OpenCall {
         call_id: call.id.clone(),
         tool_id,
@@ -255,9 +245,9 @@ async fn look(
     title: String,
     model: &ModelInfo,
 ) -> Result<(String, Outcome), Error> {
-    let arguments = match calls::arguments(call) {
+    let arguments = match arguments(call) {
         Ok(arguments) => arguments,
-        Err(why) => return Ok((title, Outcome::failed(why))),
+        Err(Refusal(why)) => return Ok((title, Outcome::failed(why))),
     };
     let prepared = match desk.tools.prepare(&call.name, &arguments, model).await {
         Ok(prepared) => prepared,

@@ -129,10 +129,10 @@ async fn needs_are_read_leniently_and_a_reason_is_wanted() {
     for (arguments, expected) in [
         (json!({"needs": ["root"]}), "`needs` must be a list of `network` and `unsandboxed`"),
         (json!({"needs": [1], "reason": "x"}), "`needs` must be a list"),
-        (json!({"needs": true, "reason": "x"}), "`needs` must be a list"),
+        (json!({"needs": true, "reason": "x"}), "`needs` has to be a list"),
         (json!({"needs": ["network"]}), "`reason` is missing"),
         (json!({"needs": ["network"], "reason": " "}), "`reason` is missing"),
-        (json!({"needs": ["network"], "reason": 3}), "`reason` must be a string"),
+        (json!({"needs": ["network"], "reason": {"a": 1}}), "`reason` has to be text"),
     ] {
         let refusal = need(arguments).unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");
@@ -157,4 +157,38 @@ async fn outside_of_the_sandbox_is_outside_unless_the_person_changed_their_mind(
     place.commands.set_sandbox(SandboxMode::Offline);
     let (outcome, _) = perform(&place.commands, work).await;
     assert!(outcome.is_error && !place.directory.path().join("there").exists(), "{outcome:?}");
+}
+
+/// What was too long for the model can be looked at by commands, in any sandbox; that of other sessions cannot, and nothing
+/// of it can be changed.
+#[tokio::test]
+async fn what_was_too_long_can_be_read_and_nothing_else_of_our_records() {
+    let place = Place::with(|setup| {
+        let state = setup.cwd.with_file_name("state");
+        std::fs::create_dir_all(state.join("outputs/other")).unwrap();
+        std::fs::write(state.join("outputs/other/output-1.txt"), "secret").unwrap();
+        std::fs::write(state.join("rules"), "secret").unwrap();
+        let spill = std::sync::Arc::new(attache_agent::cut::Spill::new(state.join("outputs/own")));
+        Setup { spill, state_dir: Some(state.clone()), hidden: vec![state], ..setup }
+    });
+    if !can_be_enforced(&place) {
+        return;
+    }
+    let (long, _) = place.text("run_command", json!({"command": "seq 1 20000"})).await;
+    let path = long.split('`').nth(1).unwrap().to_owned();
+    let outputs = path.rsplit_once("/own/").unwrap().0.to_owned();
+    let line = format!(
+        "grep -n '^12345$' {path}; sed -n 7p {path}; cat {outputs}/other/* {outputs}/../rules; ls {outputs}; \
+         echo x >> {path}; rm {path}; touch {outputs}/own/new; echo end"
+    );
+    let asked = place.prepare("run_command", json!({"command": line})).unwrap().work;
+    for work in [unasked(&place, &line), asked] {
+        let (outcome, _) = perform(&place.commands, work).await;
+        let text = text(&outcome);
+        assert!(text.contains("12345:12345\n7\n") && text.contains("end"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("\nother"), "{text}");
+    }
+    let (again, _) = place.text("run_command", json!({"command": format!("wc -l {path}")})).await;
+    assert!(again.starts_with("20000 "), "{again}");
+    assert!(!std::path::Path::new(&outputs).join("own/new").exists());
 }

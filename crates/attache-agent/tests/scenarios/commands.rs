@@ -73,7 +73,7 @@ async fn commands_are_text_where_the_client_shows_no_terminals() {
               | (no new output)
               | ```
             usage
-            tool job_output "Look at a job" read: pending → failed
+            tool job_output "Look at a job: job-1" read: pending → failed
               | there is no job `job-1`
               | hint: there are no jobs
             usage
@@ -151,7 +151,7 @@ async fn version_2_sees_them_in_terminals() {
         tool stop_job "Stop job-1" execute: pending → in_progress → completed
           in a terminal
         usage
-        tool job_output "Look at a job" read: pending → failed
+        tool job_output "Look at a job: job-1" read: pending → failed
           | there is no job `job-1`
           | hint: there are no jobs
         usage

@@ -78,6 +78,9 @@ async fn a_model_without_tools_is_driven_by_json() {
             r#"
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
+              | ```txt
+              | a
+              | ```
             usage
             tool write_file "Create `b.txt`" edit: pending → in_progress → completed
               at ~/b.txt

@@ -37,9 +37,18 @@ async fn every_tool_for_files_is_shown_and_done_in_every_dialect() {
             r#"
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
+              | ```txt
+              | one
+              | two
+              | three
+              | ```
             usage
             tool read_file "Read `a.txt`, lines 2-2" read: pending → in_progress → completed
               at ~/a.txt:2
+              | ```txt
+              | two
+              | [… 1 more line]
+              | ```
             usage
             tool edit_file "Edit `a.txt`" edit: pending → in_progress → completed
               at ~/a.txt:2
@@ -61,14 +70,26 @@ async fn every_tool_for_files_is_shown_and_done_in_every_dialect() {
             permission "Delete `old.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool list_directory "List `.`" read: pending → in_progress → completed
               at ~
+              | ```
+              | a.txt (15 bytes)
+              | c.txt (6 bytes)
+              | new/
+              | src/
+              | ```
             usage
             tool find_files "Find `**/*.rs` in `.`" search: pending → in_progress → completed
               at ~
               | 1 file
+              | ```
+              | src/main.rs
+              | ```
             usage
             tool search_files "Search for `fn (main|other)` in `.`" search: pending → in_progress → completed
               at ~/src/main.rs:2
               | 1 line
+              | ```
+              | src/main.rs:2: fn main() {}
+              | ```
             usage
             text Done.
             usage
@@ -143,30 +164,43 @@ async fn what_cannot_be_done_is_said_and_changes_nothing() {
     check(
         &seen,
         r#"
-        tool read_file "Read a file" read: pending → failed
+        tool read_file "Read `none.txt`" read: pending → failed
+          at ~/none.txt
           | there is no file `none.txt`
           | hint: there is `a.txt`, `old.txt` in that directory
         usage
-        tool edit_file "Edit a file" edit: pending → failed
+        tool edit_file "Edit `a.txt`" edit: pending → failed
+          at ~/a.txt
           | `a.txt` exists and has not been read in this session: read it before changing it
         usage
-        tool edit_file "Edit a file" edit: pending → failed
+        tool edit_file "Edit `a.txt`" edit: pending → failed
+          at ~/a.txt
           | `a.txt` exists and has not been read in this session: read it before changing it
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | one
+          | two
+          | three
+          | ```
         usage
-        tool edit_file "Edit a file" edit: pending → failed
+        tool edit_file "Edit `a.txt`" edit: pending → failed
+          at ~/a.txt
           | `a.txt`: the old text is there more than once, at lines 1, 3, 3
           | hint: give more of the lines around it, or set `replace_all`
         usage
-        tool delete_file "Delete a file" delete: pending → failed
+        tool delete_file "Delete `none.txt`" delete: pending → failed
+          at ~/none.txt
           | there is no `none.txt`
         usage
-        tool move_file "Move a file" move: pending → failed
+        tool move_file "Move `a.txt` to `old.txt`" move: pending → failed
+          at ~/a.txt
+          at ~/old.txt
           | there is already a `old.txt`, and it is not replaced
         usage
-        tool search_files "Search in files" search: pending → failed
+        tool search_files "Search for `(` in `.`" search: pending → failed
+          at ~
           | the regular expression is not understood: regex parse error:
           |     (?:()
           |     ^

@@ -20,6 +20,15 @@ async fn hooked(hooks: Vec<Hook>) -> World {
     world
 }
 
+/// A hook judges what is done, whatever the model has called it.
+#[tokio::test]
+async fn a_hook_is_told_the_arguments_under_our_names() {
+    let world = hooked(vec![hook(HookEvent::BeforeTool, &["run_*"], "grep -q '\"command\":\"touch' && exit 2")]).await;
+    world.turn(Person::new(), "call bash {\"cmd\":\"touch a.txt\",\"unknown\":1}").await;
+    assert!(world.results()[0].contains("refused by a hook"), "{:?}", world.results());
+    assert!(!world.project().join("a.txt").exists());
+}
+
 #[tokio::test]
 async fn a_hook_before_a_tool_is_told_of_the_call_and_can_refuse_it() {
     let refuse = "cat > told.json; echo 'no writing on Sundays' >&2; exit 2";

@@ -21,6 +21,7 @@ mod own;
 mod permissions;
 mod requests;
 mod results;
+mod shown;
 mod skills;
 mod slash;
 mod small;

@@ -23,6 +23,10 @@ async fn plain_commands_drive_the_tools() {
             text _This is the built-in `offline` model: a few fixed rules, not a language model. Say `help` for what it knows._
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
+              | ```txt
+              | one
+              | two
+              | ```
             usage
             text `a.txt`, lines 1-2 (of 2):
               | ```
@@ -69,6 +73,9 @@ async fn plain_commands_drive_the_tools() {
             tool search_files "Search for `main` in `.`" search: pending → in_progress → completed
               at ~/src/main.rs:1
               | 1 line
+              | ```
+              | src/main.rs:1: fn main() {}
+              | ```
             usage
             text Where `main` stands:
               | ```

@@ -38,11 +38,18 @@ async fn changes_of_one_answer_are_made_in_order() {
               at ~/c.txt
             tool read_file "Read `b.txt`" read: pending → in_progress → completed
               at ~/b.txt
+              | ```txt
+              | 1
+              | ```
             tool read_file "Read `c.txt`" read: pending → in_progress → completed
               at ~/c.txt
+              | ```txt
+              | 1
+              | ```
             tool delete_file "Delete `c.txt`" delete: pending → in_progress → completed
               at ~/c.txt
-            tool read_file "Read a file" read: pending → failed
+            tool read_file "Read `c.txt`" read: pending → failed
+              at ~/c.txt
               | there is no file `c.txt`
               | hint: there is `b.txt` in that directory
             usage
@@ -75,6 +82,7 @@ async fn every_call_is_shown_before_the_first_is_done() {
             text Both.
             tool list_directory "List `.`" read: pending → in_progress → completed
               at ~
+              | `.` is empty
             tool find_files "Find `*` in `.`" search: pending → in_progress → completed
               at ~
               | no file beneath `.` fits the pattern

@@ -99,6 +99,11 @@ async fn a_page_is_fetched_as_text_when_that_is_allowed() {
             r#"
             tool fetch_url "Fetch http://SERVER/page" fetch: pending → in_progress → completed
               | http://SERVER/page: HTTP 200, text/html, 23 bytes
+              | ```
+              | # Hello
+              |
+              | There.
+              | ```
             usage
             permission "Fetch http://SERVER/page" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             tool fetch_url "Fetch http://SERVER/none" fetch: pending → in_progress → failed

@@ -157,6 +157,9 @@ async fn a_file_that_changes_while_the_person_thinks_is_not_overwritten() {
         r#"
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | one
+          | ```
         usage
         tool edit_file "Edit `a.txt`" edit: pending → in_progress → failed
           at ~/a.txt:1

@@ -50,14 +50,21 @@ async fn calls_that_make_no_sense_have_results_like_all_others() {
                   | the arguments are not a JSON object
                 tool read_file "Read a file" read: pending → failed
                   | the argument `path` is missing
-                tool read_file "Read a file" read: pending → failed
+                tool read_file "Read `7`" read: pending → failed
+                  at ~/7
                   | there is no file `7`
                 tool list_directory "List `.`" read: pending → in_progress → completed
                   at ~
+                  | ```
+                  | a.txt (2 bytes)
+                  | ```
                 tool fly_away "fly_away" other: pending → failed
                   | there is no tool of that name
                 tool read_file "Read `a.txt`" read: pending → in_progress → completed
                   at ~/a.txt
+                  | ```txt
+                  | a
+                  | ```
                 usage
                 text Done.
                 usage
@@ -127,8 +134,14 @@ async fn calls_with_the_same_id_are_told_apart() {
             r#"
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
+              | ```txt
+              | a
+              | ```
             tool read_file "Read `b.txt`" read: pending → in_progress → completed
               at ~/b.txt
+              | ```txt
+              | b
+              | ```
             usage
             text Done.
             usage
@@ -148,7 +161,7 @@ async fn far_too_many_calls_are_a_fault_of_the_model() {
     let mut chat = world.open(Person::new()).await;
     let seen = chat.turn("go").await;
     assert!(seen.ends_with("error -32603 the model made more than 64 calls at once"), "{seen}");
-    assert_eq!(seen.matches("pending → failed").count(), 65);
+    assert_eq!(seen.matches("pending → failed").count(), 64);
     check(&chat.turn("again").await, "text Sorry.\nusage\nstop end_turn");
 }
 
@@ -219,7 +232,8 @@ async fn a_turn_that_is_cancelled_leaves_nothing_open() {
             &seen,
             r#"
             tool run_command "touch ran.txt; sleep 60" execute: pending → in_progress → failed
-            tool write_file "Write a file" edit: pending → failed
+            tool write_file "Create `a.txt`" edit: pending → failed
+              at ~/a.txt
             usage
             permission "touch ran.txt; sleep 60" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
             stop cancelled
@@ -241,8 +255,8 @@ async fn a_call_whose_arguments_never_come_is_ended() {
     let world = World::new("openai:gpt-5.1", Some(server));
     let mut chat = world.open(Person::new()).await;
     let seen = chat.turn("write").await;
-    let call =
-        "tool write_file \"Write a file\" edit: pending → failed\n  | not done: the answer broke off and begins anew";
+    let call = "tool write_file \"Create `a.txt`\" edit: pending → failed\n  at ~/a.txt\n  | not done: the answer broke off \
+                and begins anew";
     assert!(seen.contains(call), "{seen}");
     assert!(seen.contains("| *[The answer broke off here and begins anew.]*\n"), "{seen}");
     assert!(seen.ends_with("text Here.\nusage\nstop end_turn"), "{seen}");

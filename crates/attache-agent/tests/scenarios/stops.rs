@@ -42,7 +42,8 @@ async fn calls_of_an_answer_that_is_cut_off_are_not_made() {
             &chat.turn("write").await,
             r#"
             text Now
-            tool write_file "Write a file" edit: pending → failed
+            tool write_file "Create `a.txt`" edit: pending → failed
+              at ~/a.txt
               | not done: the answer was cut off
             usage
             stop max_tokens
@@ -114,21 +115,39 @@ async fn a_loop_of_the_same_call_is_noticed_and_ended() {
         r#"
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         usage
         text The model makes the same call over and over, so the turn was ended.
         stop max_turn_requests

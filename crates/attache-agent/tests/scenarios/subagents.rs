@@ -60,7 +60,7 @@ async fn a_task_is_done_in_a_conversation_of_its_own_and_its_last_text_is_the_re
             r#"
             tool task "Task: look around" other: pending → in_progress → completed
               | - Search for `fn main` in `.`
-              | - Read a file (failed)
+              | - Read `none.rs` (failed)
               | In src/main.rs, line 2.
             usage
             text Done.
@@ -92,7 +92,7 @@ async fn a_sub_agent_changes_nothing_unless_it_is_allowed_and_then_the_person_is
     };
     let world = tasks(vec![task("write")], write).await;
     let seen = world.turn(Person::new(), "go").await;
-    assert!(!seen.contains("permission") && seen.contains("- Write a file (failed)"), "{seen}");
+    assert!(!seen.contains("permission") && seen.contains("- Create `a.txt` (failed)"), "{seen}");
     assert_eq!(world.files(), "");
 
     let allowed = json!({"description": "write", "prompt": "write", "allow_changes": true});
@@ -101,7 +101,7 @@ async fn a_sub_agent_changes_nothing_unless_it_is_allowed_and_then_the_person_is
         let mut chat = world.open(Person::saying(says)).await;
         let seen = chat.turn("go").await;
         assert!(seen.contains("permission \"Create `a.txt`\""), "{seen}");
-        assert!(seen.contains("- Give a task to a sub-agent (failed)"), "no deeper: {seen}");
+        assert!(seen.contains("- Task: look around (failed)"), "no deeper: {seen}");
         let is_done = says == Says::AllowOnce;
         assert_eq!(world.files(), if is_done { "a.txt \"x\"" } else { "" }, "{seen}");
         assert_eq!(chat.turn("/undo").await.contains("`a.txt`: removed"), is_done);

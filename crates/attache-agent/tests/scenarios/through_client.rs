@@ -22,6 +22,9 @@ async fn files_are_read_and_written_through_the_client() {
         r#"
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | one
+          | ```
         usage
         tool edit_file "Edit `a.txt`" edit: pending → in_progress → completed
           at ~/a.txt:1
@@ -152,8 +155,14 @@ async fn reads_of_one_answer_go_side_by_side() {
         r#"
         tool read_file "Read `a.txt`" read: pending → in_progress → completed
           at ~/a.txt
+          | ```txt
+          | a
+          | ```
         tool read_file "Read `b.txt`" read: pending → in_progress → completed
           at ~/b.txt
+          | ```txt
+          | b
+          | ```
         usage
         text Done.
         usage

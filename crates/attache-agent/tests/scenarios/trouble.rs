@@ -261,6 +261,7 @@ async fn silence_in_the_middle_of_a_turn_can_be_cancelled() {
         r#"
         tool list_directory "List `.`" read: pending → in_progress → completed
           at ~
+          | `.` is empty
         usage
         stop cancelled
         "#,

@@ -86,8 +86,8 @@ async fn cancelled_while_the_model_thinks() {
 
 #[tokio::test]
 async fn cancelled_while_arguments_come() {
-    let answer = Answer::text("I look").call("read_file", json!({"path": "a/long/path/to/a.txt"}));
-    let answer = answer.piece_size(6).hang_after(5);
+    let answer = Answer::text("I write").call("write_file", json!({"path": "a.txt", "content": "a".repeat(400)}));
+    let answer = answer.piece_size(40).hang_after(6);
     check(
         answer,
         |event| has_status(event, "pending"),
@@ -101,11 +101,12 @@ async fn cancelled_while_arguments_come() {
 
 #[tokio::test]
 async fn cancelled_while_the_second_of_two_calls_comes() {
-    let path = json!({"path": "a/long/path/to/a.txt"});
-    let answer = Answer::new().call("read_file", json!({})).call("write_file", path).piece_size(8).hang_after(4);
+    let (first, second) =
+        (json!({"path": "b.txt", "content": "b"}), json!({"path": "a.txt", "content": "a".repeat(400)}));
+    let answer = Answer::new().call("write_file", first).call("write_file", second).piece_size(40).hang_after(6);
     let is_write = |event: &Event| match event {
         Event::Update(SessionUpdate::ToolCall(call) | SessionUpdate::ToolCallUpdate(call)) => {
-            call.title.set().is_some_and(|title| title == "Write a file")
+            call.title.set().is_some_and(|title| title == "Create `a.txt`")
         }
         _ => false,
     };

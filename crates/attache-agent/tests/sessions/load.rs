@@ -54,6 +54,10 @@ async fn check(person: Person) {
         assert!(shown[0].contains("some output") && shown[1].contains("goes wrong"), "{shown:?}");
     }
     same(&before, &after, &format!("{person:?}"));
+    let found = after.to_string();
+    for part in ["```txt\\none\\ntwo\\n```", "\"totalLines\":2", "a.txt:1: one"] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
 
     // It goes on: shown as one talk, and known to the model as one.
     let mut live = loaded;

@@ -155,7 +155,7 @@ impl Plan {
     fn mount_again(&mut self, row: &Row, is_elsewhere: bool) -> Result<(), SandboxError> {
         let path = c_string(&row.path)?;
         self.trees.push(Tree { path: path.clone(), is_read_only: row.access == Access::Read });
-        let may_be_missing = matches!(row.why, Why::Device | Why::Sockets | Why::Needed);
+        let may_be_missing = matches!(row.why, Why::Device | Why::Sockets | Why::Needed | Why::Shown);
         let tree = self.trees.len() - 1;
         let what = if is_elsewhere { What::TreeElsewhere(tree) } else { What::Tree(tree) };
         self.mounts.push(Mount { what, at: path, may_be_missing });

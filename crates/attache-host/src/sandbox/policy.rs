@@ -9,7 +9,7 @@ use super::{Layer, ProjectLayers, git, npm, view};
 ///
 /// Paths are looked up when the sandbox is made; links are followed. Of two paths that lie in one another the inner one
 /// counts: something writable inside of something hidden is writable, and something hidden inside of something writable
-/// is hidden, if the kernel has the means. What is `readable` never uncovers what is `hidden`. Harmless devices such as
+/// is hidden, if the kernel has the means. What is `readable` never uncovers what is `hidden`; what is `shown` does. Harmless devices such as
 /// `/dev/null` can always be used; others only if they are listed, for example `/dev/ptmx` and `/dev/pts` for programs
 /// that make terminals.
 ///
@@ -31,6 +31,8 @@ pub struct Policy {
     /// What can neither be read nor changed, with all beneath. Where only Landlock enforces it, the directories above it
     /// cannot be listed, and what is put into those later cannot be read. It need not exist.
     pub hidden: Vec<PathBuf>,
+    /// What can be read, but not changed, also inside of what is hidden, with all beneath. It need not exist.
+    pub shown: Vec<PathBuf>,
     /// What can be read but not changed inside of what is writable, with all beneath. It need not exist.
     pub protected: Vec<PathBuf>,
     /// Sockets, and directories of sockets, outside of what is writable that can be connected to.
@@ -79,6 +81,7 @@ impl Policy {
             writable: roots.into_iter().chain([std::env::temp_dir()]).collect(),
             readable: vec![PathBuf::from("/")],
             hidden,
+            shown: Vec::new(),
             sockets: Vec::new(),
             network: Network::Open,
             variables,

@@ -28,6 +28,8 @@ pub(super) enum Why {
     Sockets,
     /// What programs need of a directory of sockets.
     Needed,
+    /// It is shown inside of what is hidden.
+    Shown,
     /// It would be run later, outside.
     Protected,
     /// A directory on the way to something protected or hidden: it may be changed, but not be moved away and replaced.
@@ -117,6 +119,11 @@ pub(super) fn rows(policy: &Policy) -> Vec<Row> {
     }
     for path in hidden {
         table.insert(path, (Access::Hidden, Why::Named));
+    }
+    // A link would show what it leads to.
+    let is_plain = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
+    for path in policy.shown.iter().filter(is_plain) {
+        table.insert(resolve(path), (Access::Read, Why::Shown));
     }
     // Only what a command could change has to be kept: nothing is uncovered by being protected.
     let is_changeable = |table: &BTreeMap<PathBuf, (Access, Why)>, path: &Path| {

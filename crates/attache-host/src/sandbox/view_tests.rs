@@ -9,6 +9,7 @@ fn nothing() -> Policy {
         writable: Vec::new(),
         readable: Vec::new(),
         hidden: Vec::new(),
+        shown: Vec::new(),
         protected: Vec::new(),
         sockets: Vec::new(),
         network: Network::Open,
@@ -46,6 +47,29 @@ fn check(files: &[&str], links: &[(&str, &str)], readable: &str, hidden: &[&str]
     shown.sort();
     assert_eq!(shown, allowed, "{hidden:?}");
     fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn what_is_shown_can_be_read_inside_of_what_is_hidden() {
+    let home = tempfile::tempdir().unwrap();
+    let home = fs::canonicalize(home.path()).unwrap();
+    for directory in ["state/outputs/mine", "state/outputs/other", "state/rules"] {
+        fs::create_dir_all(home.join(directory)).unwrap();
+    }
+    std::os::unix::fs::symlink(home.join("state/rules"), home.join("state/outputs/link")).unwrap();
+    let of = |path: &str| home.join(path);
+    let policy = Policy {
+        readable: vec![home.clone()],
+        hidden: vec![of("state")],
+        shown: vec![of("state/outputs/mine"), of("state/outputs/link"), of("state/outputs/missing")],
+        ..nothing()
+    };
+    assert!(policy.may_read(&of("state/outputs/mine/output-1.txt")) && !policy.may_write(&of("state/outputs/mine/x")));
+    for path in ["state", "state/outputs", "state/outputs/other/x", "state/rules", "state/outputs/missing"] {
+        assert!(!policy.may_read(&of(path)), "{path}");
+    }
+    let allowed: Vec<PathBuf> = rules(&rows(&policy)).unwrap().into_iter().map(|rule| rule.path).collect();
+    assert!(allowed.contains(&of("state/outputs/mine")) && !allowed.contains(&of("state/outputs")), "{allowed:?}");
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub(super) const MAX_CONTENTS: usize = 500;
 /// How many rows of a text or an output are shown while it is folded.
 const FOLDED_ROWS: usize = 10;
 
+/// The same for what a call that only looks has found.
+const FOLDED_LOOK: usize = 2;
+
 /// How many rows of a diff are shown while it is folded.
 const FOLDED_DIFF: usize = 16;
 
@@ -389,12 +392,16 @@ pub(super) fn path_of(diff: &Diff) -> Option<String> {
     }
 }
 
-/// Content of a tool call with this title.
-pub(super) fn content(context: &Context<'_>, content: &ToolCallContent, title: &str) -> Vec<Line<'static>> {
+/// Content of a tool call.
+pub(super) fn content(context: &Context<'_>, content: &ToolCallContent, call: &ToolCall) -> Vec<Line<'static>> {
     let theme = context.theme;
+    // What was only looked at is the agent's business; it can be unfolded.
+    let is_look = matches!(call.kind, ToolKind::Read | ToolKind::Search | ToolKind::Fetch);
+    let is_good = call.status == ToolCallStatus::Completed;
+    let rows = if is_look && is_good { FOLDED_LOOK } else { FOLDED_ROWS };
     context.card(|width| match content {
         ToolCallContent::Content(block) => match &block.content {
-            ContentBlock::Text(text) => tool_text(context, &text.text, width),
+            ContentBlock::Text(text) => tool_text(context, &text.text, width, rows),
             other => {
                 let shown = placeholder(other).unwrap_or_default();
                 wrap(&[Span::styled(shown, theme.accent)], width, Break::Words, &Prefix::default())
@@ -405,22 +412,23 @@ pub(super) fn content(context: &Context<'_>, content: &ToolCallContent, title: &
             context.folded(lines, FOLDED_DIFF)
         }
         ToolCallContent::Terminal(shown) => match context.view.terminals.get(&shown.terminal_id) {
-            Some(found) => terminal(context, found, title, width),
+            Some(found) => terminal(context, found, &call.title, width),
             None => vec![Line::styled("[terminal that is not there any more]", theme.dim)],
         },
         _ => vec![Line::styled("[content of an unknown kind]", theme.dim)],
     })
 }
 
-/// Text that a tool gave back. Of a long one only the lines that are shown are looked at.
-fn tool_text(context: &Context<'_>, text: &str, width: usize) -> Vec<Line<'static>> {
+/// Text that a tool gave back, so many rows of it while it is folded. Of a long one only the lines that are shown are
+/// looked at.
+fn tool_text(context: &Context<'_>, text: &str, width: usize, folded_rows: usize) -> Vec<Line<'static>> {
     let theme = context.theme;
     let text = text.trim_matches('\n');
     // Most agents put the output of a tool between fences. The card is frame enough.
     let fenced = fenced(text);
     let text = fenced.map_or(text, |(_, inner)| inner);
-    let limit = if context.is_unfolded { MAX_LINES } else { FOLDED_ROWS };
-    let bytes = if context.is_unfolded { crate::highlight::MAX_BYTES } else { FOLDED_ROWS * width.max(20) * 4 };
+    let limit = if context.is_unfolded { MAX_LINES } else { folded_rows };
+    let bytes = if context.is_unfolded { crate::highlight::MAX_BYTES } else { folded_rows * width.max(20) * 4 };
     let by_lines = text.match_indices('\n').nth(limit).map_or(text.len(), |(at, _)| at);
     let shown = start_of(text, by_lines.min(bytes));
     // Markdown would join lines, which is not what the output of a command means.
@@ -432,7 +440,7 @@ fn tool_text(context: &Context<'_>, text: &str, width: usize) -> Vec<Line<'stati
         None if shown.contains("```") => markdown::lines(shown, width, theme),
         None => markdown::plain(shown, width, theme),
     };
-    let rows = if context.is_unfolded { usize::MAX } else { FOLDED_ROWS };
+    let rows = if context.is_unfolded { usize::MAX } else { folded_rows };
     let is_cut = shown.len() < text.len() || lines.len() > rows.saturating_add(1);
     if is_cut {
         let rows = lines.len().min(rows);

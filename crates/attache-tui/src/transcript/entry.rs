@@ -354,7 +354,7 @@ impl Laid {
                     lines.extend(
                         call.content
                             .get(*index)
-                            .map(|content| card::content(context, content, &call.title))
+                            .map(|content| card::content(context, content, call))
                             .unwrap_or_default(),
                     );
                 }

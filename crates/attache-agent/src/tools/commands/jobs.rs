@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::own::Started;
-use super::report::{self, Written, fenced};
+use super::report::{self, Written};
 use super::screen::Screen;
 use super::{Commands, JOBS, Terms};
-use crate::tools::{Live, Outcome, Refusal};
+use crate::tools::{Live, Outcome, Refusal, fenced};
 
 /// How long a look goes on after the first new output, so that it brings more than the first bytes.
 const MOMENT: Duration = Duration::from_millis(200);

@@ -27,7 +27,8 @@ use attache::model::tool::ToolKind;
 use attache_host::sandbox::LayerLimits;
 use serde_json::{Value, json};
 
-use super::{Live, Outcome, Prepared, Refusal};
+use super::arguments::Arguments;
+use super::{Live, Outcome, Prepared, Refusal, fenced};
 use crate::cut::Spill;
 use crate::model::ToolSpec;
 pub(crate) use git::{GIT_TIME, GitState};
@@ -219,6 +220,7 @@ impl Commands {
 
     /// Looks at a call. `None` if it is for another tool.
     pub fn prepare(&self, name: &str, arguments: &Value) -> Option<Result<Prepared<CommandWork>, Refusal>> {
+        let arguments = Arguments::new(arguments);
         let work = match name {
             "run_command" => arguments::run(arguments, &self.setup.cwd),
             "job_output" => arguments::look(arguments),
@@ -254,7 +256,7 @@ impl Commands {
             CommandWork::Run { line, cwd, terms, .. } | CommandWork::Start { line, cwd, terms } => {
                 let action = own::invocation(line, cwd).action();
                 // All of it, for whoever has to allow it.
-                let command = (title != *line).then(|| report::fenced("sh", line));
+                let command = (title != *line).then(|| fenced("sh", line));
                 (vec![action], terms.content().into_iter().chain(command).collect())
             }
             CommandWork::Look { .. } | CommandWork::Stop { .. } => (Vec::new(), Vec::new()),

@@ -8,7 +8,7 @@ use attache::model::tool::ToolCallContent;
 use super::OUTPUT;
 use crate::cut::{self, Spill};
 use crate::model::Part;
-use crate::tools::Outcome;
+use crate::tools::{Outcome, fenced};
 
 /// How long a title is at most, in characters.
 const TITLE: usize = 120;
@@ -22,19 +22,6 @@ pub(super) fn title(line: &str) -> String {
         title.push('…');
     }
     title
-}
-
-/// Text as a block of Markdown that nothing in it can end.
-pub(super) fn fenced(language: &str, text: &str) -> ToolCallContent {
-    let mut longest = 0;
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat(longest.max(2) + 1);
-    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    ToolCallContent::text(format!("{fence}{language}\n{text}{line_end}{fence}"))
 }
 
 /// What is said of the sandbox when a command fails in it: to the model, which has to find another way.
@@ -203,12 +190,6 @@ mod tests {
         assert_eq!(title(" cargo test\n"), "cargo test");
         assert_eq!(title("cat <<E\nx\nE"), "cat <<E…");
         assert_eq!(title(&"é".repeat(200)), "é".repeat(120) + "…");
-    }
-
-    #[test]
-    fn a_block_cannot_be_ended_from_inside() {
-        let ToolCallContent::Content(block) = fenced("console", "a\n```\nb ````") else { panic!("no content") };
-        assert_eq!(block.content.as_text(), Some("`````console\na\n```\nb ````\n`````"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use attache_host::sandbox::{Network, Policy, ProjectLayers, Sandbox, SandboxError, look_after_layers};
 
@@ -43,12 +43,12 @@ impl SandboxState {
     /// How commands of a session with these roots are confined when they are our own processes. `hidden` are our settings
     /// and records.
     pub fn of(mode: SandboxMode, roots: &[PathBuf], hidden: &[PathBuf]) -> Self {
-        Self::from_made(mode, make(mode, roots, &[], hidden, None))
+        Self::from_made(mode, make(mode, roots, &[], hidden, None, None))
     }
 
     /// How commands of a session are confined.
     pub(super) fn with(mode: SandboxMode, setup: &Setup) -> Self {
-        Self::from_made(mode, make(mode, &setup.roots, &setup.writable, &setup.hidden, None))
+        Self::from_made(mode, make(mode, &setup.roots, &setup.writable, &setup.hidden, None, None))
     }
 
     fn from_made(mode: SandboxMode, made: Result<Option<Made>, Impossible>) -> Self {
@@ -128,7 +128,7 @@ fn layers(setup: &Setup, runs_long: bool) -> Result<ProjectLayers, String> {
 /// The sandbox as the setting says, none if it is off, or why there is none.
 pub(super) fn as_set(mode: SandboxMode, setup: &Setup, runs_long: bool) -> Result<Option<Made>, Impossible> {
     let layers = if mode == SandboxMode::Off { None } else { layers(setup, runs_long).ok() };
-    make(mode, &setup.roots, &setup.writable, &setup.hidden, layers)
+    make(mode, &setup.roots, &setup.writable, &setup.hidden, Some(setup.spill.directory()), layers)
 }
 
 /// The sandbox for a command that nobody was asked about, or why there can be none. It has no gaps.
@@ -138,7 +138,8 @@ pub(super) fn unasked(setup: &Setup, runs_long: bool) -> Result<Made, String> {
         return Err(gap);
     }
     let layers = layers(setup, runs_long)?;
-    let policy = Policy::unasked(&setup.roots, &setup.writable, &setup.hidden, &layers);
+    let mut policy = Policy::unasked(&setup.roots, &setup.writable, &setup.hidden, &layers);
+    policy.shown.push(setup.spill.directory().to_owned());
     let sandbox = Sandbox::new(&policy).map_err(|error| error.to_string())?;
     match sandbox.is_whole() {
         true => Ok(Made { sandbox, _layers: Some(layers) }),
@@ -155,6 +156,7 @@ fn make(
     roots: &[PathBuf],
     writable: &[PathBuf],
     hidden: &[PathBuf],
+    spill: Option<&Path>,
     layers: Option<ProjectLayers>,
 ) -> Result<Option<Made>, Impossible> {
     let network = match mode {
@@ -168,6 +170,8 @@ fn make(
         policy.allow_writing(path);
     }
     policy.hide_own(hidden);
+    // What the model was told to look at, and nothing else of our records.
+    policy.shown.extend(spill.map(Path::to_owned));
     if let Some(layers) = &layers {
         policy.use_layers(layers);
     }

@@ -9,9 +9,8 @@ use attache::model::update::SessionUpdate;
 use attache::proto::base64;
 use attache_host::commands::{OutputPart, View};
 
-use super::report::fenced;
 use crate::cut::clean;
-use crate::tools::{Live, Shown};
+use crate::tools::{Live, Shown, fenced};
 
 /// How often something new is shown. Faster than a person reads, slow enough for a flood.
 const OFTEN: Duration = Duration::from_millis(100);

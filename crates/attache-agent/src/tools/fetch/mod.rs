@@ -21,7 +21,8 @@ use attache_host::permission::Action;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Live, Outcome, Prepared, Refusal};
+use super::arguments::Arguments;
+use super::{Live, Outcome, Prepared, Refusal, excerpt};
 use crate::cut::{Limits, Spill, cut_off_thread};
 use crate::model::ToolSpec;
 use get::Getter;
@@ -107,19 +108,20 @@ impl Fetch {
             Ok(page) => {
                 let text = cut_off_thread(&page.text, Limits::default(), &self.spill).await;
                 let told = format!("{}\n\n{text}", page.summary);
-                let content = Some(vec![ToolCallContent::text(page.summary)]);
-                Outcome { is_error: !page.is_good, content, ..Outcome::done(told) }
+                let mut content = vec![ToolCallContent::text(page.summary)];
+                if !page.text.trim().is_empty() {
+                    content.push(excerpt("", &page.text, 0));
+                }
+                let (content, raw) = (Some(content), Some(page.facts));
+                Outcome { is_error: !page.is_good, content, raw, ..Outcome::done(told) }
             }
             Err(Refusal(why)) => Outcome::failed(why),
         }
     }
 
     fn read_url(&self, arguments: &Value) -> Result<Url, Refusal> {
-        let text = match arguments.get("url") {
-            Some(Value::String(text)) => text.trim(),
-            Some(_) => return Err(Refusal("`url` must be a string".into())),
-            None => return Err(Refusal("`url` is missing".into())),
-        };
+        let text = Arguments::new(arguments).text("url")?;
+        let text = text.trim();
         if text.len() > LONGEST_URL {
             return Err(Refusal("`url` is too long".into()));
         }

@@ -2,6 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::Url;
+use serde_json::{Value, json};
 
 use super::html;
 use crate::tools::Refusal;
@@ -22,6 +23,8 @@ pub(super) struct Page {
     /// A line about it.
     pub(super) summary: String,
     pub(super) text: String,
+    /// The same as the summary, for programs.
+    pub(super) facts: Value,
     /// The server says that it is what was asked for.
     pub(super) is_good: bool,
 }
@@ -90,7 +93,14 @@ pub(super) fn make(read: Read) -> Result<Page, Refusal> {
     let essence = content_type.split(';').next().filter(|essence| !essence.is_empty()).unwrap_or("no type");
     let cut = if is_cut { ", cut off there" } else { "" };
     let summary = format!("{url}: HTTP {status}, {}, {} bytes{cut}", essence.trim(), body.len());
-    Ok(Page { summary, text, is_good: (200..300).contains(&status) })
+    let facts = json!({
+        "url": url.as_str(),
+        "status": status,
+        "contentType": essence.trim(),
+        "bytes": body.len(),
+        "truncated": is_cut,
+    });
+    Ok(Page { summary, text, facts, is_good: (200..300).contains(&status) })
 }
 
 /// The bytes as text: by a byte order mark, by what the server says, by what the page says, else as UTF-8.

@@ -161,7 +161,7 @@ async fn a_fetch_is_looked_at_before_anything_is_sent() {
 
     let rows = [
         (json!({}), "`url` is missing"),
-        (json!({"url": 1}), "`url` must be a string"),
+        (json!({"url": {"a": 1}}), "`url` has to be text"),
         (json!({"url": "docs.rs"}), "`url` is not an address"),
         (json!({"url": "x".repeat(10_000)}), "`url` is too long"),
         (json!({"url": "file:///etc/passwd"}), "`file` is not fetched"),

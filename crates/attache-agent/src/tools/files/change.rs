@@ -58,8 +58,8 @@ pub(super) async fn prepare_write(
     let name = &target.name;
     if target.info.is_none() {
         let lines = content.lines().count();
-        let (title, message) = (format!("Create `{name}`"), format!("`{name}` is created with {lines} lines"));
-        return Ok(prepared(title, target, None, Text::new(content), message));
+        let message = format!("`{name}` is created with {lines} lines");
+        return Ok(prepared(write_title(&target), target, None, Text::new(content), message));
     }
     let old = known_text(workspace, &target).await?;
     let for_small = arguments.flag(FOR_SMALL)?;
@@ -67,11 +67,19 @@ pub(super) async fn prepare_write(
     if after.content != old.content {
         workspace.check_whole(&target)?;
     }
-    let (title, mut message) = (format!("Write `{name}`"), format!("`{name}` is written"));
+    let mut message = format!("`{name}` is written");
     if for_small {
         message.push_str(&format!(". What has changed:\n{}", changes(&old.content, &after.content)));
     }
-    Ok(prepared(title, target, Some(old.content), after, message))
+    Ok(prepared(write_title(&target), target, Some(old.content), after, message))
+}
+
+pub(super) fn write_title(target: &Target) -> String {
+    format!("{} `{}`", if target.info.is_none() { "Create" } else { "Write" }, target.name)
+}
+
+pub(super) fn edit_title(target: &Target) -> String {
+    format!("Edit `{}`", target.name)
 }
 
 /// The lines that have changed, as far as they fit.
@@ -110,7 +118,7 @@ pub(super) async fn prepare_edit(workspace: &Workspace, arguments: Arguments<'_>
     let message = format!("`{name}` is edited: {}", edited.note);
     // The edit has the line ends of what is around it already.
     let after = Text { content: edited.content, encoding: old.encoding };
-    Ok(prepared(format!("Edit `{name}`"), target, Some(old.content), after, message))
+    Ok(prepared(edit_title(&target), target, Some(old.content), after, message))
 }
 
 /// What a call wants replaced: one thing, several, or what a patch says.
@@ -125,10 +133,10 @@ fn replacements(arguments: Arguments<'_>) -> Result<Vec<Replacement>, Refusal> {
             replace_all: arguments.flag("replace_all")?,
         })
     };
-    match arguments.list("edits")? {
+    match &*arguments.list("edits")? {
         [] => Ok(vec![one(arguments)?]),
         edits if edits.len() > MOST_EDITS => Err(Refusal(format!("there can be at most {MOST_EDITS} edits at once"))),
-        edits => edits.iter().map(|edit| one(Arguments(edit))).collect(),
+        edits => edits.iter().map(|edit| one(Arguments::new(edit))).collect(),
     }
 }
 

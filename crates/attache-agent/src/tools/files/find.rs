@@ -3,10 +3,11 @@
 use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::files::{EntryKind, Files};
 use attache_host::permission::visible;
+use serde_json::json;
 
 use super::pattern::Pattern;
 use crate::tools::arguments::Arguments;
-use crate::tools::{Outcome, Prepared, Refusal};
+use crate::tools::{Outcome, Prepared, Refusal, excerpt, first_items};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal, shortened};
 
 /// How many files are shown.
@@ -28,7 +29,7 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
         Some(_) => return Err(Refusal(format!("`{}` is not a directory", target.name))),
     }
     Ok(Prepared {
-        title: format!("Find `{}` in `{}`", visible(&shortened(&pattern, 100)), target.name),
+        title: title(&target, &pattern),
         kind: ToolKind::Search,
         locations: vec![target.location(None)],
         content: Vec::new(),
@@ -37,16 +38,20 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
     })
 }
 
+pub(super) fn title(target: &Target, pattern: &str) -> String {
+    format!("Find `{}` in `{}`", visible(&shortened(pattern, 100)), target.name)
+}
+
 pub(super) async fn perform(workspace: &Workspace, work: Find) -> Result<Outcome, Refusal> {
     let Find { target, pattern } = work;
-    let pattern = Pattern::new(&pattern)?;
+    let wanted = Pattern::new(&pattern)?;
     let (files, start) = (root_for(workspace, &target)?, target.real.clone());
     let name = target.name.clone();
     let found = bounded(move |stop: &Stop| {
         let mut walk = Walk::new(&files, &start, stop)?;
         let mut paths = Vec::new();
         let mut has_more = false;
-        for file in walk.by_ref().filter(|file| pattern.is_for(&file.relative)) {
+        for file in walk.by_ref().filter(|file| wanted.is_for(&file.relative)) {
             if paths.len() == MOST {
                 has_more = true;
                 break;
@@ -55,7 +60,15 @@ pub(super) async fn perform(workspace: &Workspace, work: Find) -> Result<Outcome
         }
         Ok((paths, has_more, walk.is_cut, walk.unreadable))
     });
-    let (mut lines, has_more, is_cut, unreadable) = found.await?.map_err(|error| refusal(&error))?;
+    let (mut lines, has_more, is_cut, unreadable): (Vec<String>, bool, bool, usize) =
+        found.await?.map_err(|error| refusal(&error))?;
+    let raw = json!({
+        "path": target.path,
+        "pattern": shortened(&pattern, 200),
+        "files": first_items(&lines),
+        "total": lines.len(),
+        "truncated": has_more || is_cut,
+    });
     let summary = match lines.len() {
         0 => format!("no file beneath `{}` fits the pattern", target.name),
         1 => "1 file".into(),
@@ -67,10 +80,11 @@ pub(super) async fn perform(workspace: &Workspace, work: Find) -> Result<Outcome
     }
     notes.extend(walk_notes(is_cut, unreadable));
     lines.extend(notes.iter().map(|note| format!("[{note}]")));
-    let text = if lines.len() == notes.len() { std::iter::once(summary.clone()).chain(lines).collect() } else { lines };
-    let mut outcome = Outcome::done(text.join("\n"));
-    outcome.content = Some(vec![ToolCallContent::text(summary)]);
-    Ok(outcome)
+    let found = lines.join("\n");
+    let content = std::iter::once(ToolCallContent::text(summary.as_str()));
+    let content = content.chain((!found.is_empty()).then(|| excerpt("", &found, 0))).collect();
+    let text = if lines.len() == notes.len() { [vec![summary], lines].concat().join("\n") } else { found };
+    Ok(Outcome { content: Some(content), raw: Some(raw), ..Outcome::done(text) })
 }
 
 /// The files to walk through. A directory outside that was allowed is a root of its own for this.

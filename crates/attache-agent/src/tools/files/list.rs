@@ -1,11 +1,12 @@
 //! `list_directory`: what is in one directory.
 
-use attache::model::tool::ToolKind;
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::files::EntryKind;
 use attache_host::permission::visible;
+use serde_json::json;
 
 use crate::tools::arguments::Arguments;
-use crate::tools::{Outcome, Prepared, Refusal};
+use crate::tools::{Outcome, Prepared, Refusal, excerpt, first_items};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal};
 
 /// How many names are shown.
@@ -22,13 +23,17 @@ pub(super) struct List {
 pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> Result<Prepared<List>, Refusal> {
     let target = directory(workspace, arguments).await?;
     Ok(Prepared {
-        title: format!("List `{}`", target.name),
+        title: title(&target),
         kind: ToolKind::Read,
         locations: vec![target.location(None)],
         content: Vec::new(),
         actions: target.actions(ToolKind::Read),
         work: List { target },
     })
+}
+
+pub(super) fn title(target: &Target) -> String {
+    format!("List `{}`", target.name)
 }
 
 /// The directory that a call is about: the session's own if it names none.
@@ -62,15 +67,26 @@ pub(super) async fn perform(workspace: &Workspace, work: List) -> Result<Outcome
         }
         Ok((lines, listing.is_cut))
     });
-    let (mut lines, is_cut) = shown.await?.map_err(|error| refusal(&error))?;
+    let (mut lines, is_cut): (Vec<String>, bool) = shown.await?.map_err(|error| refusal(&error))?;
     let count = lines.len();
     if count == 0 {
-        return Ok(Outcome::done(format!("`{name}` is empty")));
+        let text = format!("`{name}` is empty");
+        let content = Some(vec![ToolCallContent::text(text.as_str())]);
+        let raw = Some(json!({ "path": target.path, "total": 0, "truncated": false }));
+        return Ok(Outcome { content, raw, ..Outcome::done(text) });
     }
+    let raw = Some(json!({
+        "path": target.path,
+        "entries": first_items(&lines),
+        "total": count,
+        "truncated": count > MOST_SHOWN || is_cut,
+    }));
     lines.truncate(MOST_SHOWN);
     if count > MOST_SHOWN || is_cut {
         let more = if is_cut { "at least " } else { "" };
         lines.push(format!("[{} of {more}{count} names are shown]", MOST_SHOWN.min(count)));
     }
-    Ok(Outcome::done(format!("`{name}`:\n{}", lines.join("\n"))))
+    let found = lines.join("\n");
+    let content = Some(vec![excerpt("", &found, 0)]);
+    Ok(Outcome { content, raw, ..Outcome::done(format!("`{name}`:\n{found}")) })
 }

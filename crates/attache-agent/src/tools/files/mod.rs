@@ -11,10 +11,13 @@ mod relocate;
 mod search;
 mod specs;
 
+use std::borrow::Cow;
+
+use attache::model::tool::ToolKind;
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::{Outcome, Prepared, Refusal};
+use super::{Introduction, Outcome, Prepared, Refusal};
 use crate::workspace::{Target, Workspace};
 
 pub use specs::specs;
@@ -61,7 +64,7 @@ pub async fn prepare(
     name: &str,
     arguments: &Value,
 ) -> Option<Result<Prepared<FileWork>, Refusal>> {
-    let arguments = Arguments(arguments);
+    let arguments = Arguments::new(arguments);
     Some(match name {
         "read_file" => wrapped(read::prepare(workspace, arguments).await, Work::Read),
         "write_file" => wrapped(change::prepare_write(workspace, arguments).await, Work::Change),
@@ -73,6 +76,62 @@ pub async fn prepare(
         "search_files" => wrapped(search::prepare(workspace, arguments).await, Work::Search),
         _ => return None,
     })
+}
+
+/// What is shown of a call before it is looked at. `None` if the tool is none of these, or has no path yet.
+///
+/// Nothing is opened here: it is only seen where a path leads.
+pub(crate) async fn introduce(workspace: &Workspace, name: &str, arguments: &Value) -> Option<Introduction> {
+    let arguments = Arguments::new(arguments);
+    let text = |name: &str| arguments.optional_text(name).ok().flatten();
+    let count = |name: &str| arguments.count(name).ok().flatten();
+    let (of_name, of_path) = (
+        async |name: &str| workspace.target_of_name(&text(name)?).await.ok(),
+        async |path: Option<Cow<'_, str>>| workspace.target(&path?).await.ok(),
+    );
+    let shown = |title: String, kind: ToolKind, target: &Target, line: Option<u32>| {
+        let locations = vec![target.location(line.map(|line| line as usize))];
+        Some(Introduction { title, kind, locations })
+    };
+    // Where there is no path, it is the session's directory.
+    let directory = || Some(text("path").unwrap_or(".".into()));
+    match name {
+        "read_file" => {
+            let target = of_path(text("path")).await?;
+            let line = count("line");
+            shown(read::title(&target, line, count("limit")), ToolKind::Read, &target, line)
+        }
+        "write_file" => {
+            let target = of_path(text("path")).await?;
+            shown(change::write_title(&target), ToolKind::Edit, &target, None)
+        }
+        "edit_file" => {
+            let target = of_path(text("path")).await?;
+            shown(change::edit_title(&target), ToolKind::Edit, &target, None)
+        }
+        "delete_file" => {
+            let target = of_name("path").await?;
+            shown(relocate::delete_title(&target), ToolKind::Delete, &target, None)
+        }
+        "move_file" => {
+            let (from, to) = (of_name("from").await?, of_name("to").await?);
+            let locations = vec![from.location(None), to.location(None)];
+            Some(Introduction { title: relocate::move_title(&from, &to), kind: ToolKind::Move, locations })
+        }
+        "list_directory" => {
+            let target = of_path(directory()).await?;
+            shown(list::title(&target), ToolKind::Read, &target, None)
+        }
+        "find_files" => {
+            let target = of_path(directory()).await?;
+            shown(find::title(&target, &text("pattern")?), ToolKind::Search, &target, None)
+        }
+        "search_files" => {
+            let target = of_path(directory()).await?;
+            shown(search::title(&target, &text("pattern")?), ToolKind::Search, &target, None)
+        }
+        _ => None,
+    }
 }
 
 /// Does what was looked at, after it was allowed.

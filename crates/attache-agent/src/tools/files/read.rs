@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
-use attache::model::tool::ToolKind;
+use attache::model::tool::{ToolCallContent, ToolKind};
 use attache_host::files::EntryKind;
 use base64::Engine as _;
+use serde_json::json;
 
 use super::near::Near;
 use super::{FOR_SMALL, WITHOUT_NUMBERS};
 use crate::model::Part;
 use crate::tools::arguments::Arguments;
-use crate::tools::{Outcome, Prepared, Refusal};
+use crate::tools::{Outcome, Prepared, Refusal, excerpt};
 use crate::workspace::{
     Encoding, TEXT_LIMIT, Target, Text, TextError, Workspace, blocking, check_file, is_binary, media_type, not_text,
     refusal, shortened,
@@ -55,22 +56,23 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
     if target.is_inside() {
         check_exists(workspace, &target).await?;
     }
-    let title = match (line, limit) {
-        (None, None) => format!("Read `{}`", target.name),
-        (line, None) => format!("Read `{}` from line {}", target.name, line.unwrap_or(1)),
-        (line, Some(limit)) => {
-            let first = line.unwrap_or(1);
-            format!("Read `{}`, lines {first}-{}", target.name, first.saturating_add(limit - 1))
-        }
-    };
     Ok(Prepared {
-        title,
+        title: title(&target, line, limit),
         kind: ToolKind::Read,
         locations: vec![target.location(line.map(|line| line as usize))],
         content: Vec::new(),
         actions: target.actions(ToolKind::Read),
         work: Read { target, line: line.unwrap_or(1), limit: limit.unwrap_or(LINES), has_numbers, most },
     })
+}
+
+pub(super) fn title(target: &Target, line: Option<u32>, limit: Option<u32>) -> String {
+    let first = line.unwrap_or(1);
+    match (line, limit) {
+        (None, None) => format!("Read `{}`", target.name),
+        (_, None) => format!("Read `{}` from line {first}", target.name),
+        (_, Some(limit)) => format!("Read `{}`, lines {first}-{}", target.name, first.saturating_add(limit - 1)),
+    }
 }
 
 pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcome, Refusal> {
@@ -113,13 +115,16 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
     let content = &text.content;
     if content.is_empty() {
         let nothing = if is_whole { "is empty" } else { "has fewer lines" };
-        return Ok((Outcome::done(format!("`{name}` {nothing}")), 0..0));
+        let text = format!("`{name}` {nothing}");
+        let content = Some(vec![ToolCallContent::text(text.as_str())]);
+        let raw = Some(json!({ "path": target.path, "lines": 0, "truncated": false }));
+        return Ok((Outcome { content, raw, ..Outcome::done(text) }, 0..0));
     }
     let count = content.lines().count();
     if line as usize > count {
         return Err(Refusal(format!("`{name}` has only {count} lines")));
     }
-    let mut shown = String::new();
+    let (mut shown, mut plain) = (String::new(), String::new());
     let start = line as usize - 1;
     let mut end = start;
     for line in content.lines().skip(start).take(*limit as usize) {
@@ -130,8 +135,10 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
         if *has_numbers {
             shown.push_str(&format!("{}\t", first as usize + end));
         }
-        shown.push_str(&line);
-        shown.push('\n');
+        for text in [&mut shown, &mut plain] {
+            text.push_str(&line);
+            text.push('\n');
+        }
         end += 1;
     }
     let (from, to) = (first - 1 + line, first as usize - 1 + end);
@@ -153,7 +160,20 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
     }
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let outcome = Outcome::done(format!("`{name}`, lines {from}-{to}{notes}:\n{shown}"));
-    Ok((Outcome { is_exact: true, ..outcome }, start..end))
+    let content = Some(vec![excerpt(language(name), &plain, if is_whole { count - end } else { 0 })]);
+    let raw = Some(json!({
+        "path": target.path,
+        "line": from,
+        "lines": end - start,
+        "totalLines": is_whole.then_some(count),
+        "truncated": end < count || !is_whole,
+    }));
+    Ok((Outcome { is_exact: true, content, raw, ..outcome }, start..end))
+}
+
+/// The language of a file as blocks of code name it: the end of its name.
+fn language(name: &str) -> &str {
+    std::path::Path::new(name).extension().and_then(std::ffi::OsStr::to_str).unwrap_or_default()
 }
 
 fn cut(line: &str) -> std::borrow::Cow<'_, str> {
@@ -171,8 +191,11 @@ async fn image(workspace: &Workspace, target: &Target, mime: &str) -> Result<Out
         }
         error => refusal(&error),
     })?;
+    let length = bytes.len();
     let data = base64::engine::general_purpose::STANDARD.encode(bytes);
     let mut outcome = Outcome::done(format!("`{}`, an image ({mime}):", target.name));
+    outcome.content = Some(vec![ToolCallContent::text(format!("an image ({mime}, {length} bytes)"))]);
+    outcome.raw = Some(json!({ "path": target.path, "mimeType": mime, "bytes": length }));
     outcome.parts.push(Part::Media { mime: mime.into(), data });
     Ok(outcome)
 }

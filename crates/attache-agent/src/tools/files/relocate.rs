@@ -47,19 +47,27 @@ pub(super) async fn prepare_delete(
             return Err(Refusal(format!("the directory `{}` is not empty: delete what is in it first", target.name)));
         }
     }
-    let what = match info.kind {
-        EntryKind::Directory => "the empty directory ",
-        EntryKind::Link => "the link ",
-        EntryKind::File | EntryKind::Other => "",
-    };
     Ok(Prepared {
-        title: format!("Delete {what}`{}`", target.name),
+        title: delete_title(&target),
         kind: ToolKind::Delete,
         locations: vec![target.location(None)],
         content: Vec::new(),
         actions: vec![Action::Files { kind: ToolKind::Delete, paths: vec![target.path.clone()] }],
         work: Delete { target, info },
     })
+}
+
+pub(super) fn delete_title(target: &Target) -> String {
+    let what = match target.kind() {
+        Some(EntryKind::Directory) => "the empty directory ",
+        Some(EntryKind::Link) => "the link ",
+        Some(EntryKind::File | EntryKind::Other) | None => "",
+    };
+    format!("Delete {what}`{}`", target.name)
+}
+
+pub(super) fn move_title(from: &Target, to: &Target) -> String {
+    format!("Move `{}` to `{}`", from.name, to.name)
 }
 
 pub(super) async fn delete(workspace: &Workspace, work: Delete) -> Result<Outcome, Refusal> {
@@ -81,7 +89,7 @@ pub(super) async fn prepare_move(workspace: &Workspace, arguments: Arguments<'_>
         return Err(Refusal(format!("`{}` cannot be moved into itself", from.name)));
     }
     Ok(Prepared {
-        title: format!("Move `{}` to `{}`", from.name, to.name),
+        title: move_title(&from, &to),
         kind: ToolKind::Move,
         locations: vec![from.location(None), to.location(None)],
         content: Vec::new(),

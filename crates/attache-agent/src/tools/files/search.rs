@@ -9,11 +9,12 @@ use attache_host::permission::{is_secret, visible};
 use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use serde_json::json;
 
 use super::find::{below, root_for, walk_notes};
 use super::pattern::Pattern;
 use crate::tools::arguments::Arguments;
-use crate::tools::{Outcome, Prepared, Refusal};
+use crate::tools::{Outcome, Prepared, Refusal, excerpt};
 use crate::workspace::{Stop, Target, Walk, Workspace, bounded, refusal, shortened};
 
 /// How many lines are shown.
@@ -64,13 +65,17 @@ pub(super) async fn prepare(workspace: &Workspace, arguments: Arguments<'_>) -> 
         Some(_) => return Err(Refusal(format!("`{}` is neither a file nor a directory", target.name))),
     }
     Ok(Prepared {
-        title: format!("Search for `{}` in `{}`", visible(&shortened(&pattern, 100)), target.name),
+        title: title(&target, &pattern),
         kind: ToolKind::Search,
         locations: vec![target.location(None)],
         content: Vec::new(),
         actions: target.actions(ToolKind::Search),
         work: Search { target, pattern, glob, ignore_case, context },
     })
+}
+
+pub(super) fn title(target: &Target, pattern: &str) -> String {
+    format!("Search for `{}` in `{}`", visible(&shortened(pattern, 100)), target.name)
 }
 
 fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, Refusal> {
@@ -116,7 +121,7 @@ pub(super) async fn perform(workspace: &Workspace, work: Search) -> Result<Outco
     let directory = target.clone();
     let results = bounded(move |stop: &Stop| search(&files, &directory, &matcher, glob.as_ref(), context, stop));
     let results = results.await?.map_err(|error| refusal(&error))?;
-    Ok(told(&target, results))
+    Ok(told(&target, &pattern, results))
 }
 
 fn search(
@@ -260,7 +265,7 @@ fn count(files: usize) -> String {
     if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
-fn told(target: &Target, results: Results) -> Outcome {
+fn told(target: &Target, pattern: &str, results: Results) -> Outcome {
     let Results {
         mut lines, fitting, files, names, named, is_full, is_cut, unreadable, secret, linked, failed, ..
     } = results;
@@ -270,7 +275,8 @@ fn told(target: &Target, results: Results) -> Outcome {
         (count, 1) => format!("{count} lines in 1 file"),
         (count, files) => format!("{count} lines in {files} files"),
     };
-    if lines.is_empty() {
+    let is_empty = lines.is_empty();
+    if is_empty {
         lines.push(summary.clone());
         if named > 0 {
             let more = if named > names.len() { ", …" } else { "" };
@@ -301,8 +307,21 @@ fn told(target: &Target, results: Results) -> Outcome {
         Some(Location::new(path).line(u32::try_from(*line).unwrap_or(u32::MAX)))
     };
     let locations: Vec<Location> = files.iter().filter_map(location).take(LOCATIONS).collect();
-    let mut outcome = Outcome::done(lines.join("\n"));
-    outcome.content = Some(vec![ToolCallContent::text(summary)]);
+    let text = lines.join("\n");
+    let mut content = vec![ToolCallContent::text(summary)];
+    if !is_empty || lines.len() > 1 {
+        content.push(excerpt("", &lines[usize::from(is_empty)..].join("\n"), 0));
+    }
+    let first = |location: &Location| json!({ "path": location.path, "line": location.line });
+    let raw = json!({
+        "path": target.path,
+        "pattern": shortened(pattern, 200),
+        "matches": fitting,
+        "files": files.len(),
+        "first": locations.iter().map(first).collect::<Vec<_>>(),
+        "truncated": is_full || is_cut,
+    });
+    let mut outcome = Outcome { content: Some(content), raw: Some(raw), ..Outcome::done(text) };
     outcome.locations = (!locations.is_empty()).then_some(locations);
     outcome
 }
@@ -327,7 +346,7 @@ mod tests {
             let matcher = matcher("needle", false).unwrap();
             let results = search(&files, &target, &matcher, None, 0, &Stop::after(Duration::ZERO)).unwrap();
             assert!(results.is_cut && results.lines.is_empty());
-            let outcome = told(&target, results);
+            let outcome = told(&target, "needle", results);
             assert!(format!("{outcome:?}").contains("[not everything was looked at"), "{outcome:?}");
         }
     }

@@ -133,7 +133,7 @@ async fn make(
     arguments: serde_json::Value,
 ) -> Result<(), Error> {
     let call = Call { id: desk.log.fresh_id(OURS), name: name.to_owned(), arguments: arguments.to_string() };
-    reply::start(desk, conversation, call.id.clone(), call.name.clone()).await?;
+    reply::start_whole(desk, conversation, &call).await?;
     let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
     conversation.say(desk, message).await?;
     calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
