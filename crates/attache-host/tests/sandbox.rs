@@ -42,6 +42,7 @@ impl Home {
             protected: Vec::new(),
             sockets: Vec::new(),
             variables: Vec::new(),
+            shown: Vec::new(),
             layers: Vec::new(),
             temporary: None,
             private_variables: Vec::new(),

@@ -120,14 +120,13 @@ const MOST_PUSHES: u32 = 2;
 pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
     let model = desk.models.open(&desk.settings.now().model)?;
     let mut guard = guard::Guard::new(model.info().is_small);
-    // A small model gives up where it could go on, so it has to begin with something.
-    let mut finish = if model.info().is_small { Finish::MayNot } else { Finish::May };
     let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
     let mut help = match model.info().is_small {
         true => Some(small::Help::begin(desk, conversation, turn, model.info()).await?),
         false => None,
     };
+    let mut finish = help.as_ref().map_or(Finish::May, small::Help::finish);
     for _ in 0..desk.limits.requests {
         let model = desk.models.open(&desk.settings.now().model)?;
         if let Some(stop) = usage::limit_reached(desk, &*model).await? {
@@ -141,6 +140,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         let mut has_text = true;
         if let Some(help) = &help {
             if help.answer(desk, conversation, &*model, &answer.calls).await? {
+                usage::tell(desk, conversation.used(), &*model).await?;
                 return Ok(Stop::EndTurn);
             }
             has_text = help.complete(desk, conversation, turn, &*model, &mut answer).await?;

@@ -105,18 +105,31 @@ async fn what_git_says_comes_with_the_prompt() {
 
 #[tokio::test]
 async fn a_small_model_is_asked_like_this() {
-    let done = |message: &str| Answer::text(json!({"action": "done", "arguments": {"message": message}}).to_string());
-    let mut world = World::answering(vec![done("It is empty.")]).await;
+    let answer = Answer::text(json!({"action": "answer", "arguments": {}}).to_string());
+    let act = |action: &str, arguments| Answer::text(json!({"action": action, "arguments": arguments}).to_string());
+    let answers = vec![
+        act("write_file", json!({"path": "src/main.rs"})),
+        Answer::text("It has to stop.\n\n```rust\nfn main() { std::process::exit(1) }\n```"),
+        act("done", json!({"message": "It fails now."})),
+        answer,
+        Answer::text("It ends with 1."),
+    ];
+    let mut world = World::answering(answers).await;
     let facts = ModelFacts { small: Some(true), ..ModelFacts::default() };
     world.config.models.insert("openai:scripted".into(), facts);
     world.put("src/main.rs", "fn main() {}\n");
+    world.turn(Person::new(), "Let src/main.rs exit with 1.").await;
     world.turn(Person::new(), "What does src/main.rs do?").await;
-    let request = &world.model().requests()[0];
-    compare("small.json", request, &world);
-    // The schema is for the server; the model does not read it.
-    let mut read = request.body.clone();
-    read.as_object_mut().unwrap().remove("response_format");
-    assert!(read.to_string().len() / 4 < 1_200, "{}", read.to_string().len() / 4);
+    let requests = world.model().requests();
+    for (number, file) in
+        [(0, "small.json"), (1, "small_text.json"), (3, "small_question.json"), (4, "small_answer.json")]
+    {
+        compare(file, &requests[number], &world);
+        // The schema is for the server; the model does not read it.
+        let mut read = requests[number].body.clone();
+        read.as_object_mut().unwrap().remove("response_format");
+        assert!(read.to_string().len() / 4 < 1_200, "{}", read.to_string().len() / 4);
+    }
 }
 
 /// Providers keep what requests begin with, so each has to begin with the one before.

@@ -44,7 +44,8 @@ async fn a_text_is_asked_for_with_the_file_and_the_task_alone() {
     check(&world.files(), "AGENTS.md \"Write numbers as words.\\n\"\na.txt \"two\\n\"");
     let requests = world.model().requests();
     let text = said(&requests[1]);
-    for part in ["This is a.txt:\n\n```\none\n```", "Let a.txt say two.", "Write numbers as words."] {
+    assert!(requests[1].body.to_string().contains("Write numbers as words."));
+    for part in ["This is a.txt:\n\n```\none\n```", "Let a.txt say two."] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("square.py") && !text.contains("\"action\""), "{text}");
@@ -137,7 +138,7 @@ async fn a_command_that_the_person_named_has_to_work_in_the_end() {
     assert!(seen.ends_with("text It works now.\nusage\nstop end_turn"), "{seen}");
     assert_eq!(std::fs::read_to_string(world.project().join("b.txt")).unwrap(), "right\n");
     let requests = world.model().requests();
-    assert!(said(&requests[1]).contains("Nothing has been changed yet."));
+    assert!(said(&requests[1]).contains("You are not done: nothing has been changed yet."));
     assert!(said(&requests[2]).contains("`sh t.sh` fails, and what it says has to be mended"));
     assert!(said(&requests[4]).contains("You are not done: `sh t.sh` still fails."));
 }

@@ -98,12 +98,11 @@ pub(super) async fn missing(
     task: &str,
     commands: &mut [(String, String)],
 ) -> Result<Option<Missing>, Error> {
-    let start = conversation.last_prompt().unwrap_or_default();
-    let did_something = conversation.messages.get(start..).unwrap_or_default().iter().any(is_deed);
+    let did_something = super::of_turn(conversation).iter().any(is_deed);
     for (command, said) in commands.iter_mut().filter(|_| did_something) {
         make(desk, conversation, turn, model, "run_command", json!({ "command": command })).await?;
         if conversation.has_just_failed() {
-            let words = format!("You are not done: `{command}` still fails. The task is: {task}");
+            let words = format!("`{command}` still fails. The task is: {task}");
             let before = std::mem::replace(said, conversation.last_result());
             return Ok(Some(Missing { words, is_progress: before != *said }));
         }
@@ -113,7 +112,9 @@ pub(super) async fn missing(
         for name in named::files(task) {
             let path = Path::new(&name);
             let is_file = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
-            if !is_file || is_secret(path) {
+            // What stands in quotes may be anything.
+            let is_name = name.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+            if !is_file || !is_name || is_secret(path) {
                 continue;
             }
             let Ok(target) = desk.tools.workspace.target(&name).await else { continue };
@@ -137,7 +138,7 @@ pub(super) async fn missing(
         }
     }
     if !did_something {
-        let words = "Nothing has been changed yet. If the task wants a change, make it now. The task is:";
+        let words = "nothing has been changed yet. If the task wants no change, finish. The task is:";
         return Ok(Some(Missing::new(format!("{words} {task}"))));
     }
     Ok(None)

@@ -20,7 +20,8 @@ use super::guard::Guard;
 use super::reply::{self, Answer};
 use super::{Desk, Trouble, calls};
 use crate::conversation::Conversation;
-use crate::model::{Call, Message, Model, ModelInfo, Part};
+use crate::model::{Call, Finish, Message, Model, ModelInfo, Part};
+use crate::settings::Mode;
 use crate::toolbox::ANSWER;
 
 pub(crate) use question::is_question;
@@ -39,6 +40,8 @@ pub(super) struct Help {
     /// What the person asked for.
     task: String,
     is_question: bool,
+    /// Whether something was found to look at.
+    has_looked: bool,
     /// Commands that the person named and that failed, with what they said last.
     commands: Vec<(String, String)>,
     /// How often it may still be told that something is missing.
@@ -56,8 +59,16 @@ impl Help {
     ) -> Result<Help, Error> {
         let task = task_of(&conversation.messages);
         let is_question = is_question(&task);
+        let before = conversation.messages.len();
         let commands = prime::look(desk, conversation, turn, model, &task, is_question).await?;
-        Ok(Help { task, is_question, commands, looks: MOST_LOOKS, progress: MOST_PROGRESS })
+        let has_looked = conversation.messages.len() > before;
+        Ok(Help { task, is_question, has_looked, commands, looks: MOST_LOOKS, progress: MOST_PROGRESS })
+    }
+
+    /// Whether the model may finish at once. It gives up where it could go on, so it has to begin with something, unless it
+    /// is asked about what it was shown.
+    pub(super) fn finish(&self) -> Finish {
+        if self.is_question && self.has_looked { Finish::May } else { Finish::MayNot }
     }
 
     /// Makes a call complete that writes a file: its text is asked for apart. False if the model then had none to give.
@@ -92,7 +103,8 @@ impl Help {
         turn: &Turn,
         model: &ModelInfo,
     ) -> Result<bool, Error> {
-        if self.is_question || self.looks == 0 {
+        // Who only plans changes nothing, and should not.
+        if self.is_question || self.looks == 0 || desk.settings.mode() == Mode::Architect {
             return Ok(false);
         }
         let missing = check::missing(desk, conversation, turn, model, &self.task, &mut self.commands).await?;
@@ -103,7 +115,7 @@ impl Help {
         } else {
             self.looks -= 1;
         }
-        conversation.say(desk, Message::user(missing.words)).await?;
+        conversation.say(desk, Message::user(format!("{NOT_DONE}{}", missing.words))).await?;
         Ok(true)
     }
 
@@ -138,6 +150,19 @@ async fn make(
     conversation.say(desk, message).await?;
     calls::run(desk, conversation, turn, &[call], model, &mut Guard::new(false)).await?;
     Ok(())
+}
+
+/// What the model is told if something is missing begins with this.
+const NOT_DONE: &str = "You are not done: ";
+
+/// The messages of this turn, the prompt first. What the model was told meanwhile is no prompt.
+fn of_turn(conversation: &Conversation) -> &[Message] {
+    let is_prompt = |message: &Message| match message {
+        Message::User { parts } => !parts.iter().filter_map(Part::as_text).any(|text| text.starts_with(NOT_DONE)),
+        _ => false,
+    };
+    let start = conversation.messages.iter().rposition(is_prompt).unwrap_or_default();
+    &conversation.messages[start..]
 }
 
 /// Whether a call was made for the model, not by it.

@@ -10,6 +10,7 @@ use super::super::{Desk, calls};
 use super::{make, named, relevant, window};
 use crate::conversation::Conversation;
 use crate::model::ModelInfo;
+use crate::settings::Mode;
 use crate::workspace::Target;
 
 /// How many files are read.
@@ -45,7 +46,10 @@ pub(super) async fn look(
             self::read(desk, conversation, turn, model, &target, task).await?;
         }
     }
-    let commands = named::commands(task);
+    let mut commands = named::commands(task);
+    if desk.settings.mode() == Mode::Architect {
+        commands.clear();
+    }
     let (has_named, has_run_none) = (read > 0 || !commands.is_empty(), commands.is_empty());
     let mut failed = Vec::new();
     for command in commands.into_iter().take(MOST_COMMANDS) {

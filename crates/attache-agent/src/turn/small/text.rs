@@ -191,8 +191,7 @@ async fn ask(model: &dyn Model, system: &str, prompt: String, path: &str) -> Res
 
 /// The other files that were read in this turn, as they are now, and what the last command said if it failed.
 async fn beside(desk: &Desk, conversation: &Conversation, target: &Target) -> (String, String) {
-    let start = conversation.last_prompt().unwrap_or_default();
-    let messages = conversation.messages.get(start..).unwrap_or_default();
+    let messages = super::of_turn(conversation);
     let calls: Vec<Call> = messages.iter().flat_map(calls_of).cloned().collect();
     let mut text = String::new();
     let mut names = vec![target.name.clone()];
@@ -230,8 +229,7 @@ fn calls_of(message: &Message) -> &[Call] {
 
 /// What was told of the project and what the calls of this turn brought, the last things last.
 pub(super) fn found(conversation: &Conversation) -> String {
-    let start = conversation.last_prompt().unwrap_or_default();
-    let messages = conversation.messages.get(start..).unwrap_or_default();
+    let messages = super::of_turn(conversation);
     let mut texts = Vec::new();
     let mut left = MOST_FOUND;
     for (at, message) in messages.iter().enumerate().rev() {
