@@ -33,6 +33,8 @@ pub(crate) struct Conversation {
     system: Option<(bool, Arc<str>)>,
     /// What the model was last told of where it is.
     surroundings: Option<Surroundings>,
+    /// What the person wants in this turn, in their own words: nothing of it is what they attached.
+    pub(crate) task: String,
     /// What the model has said of the message that it is saying.
     pub(crate) said: String,
     /// Calls that the model has made, in order, until their results are among the messages.
@@ -147,15 +149,6 @@ impl Conversation {
         parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
     }
 
-    /// Whether the last prompt only asks for something to be said.
-    fn is_question(&self) -> bool {
-        let prompt = self.messages.iter().rev().find_map(|message| match message {
-            Message::User { parts } => parts.last(),
-            _ => None,
-        });
-        matches!(prompt, Some(Part::Text { text }) if turn::is_question(text))
-    }
-
     /// What the model is asked next.
     pub(crate) async fn request(&mut self, desk: &Desk, model: &ModelInfo) -> Request {
         let values = desk.settings.now();
@@ -172,7 +165,7 @@ impl Conversation {
         Request {
             system: system.to_string(),
             messages: self.messages.clone(),
-            tools: desk.tools.specs(values.mode, model, self.is_question()),
+            tools: desk.tools.specs(values.mode, model, turn::is_question(&self.task)),
             max_tokens: desk.limits.max_tokens.or(model.is_small.then_some(SMALL_ANSWER)),
             thought: if model.thinks { values.thought } else { Default::default() },
             finish: Finish::May,

@@ -137,6 +137,7 @@ impl CodingSession {
         parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
         parts.splice(0..0, self.undone.drain(..).map(Part::text));
         desk.checkpoints.begin_turn().await;
+        self.conversation.task = typed(&blocks);
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
         let stop = turn::run(&desk, &mut self.conversation, turn).await?;
         if stop != Stop::EndTurn {
@@ -352,6 +353,11 @@ impl Session for CodingSession {
             desk.tools.servers.close().await;
         }
     }
+}
+
+/// What the person wrote themselves.
+pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String {
+    blocks.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")
 }
 
 /// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.

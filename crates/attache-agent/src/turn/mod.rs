@@ -134,6 +134,9 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         }
         if has_begun {
             hear(desk, conversation, turn, &*model).await?;
+            if let Some(help) = &mut help {
+                help.hear(conversation);
+            }
         }
         let mut answer = ask(desk, conversation, &*model, finish).await?;
         conversation.context.count(&answer.end.usage, &conversation.messages);
@@ -183,7 +186,7 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
             }
         }
         let seen = calls::run(desk, conversation, turn, &answer.calls, model.info(), &mut guard).await?;
-        if let Some(help) = &help {
+        if let Some(help) = &mut help {
             help.check(desk, conversation, turn, model.info(), &answer.calls).await?;
         }
         let was_last = std::mem::replace(&mut finish, Finish::May) == Finish::Must;
@@ -218,6 +221,7 @@ async fn hear(desk: &Desk, conversation: &mut Conversation, turn: &Turn, model: 
         let id = id.map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
         let kept = desk.log.keep(Entry::Prompt { id, content: prompt.blocks.clone() });
         let parts = attachments::parts(&prompt.blocks, model.info());
+        conversation.task = format!("{}\n{}", conversation.task, crate::session::typed(&prompt.blocks));
         let said = conversation.say(desk, Message::User { parts });
         kept.await?;
         said.await?;

@@ -40,6 +40,7 @@ pub(super) async fn ask(
     model: &dyn Model,
     request: Request,
 ) -> Result<Answer, Trouble> {
+    let is_asked = request.tools.iter().any(|tool| tool.name == ANSWER);
     let mut reply = pieces(model, request);
     let mut calls: Vec<Call> = Vec::new();
     let mut message = Speech::default();
@@ -53,8 +54,8 @@ pub(super) async fn ask(
             }
             Piece::Thought(text) => message.say(desk, Voice::Thought, text).await?,
             // It is no call but the sign that the answer can be asked for.
-            Piece::CallStarted { name, .. } if name == ANSWER => {}
-            Piece::Call(call) if call.name == ANSWER => calls.push(call),
+            Piece::CallStarted { name, .. } if is_asked && name == ANSWER => {}
+            Piece::Call(call) if is_asked && call.name == ANSWER => calls.push(call),
             Piece::CallStarted { id, name } => {
                 message.pause().await?;
                 begun.push((id, name));

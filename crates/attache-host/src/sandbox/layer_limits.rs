@@ -77,25 +77,30 @@ pub fn limit_layers(state_dir: &Path, limits: LayerLimits) -> io::Result<Cleared
     let mut left: u64 = projects.iter().map(|project| project.bytes).sum();
     let (large, others): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.bytes > limits.project);
     let is_large = large.len();
+    // What goes wrong with one is no reason to leave the others.
+    let mut trouble = Ok(());
     for (number, project) in large.into_iter().chain(others).enumerate() {
         if number >= is_large && left <= limits.all {
             break;
         }
-        match layers::retire(&project.top)? {
-            Some(gone) => {
-                left = left.saturating_sub(project.bytes);
-                layers::remove(&gone, &mut cleared.bytes)?;
-                cleared.projects += 1;
-            }
-            None => {
+        match layers::retire(&project.top) {
+            Ok(Some(gone)) => match layers::remove(&gone, &mut cleared.bytes) {
+                Ok(()) => {
+                    left = left.saturating_sub(project.bytes);
+                    cleared.projects += 1;
+                }
+                Err(error) => trouble = Err(error),
+            },
+            Ok(None) => {
                 cleared.busy += 1;
                 if number < is_large {
-                    layers::mark_full(&project.top)?;
+                    trouble = layers::mark_full(&project.top).and(trouble);
                 }
             }
+            Err(error) => trouble = Err(error),
         }
     }
-    Ok(cleared)
+    trouble.map(|()| cleared)
 }
 
 struct Project {

@@ -48,7 +48,7 @@ pub(super) async fn prepare_write(
     let target = workspace.target(&arguments.text("path")?).await?;
     if arguments.flag(FOR_SMALL)? && arguments.optional_text("content")?.is_none() {
         return Err(Refusal(
-            "nothing was written: there was no code block in your answer. If nothing has to change, finish.".into(),
+            "nothing was written, because no whole text for it was given. If nothing has to change, finish.".into(),
         ));
     }
     let content = arguments.text("content")?;

@@ -8,14 +8,14 @@ use attache_host::permission::is_secret;
 use serde_json::{Value, json};
 
 use super::super::{Desk, calls};
-use super::{make, named};
+use super::{Help, make, named, question};
 use crate::conversation::Conversation;
-use crate::model::{Call, Message, ModelInfo};
+use crate::model::{Call, ModelInfo};
 
 /// Commands that say whether a file is written rightly, and change nothing: by its ending, the program, and what is said to
 /// it before the path. What a program prints beside errors is of no use.
 const CHECKS: &[(&str, &str, &str)] = &[
-    ("py", "python3", "-m ast"),
+    ("py", "python3", "-I -m ast"),
     ("js", "node", "--check"),
     ("mjs", "node", "--check"),
     ("cjs", "node", "--check"),
@@ -58,7 +58,7 @@ fn command(path: &str, is_installed: impl Fn(&str) -> bool) -> Option<String> {
 
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    std::env::split_paths(&path).any(|place| place.is_absolute() && place.join(program).is_file())
 }
 
 fn is_write(call: &Call) -> bool {
@@ -95,12 +95,15 @@ pub(super) async fn missing(
     conversation: &mut Conversation,
     turn: &Turn,
     model: &ModelInfo,
-    task: &str,
-    commands: &mut [(String, String)],
+    help: &mut Help,
 ) -> Result<Option<Missing>, Error> {
-    let did_something = super::of_turn(conversation).iter().any(is_deed);
-    for (command, said) in commands.iter_mut().filter(|_| did_something) {
-        make(desk, conversation, turn, model, "run_command", json!({ "command": command })).await?;
+    let (did_something, task) = (help.has_acted, help.task.as_str());
+    for (command, said) in help.commands.iter_mut().filter(|_| did_something) {
+        let arguments = json!({ "command": command });
+        if !calls::is_unasked(desk, model, "run_command", &arguments).await {
+            continue;
+        }
+        make(desk, conversation, turn, model, "run_command", arguments).await?;
         if conversation.has_just_failed() {
             let words = format!("`{command}` still fails. The task is: {task}");
             let before = std::mem::replace(said, conversation.last_result());
@@ -137,17 +140,16 @@ pub(super) async fn missing(
             return Ok(Some(Missing::new(words)));
         }
     }
-    if !did_something {
+    if !did_something && question::is_task(task) {
         let words = "nothing has been changed yet. If the task wants no change, finish. The task is:";
         return Ok(Some(Missing::new(format!("{words} {task}"))));
     }
     Ok(None)
 }
 
-/// Whether a message has a call that may have changed something.
-fn is_deed(message: &Message) -> bool {
-    let Message::Assistant { calls, .. } = message else { return false };
-    calls.iter().any(|call| is_write(call) || (call.name == "run_command" && !super::is_ours(call)))
+/// Whether a call may have changed something.
+pub(super) fn may_change(call: &Call) -> bool {
+    is_write(call) || call.name == "run_command"
 }
 
 #[cfg(test)]
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn files_are_checked_by_the_program_for_their_ending() {
         for (path, expected) in [
-            ("a/b c.py", Some("python3 -m ast 'a/b c.py' > /dev/null")),
+            ("a/b c.py", Some("python3 -I -m ast 'a/b c.py' > /dev/null")),
             ("x.sh", Some("bash -n 'x.sh' > /dev/null")),
             ("x.js", None),
             ("x.txt", None),

@@ -6,6 +6,7 @@
 
 mod answer;
 mod check;
+mod merge;
 mod named;
 mod prime;
 mod question;
@@ -26,9 +27,6 @@ use crate::toolbox::ANSWER;
 
 pub(crate) use question::is_question;
 
-/// How the ids of calls begin that are made for the model.
-const OURS: &str = "help";
-
 /// How often a small model is told that something is missing.
 const MOST_LOOKS: u32 = 2;
 
@@ -42,6 +40,8 @@ pub(super) struct Help {
     is_question: bool,
     /// Whether something was found to look at.
     has_looked: bool,
+    /// Whether the model has done something that may have changed something.
+    has_acted: bool,
     /// Commands that the person named and that failed, with what they said last.
     commands: Vec<(String, String)>,
     /// How often it may still be told that something is missing.
@@ -57,18 +57,36 @@ impl Help {
         turn: &Turn,
         model: &ModelInfo,
     ) -> Result<Help, Error> {
-        let task = task_of(&conversation.messages);
+        let task = conversation.task.clone();
         let is_question = is_question(&task);
         let before = conversation.messages.len();
         let commands = prime::look(desk, conversation, turn, model, &task, is_question).await?;
         let has_looked = conversation.messages.len() > before;
-        Ok(Help { task, is_question, has_looked, commands, looks: MOST_LOOKS, progress: MOST_PROGRESS })
+        Ok(Help {
+            task,
+            is_question,
+            has_looked,
+            has_acted: false,
+            commands,
+            looks: MOST_LOOKS,
+            progress: MOST_PROGRESS,
+        })
+    }
+
+    /// The person has said more. Whatever was to be looked at before may not be wanted any more.
+    pub(super) fn hear(&mut self, conversation: &Conversation) {
+        if self.task != conversation.task {
+            self.task.clone_from(&conversation.task);
+            self.is_question = is_question(&self.task);
+            self.commands.clear();
+        }
     }
 
     /// Whether the model may finish at once. It gives up where it could go on, so it has to begin with something, unless it
-    /// is asked about what it was shown.
+    /// is asked about what it was shown, or for nothing that needs a tool.
     pub(super) fn finish(&self) -> Finish {
-        if self.is_question && self.has_looked { Finish::May } else { Finish::MayNot }
+        let can_answer = self.is_question && self.has_looked;
+        if can_answer || !(self.is_question || question::is_task(&self.task)) { Finish::May } else { Finish::MayNot }
     }
 
     /// Makes a call complete that writes a file: its text is asked for apart. False if the model then had none to give.
@@ -85,13 +103,14 @@ impl Help {
 
     /// Checks what the calls of an answer have written.
     pub(super) async fn check(
-        &self,
+        &mut self,
         desk: &Desk,
         conversation: &mut Conversation,
         turn: &Turn,
         model: &ModelInfo,
         calls: &[Call],
     ) -> Result<(), Error> {
+        self.has_acted |= calls.iter().any(check::may_change);
         check::written(desk, conversation, turn, model, calls).await
     }
 
@@ -107,7 +126,7 @@ impl Help {
         if self.is_question || self.looks == 0 || desk.settings.mode() == Mode::Architect {
             return Ok(false);
         }
-        let missing = check::missing(desk, conversation, turn, model, &self.task, &mut self.commands).await?;
+        let missing = check::missing(desk, conversation, turn, model, self).await?;
         let Some(missing) = missing else { return Ok(false) };
         // Where it gets on, it may go on.
         if missing.is_progress && self.progress > 0 {
@@ -144,7 +163,7 @@ async fn make(
     name: &str,
     arguments: serde_json::Value,
 ) -> Result<(), Error> {
-    let call = Call { id: desk.log.fresh_id(OURS), name: name.to_owned(), arguments: arguments.to_string() };
+    let call = Call { id: desk.log.fresh_id("help"), name: name.to_owned(), arguments: arguments.to_string() };
     reply::start_whole(desk, conversation, &call).await?;
     let message = Message::Assistant { text: String::new(), calls: vec![call.clone()], opaque: None };
     conversation.say(desk, message).await?;
@@ -161,24 +180,8 @@ fn of_turn(conversation: &Conversation) -> &[Message] {
         Message::User { parts } => !parts.iter().filter_map(Part::as_text).any(|text| text.starts_with(NOT_DONE)),
         _ => false,
     };
-    let start = conversation.messages.iter().rposition(is_prompt).unwrap_or_default();
+    let messages = conversation.messages.iter().enumerate();
+    let is_start = |(at, message): (usize, &Message)| is_prompt(message) && Some(at) != conversation.summary;
+    let start = messages.rev().find(|(at, message)| is_start((*at, message))).map_or(0, |(at, _)| at);
     &conversation.messages[start..]
-}
-
-/// Whether a call was made for the model, not by it.
-fn is_ours(call: &Call) -> bool {
-    call.id.starts_with(OURS)
-}
-
-/// What the person said last, without what we told of the surroundings.
-fn task_of(messages: &[Message]) -> String {
-    let prompt = messages.iter().rev().find_map(|message| match message {
-        Message::User { parts } => Some(parts),
-        _ => None,
-    });
-    let text = |part: &Part| match part {
-        Part::Text { text } if !text.starts_with("<environment>") => Some(text.clone()),
-        _ => None,
-    };
-    prompt.into_iter().flatten().filter_map(text).collect::<Vec<_>>().join("\n")
 }

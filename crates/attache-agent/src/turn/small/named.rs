@@ -9,11 +9,18 @@ const PROGRAMS: [&str; 22] = [
     "php", "pnpm", "pytest", "python", "python3", "ruby", "sh", "yarn",
 ];
 
-/// What says that something is not to be done.
-const NOT: [&str; 5] = ["not", "never", "don't", "without", "instead"];
+/// What says that something is not to be done, or not now.
+const NOT: [&str; 17] = [
+    "avoid", "before", "cannot", "doesn't", "don't", "dont", "instead", "must", "never", "no", "nor", "not", "nothing",
+    "refrain", "should", "unless", "without",
+];
+
+/// How much of a prompt is looked at.
+const MOST_BYTES: usize = 16 << 10;
 
 /// What in a text may be the name of a file: what stands in quotes, and words with a dot or a slash in them.
 pub(super) fn files(text: &str) -> Vec<String> {
+    let text = start_of(text);
     let quoted = ['`', '"', '\''].into_iter().flat_map(|mark| text.split(mark).skip(1).step_by(2));
     let plain = text.split(|c: char| c.is_whitespace() || "`\"'()[]{}<>,;:".contains(c));
     let plain = plain.map(|word| word.trim_end_matches(['.', '?', '!'])).filter(|word| word.contains(['.', '/']));
@@ -28,29 +35,53 @@ pub(super) fn files(text: &str) -> Vec<String> {
     files
 }
 
-/// The commands that stand in backticks. One in a sentence that says not to is none.
+/// The commands in backticks that the person wants to be run: "run `make`", "`make` fails". Any other may only be talked about,
+/// and one in a sentence that has a no in it may be forbidden: those are left to the model.
 pub(super) fn commands(text: &str) -> Vec<String> {
+    // What comes after a blank line may be a log that was pasted, or what a program said.
+    let text = start_of(text).split("\n\n").next().unwrap_or_default();
     let mut commands: Vec<String> = Vec::new();
     let parts: Vec<&str> = text.split('`').collect();
     for at in (1..parts.len()).step_by(2) {
-        let (before, command) = (parts[at - 1], parts[at].trim());
-        let sentence = before.rsplit(['.', '!', '?', '\n']).next().unwrap_or_default().to_lowercase();
-        let is_unwanted = sentence.split_whitespace().any(|word| NOT.contains(&word));
+        let command = parts[at].trim();
         let program = command.split_whitespace().next().unwrap_or_default();
         let is_command = PROGRAMS.contains(&program) || program.starts_with("./");
         let is_whole = command.contains(' ') || program.starts_with("./") || matches!(program, "make" | "pytest");
         let is_one = is_command && is_whole && !command.contains('\n') && command.len() < 200;
-        if is_one && !is_unwanted && !commands.iter().any(|known| known == command) {
+        if !is_one || commands.iter().any(|known| known == command) {
+            continue;
+        }
+        // What is in other backticks belongs to the sentence, but is no word of it.
+        let before = parts[..at].iter().step_by(2).copied().collect::<Vec<_>>().join(" x ");
+        let after = parts[at + 1..].iter().step_by(2).copied().collect::<Vec<_>>().join(" x ");
+        let before = words(before.rsplit(['.', '!', '?', ';', '\n']).next().unwrap_or_default());
+        let after = words(after.split(['.', '!', '?', ';', '\n']).next().unwrap_or_default());
+        let is_wanted = matches!(before.last().map(String::as_str), Some("run" | "execute"))
+            || matches!(after.first().map(String::as_str), Some("fails" | "fail"));
+        let is_forbidden = before.iter().chain(&after).any(|word| NOT.contains(&word.as_str()));
+        if is_wanted && !is_forbidden {
             commands.push(command.to_owned());
         }
     }
     commands
 }
 
+/// The words of a sentence, in small letters, with plain apostrophes.
+fn words(sentence: &str) -> Vec<String> {
+    let sentence = sentence.to_lowercase().replace('\u{2019}', "'");
+    let words = sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// The beginning of a prompt, as far as it is looked at.
+fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_BYTES)]
+}
+
 /// Names of the code that stand in backticks: `total`, `total(x)`, `Shop::total`.
 pub(super) fn symbols(text: &str) -> Vec<String> {
     let mut symbols: Vec<String> = Vec::new();
-    for quoted in text.split('`').skip(1).step_by(2) {
+    for quoted in start_of(text).split('`').skip(1).step_by(2) {
         let name = quoted.split('(').next().unwrap_or_default();
         let name = name.rsplit(['.', ':']).next().unwrap_or_default();
         let is_name = name.len() > 2
@@ -87,12 +118,21 @@ mod tests {
     fn commands_are_what_runs_a_program_and_is_wanted() {
         for (text, expected) in [
             ("Run `python3 dice.py` and say what it prints.", vec!["python3 dice.py"]),
-            ("`make` fails, and so does `./run.sh`.", vec!["make", "./run.sh"]),
-            ("Do not run `make deploy`.", vec![]),
+            ("`make` fails, and so does `./run.sh`.", vec!["make"]),
+            ("Run `sh build.sh`. It fails; fix it. Do not change build.sh.", vec!["sh build.sh"]),
             ("It works. Never run `sh x.sh`. Run `sh y.sh`.", vec!["sh y.sh"]),
-            ("Rename `go` to `node`, `rm -rf x` and `total(x)`.", vec![]),
-            ("`cargo test", vec!["cargo test"]),
-            ("`sh a\nb`", vec![]),
+            ("Run `cargo test", vec!["cargo test"]),
+            // What is forbidden, or only talked about.
+            ("Do not run `make deploy`.", vec![]),
+            ("Do not run `make test` or run `make deploy`.", vec![]),
+            ("Explain what `make deploy` does, without doing it.", vec![]),
+            ("Which files does `make deploy` change?", vec![]),
+            ("NOT: run `make deploy`", vec![]),
+            ("I don\u{2019}t want you to run `make deploy`", vec![]),
+            ("run `make deploy` must not be done", vec![]),
+            ("Mend it so that `make test` passes.", vec![]),
+            ("Rename `go` to `node`, run `rm -rf x` and `total(x)`.", vec![]),
+            ("run `sh a\nb`", vec![]),
         ] {
             assert_eq!(commands(text), expected, "{text}");
         }

@@ -54,6 +54,10 @@ pub(super) async fn look(
     let mut failed = Vec::new();
     for command in commands.into_iter().take(MOST_COMMANDS) {
         let arguments = json!({ "command": command });
+        // Nobody is asked for something that the model has not asked for.
+        if !calls::is_unasked(desk, model, "run_command", &arguments).await {
+            continue;
+        }
         make(desk, conversation, turn, model, "run_command", arguments).await?;
         if conversation.has_just_failed() {
             failed.push((command, conversation.last_result()));
@@ -95,7 +99,7 @@ pub(super) async fn read(
     if is_open
         && target.info.is_some_and(|info| info.size > LONGEST)
         && let Ok(text) = desk.tools.workspace.read_text(target).await
-        && let Some(part) = window::part(&text.content, task)
+        && let Some(part) = window::part_off_thread(&text.content, task).await
     {
         arguments["line"] = (part.start + 1).into();
         arguments["limit"] = part.len().into();

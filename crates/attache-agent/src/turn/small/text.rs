@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::reply::Answer;
 use super::super::{Desk, Trouble, whole_answer};
-use super::{prime, window};
+use super::{merge, prime, window};
 use crate::conversation::Conversation;
 use crate::model::{Call, EndReason, Message, Model, Part, Request};
 use crate::system_prompt::text_prompt;
@@ -55,47 +55,39 @@ pub(super) async fn complete(
     let (beside, failure) = beside(desk, conversation, &target).await;
     let task = &format!("{task}{failure}");
     let long = old.as_deref().filter(|old| old.len() as u64 > prime::LONGEST);
-    let part = long.and_then(|old| Some((old, window::part(old, task)?)));
     let wanted = Wanted { path: &target.name, task, beside: &beside };
-    let Some((old, lines)) = part else {
-        let Some(mut new) = ask(model, &system, wanted.whole(old.as_deref()), &target.name).await? else {
-            return Ok(false);
-        };
-        if let Some(old) = &old {
-            new = like(old, &new);
-            if is_same(old, &new)
-                && let Some(again) = ask(model, &system, wanted.whole_again(old), &target.name).await?
-            {
-                new = like(old, &again);
-            }
-        }
+    let asks = Asks { model, system, path: &target.name, max_tokens: desk.limits.max_tokens };
+    let Some(old) = long else {
+        let Some(new) = whole(&asks, &wanted, old.as_deref()).await? else { return Ok(false) };
         call.arguments = json!({ "path": path, "content": new }).to_string();
         return Ok(true);
     };
+    let Some(lines) = window::part_off_thread(old, task).await else { return Ok(false) };
     let now = lines_of(old, &lines);
-    let Some(new) = ask(model, &system, wanted.part(&now, &lines), &target.name).await? else { return Ok(false) };
+    let Some(new) = asks.text(wanted.part(&now, &lines)).await? else { return Ok(false) };
+    let mut new = merge::merged(&now, &new);
+    if new.is_none()
+        && let Some(again) = asks.text(wanted.part_again(&now, &lines)).await?
+    {
+        new = merge::merged(&now, &again);
+    }
+    let Some(new) = new else { return Ok(false) };
     call.name = "edit_file".into();
-    let new = ended_like(&now, &indented_like(&now, &new));
     call.arguments = json!({ "path": path, "old_text": now, "new_text": new }).to_string();
     Ok(true)
 }
 
-/// The whole of a file, in the form that it has.
-fn like(old: &str, new: &str) -> String {
-    ended_like(old, &indented_like(old, &completed(old, new)))
-}
-
-/// A text that is indented by tabs if another one is: models write blanks for them.
-fn indented_like(old: &str, new: &str) -> String {
-    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let has_tabs = old.lines().any(|line| line.starts_with('\t')) && !old.lines().any(|line| indent(line) > 1);
-    let width = new.lines().map(indent).filter(|indent| *indent > 1).min();
-    let (true, Some(width)) = (has_tabs && !new.contains('\t'), width) else { return new.to_owned() };
-    let line = |line: &str| {
-        let blanks = indent(line);
-        format!("{}{}{}", "\t".repeat(blanks / width), " ".repeat(blanks % width), &line[blanks..])
-    };
-    new.split_inclusive('\n').map(line).collect()
+/// The text of a file that is short, or new. One that is there already is asked for a second time if nothing of it was
+/// changed, or not all of it came.
+async fn whole(asks: &Asks<'_>, wanted: &Wanted<'_>, old: Option<&str>) -> Result<Option<String>, Trouble> {
+    let Some(new) = asks.text(wanted.whole(old)).await? else { return Ok(None) };
+    let Some(old) = old else { return Ok(Some(new)) };
+    let first = merge::merged(old, &new);
+    if first.as_ref().is_some_and(|first| !old.lines().eq(first.lines())) {
+        return Ok(first);
+    }
+    let again = asks.text(wanted.whole_again(old)).await?;
+    Ok(again.and_then(|again| merge::merged(old, &again)).or(first))
 }
 
 /// What is to be written, and what there is to know for it.
@@ -139,6 +131,12 @@ impl Wanted<'_> {
             fenced(path, now)
         )
     }
+
+    /// The same for a model that has left lines out.
+    fn part_again(&self, now: &str, lines: &Range<usize>) -> String {
+        let count = lines.len();
+        format!("{} All {count} lines have to be there, also those that stay as they are.", self.part(now, lines))
+    }
 }
 
 /// What models call the language of a file, by its ending.
@@ -177,16 +175,26 @@ fn fenced(path: &str, text: &str) -> String {
     format!("```{language}\n{text}{end}```")
 }
 
-/// Asks for a text. `None` if there is none in the answer, or not all of it.
-async fn ask(model: &dyn Model, system: &str, prompt: String, path: &str) -> Result<Option<String>, Trouble> {
-    let request = Request {
-        system: system.to_owned(),
-        messages: vec![Message::user(prompt)],
-        max_tokens: Some(MOST_TOKENS),
-        ..Request::default()
-    };
-    let (text, _, end) = whole_answer(model, request).await?;
-    Ok((end.reason == EndReason::Done).then(|| in_block(&text, path)).flatten())
+/// How a model is asked for a text.
+struct Asks<'a> {
+    model: &'a dyn Model,
+    system: String,
+    path: &'a str,
+    max_tokens: Option<u32>,
+}
+
+impl Asks<'_> {
+    /// Asks for a text. `None` if there is none in the answer, or not all of it.
+    async fn text(&self, prompt: String) -> Result<Option<String>, Trouble> {
+        let request = Request {
+            system: self.system.clone(),
+            messages: vec![Message::user(prompt)],
+            max_tokens: Some(self.max_tokens.map_or(MOST_TOKENS, |most| most.min(MOST_TOKENS))),
+            ..Request::default()
+        };
+        let (text, _, end) = whole_answer(self.model, request).await?;
+        Ok((end.reason == EndReason::Done).then(|| in_block(&text, self.path)).flatten())
+    }
 }
 
 /// The other files that were read in this turn, as they are now, and what the last command said if it failed.
@@ -277,10 +285,6 @@ fn lines_of(text: &str, lines: &Range<usize>) -> String {
     text.split_inclusive('\n').skip(lines.start).take(lines.len()).collect()
 }
 
-fn is_same(old: &str, new: &str) -> bool {
-    old.lines().eq(new.lines())
-}
-
 /// What is in a code block of an answer: the longest one, or, for a text that may have blocks in itself, from the first fence
 /// to the last. `None` if there is no block, or if it has no end.
 fn in_block(answer: &str, path: &str) -> Option<String> {
@@ -293,89 +297,12 @@ fn in_block(answer: &str, path: &str) -> Option<String> {
         return (first < last).then(|| text(first, last));
     }
     let blocks = fences.chunks_exact(2).map(|pair| text(pair[0], pair[1]));
-    blocks.max_by_key(String::len).filter(|_| fences.len() % 2 == 0)
-}
-
-/// The whole of a file of which a small model has written a part, as it does where it was told to write all of it: only the
-/// function that it changed, say. Each block of the part takes the place of the one that begins with the same line, and what
-/// is around them is as it was. A text that begins as the file does, or is about as long, is taken for the whole.
-fn completed(old: &str, new: &str) -> String {
-    let (before, part): (Vec<&str>, Vec<&str>) =
-        (old.lines().collect(), new.trim_matches(['\r', '\n']).lines().collect());
-    if part.is_empty() || part.first() == before.first() || part.len() * 10 >= before.len() * 8 {
-        return new.to_owned();
-    }
-    let mut whole: Vec<&str> = Vec::new();
-    let mut at = 0;
-    for block in blocks(&part) {
-        let mut places = (at..before.len()).filter(|place| before[*place] == block[0]);
-        match (places.next(), places.next()) {
-            (Some(place), None) => {
-                whole.extend(&before[at..place]);
-                whole.extend(block);
-                at = place + blocks(&before[place..])[0].len();
-            }
-            // One that is new stands behind the one before it.
-            (None, _) if at > 0 => {
-                whole.push("");
-                whole.extend(block);
-            }
-            // It cannot be told what is meant.
-            _ => return new.to_owned(),
-        }
-    }
-    whole.extend(&before[at..]);
-    whole.join("\n")
-}
-
-/// The blocks of some lines: each begins with a line that is not indented and closes nothing, and ends with its last line
-/// that is not blank. Blank lines between them are left out, but for the last one's.
-fn blocks<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
-    let begins = |line: &str| !line.is_empty() && !line.starts_with([' ', '\t', '}', ')', ']']);
-    let mut blocks: Vec<Vec<&str>> = Vec::new();
-    for line in lines {
-        match blocks.last_mut() {
-            Some(block) if !begins(line) => block.push(line),
-            _ => blocks.push(vec![line]),
-        }
-    }
-    for block in &mut blocks {
-        let end = block.iter().rposition(|line| !line.trim().is_empty()).map_or(1, |last| last + 1);
-        block.truncate(end);
-    }
-    blocks
-}
-
-/// A text that ends with a line end if another one does.
-fn ended_like(old: &str, new: &str) -> String {
-    let new = new.trim_end_matches(['\r', '\n']);
-    if new.is_empty() || !old.ends_with('\n') { new.to_owned() } else { format!("{new}\n") }
+    blocks.max_by_key(String::len).filter(|_| fences.len().is_multiple_of(2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_part_of_a_file_is_put_in_its_place() {
-        let old = "import re\n\n\ndef one():\n    return 1\n\n\ndef two() {\n    return 2\n}\n\n\nEND = 1\n";
-        for (new, expected) in [
-            ("def one():\n    x = 1\n    return 3", Some(old.replace("    return 1", "    x = 1\n    return 3"))),
-            ("def two() {\n    return 4\n}", Some(old.replace("return 2", "return 4"))),
-            (
-                "def one():\n    return 1\n\n\ndef new():\n    return 0",
-                Some(old.replace("return 1", "return 1\n\ndef new():\n    return 0")),
-            ),
-            // From its beginning, of about its length, or with nothing that is there: what was written is meant.
-            ("import re\n\nEND = 1", None),
-            ("def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n\n\nEND = 1", None),
-            ("def three():\n    return 3", None),
-            ("", None),
-        ] {
-            let expected = expected.unwrap_or_else(|| new.to_owned());
-            assert_eq!(completed(old, new).trim_end(), expected.trim_end(), "{new:?}");
-        }
-    }
 
     #[test]
     fn a_text_is_in_the_longest_block() {
@@ -388,16 +315,6 @@ mod tests {
             ("```\n```", "a.py", Some("")),
         ] {
             assert_eq!(in_block(answer, path).as_deref(), expected, "{answer}");
-        }
-    }
-
-    #[test]
-    fn a_file_with_tabs_keeps_them() {
-        let old = "all:\n\tls\n";
-        assert_eq!(indented_like(old, "all:\n    ls\n        pwd\n\n"), "all:\n\tls\n\t\tpwd\n\n");
-        for (old, new) in [(old, "all:\n\tls\n"), ("a:\n  b\n\tc\n", "a:\n  b\n"), ("a\n", "a:\n  b\n"), (old, " x\n")]
-        {
-            assert_eq!(indented_like(old, new), new);
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::workspace::blocking;
+
 /// How many lines such a part has.
 const LINES: usize = 30;
 
@@ -31,25 +33,34 @@ fn stem(word: &str) -> String {
     word
 }
 
+/// How many words of a task are looked for.
+const MOST_WORDS: usize = 200;
+
 /// How much each of some texts has to do with these words. A word that is in few of them says more.
 pub(super) fn weigh<'a>(texts: impl IntoIterator<Item = &'a str>, wanted: &[String]) -> Vec<f64> {
-    let found: Vec<Vec<usize>> = texts
-        .into_iter()
-        .map(|text| {
-            let there = words(text);
-            (0..wanted.len()).filter(|at| there.binary_search(&wanted[*at]).is_ok()).collect()
-        })
-        .collect();
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    for word in found.iter().flatten() {
-        *counts.entry(*word).or_default() += 1;
-    }
-    let worth = |word: &usize| ((1 + found.len()) as f64 / counts[word] as f64).ln();
+    let places: HashMap<&str, usize> =
+        wanted.iter().take(MOST_WORDS).enumerate().map(|(at, word)| (word.as_str(), at)).collect();
+    let mut counts = vec![0_u32; wanted.len()];
+    let found = texts.into_iter().map(|text| {
+        let there: Vec<usize> = words(text).iter().filter_map(|word| places.get(word.as_str()).copied()).collect();
+        for word in &there {
+            counts[*word] += 1;
+        }
+        there
+    });
+    let found: Vec<Vec<usize>> = found.collect();
+    let worth = |word: &usize| ((1 + found.len()) as f64 / f64::from(counts[*word])).ln();
     found.iter().map(|words| words.iter().map(worth).sum()).collect()
 }
 
+/// [`part`] without keeping the runtime waiting.
+pub(super) async fn part_off_thread(text: &str, task: &str) -> Option<Range<usize>> {
+    let (text, task) = (text.to_owned(), task.to_owned());
+    blocking(move || part(&text, &task)).await.ok().flatten()
+}
+
 /// The lines of a text, counted from 0, that have the most to do with a task. `None` if none has anything.
-pub(super) fn part(text: &str, task: &str) -> Option<Range<usize>> {
+fn part(text: &str, task: &str) -> Option<Range<usize>> {
     if text.len() > MOST_BYTES {
         return None;
     }
