@@ -103,6 +103,10 @@ pub fn parse(text: &str) -> Result<Choice<'_>, ModelError> {
     let text = text.trim();
     let (name, model) = text.split_once(':').unwrap_or((text, ""));
     let Some(provider) = provider(name) else {
+        if name == "offline" {
+            let message = "`offline` has one model only\nhint: write `offline:rules`";
+            return Err(ModelError::new(super::Failure::Request, message));
+        }
         let message = if text.contains(':') {
             format!("there is no provider `{}`", super::tidy(name, 60))
         } else {

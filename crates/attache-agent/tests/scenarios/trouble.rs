@@ -113,9 +113,9 @@ async fn what_would_fail_again_is_not_tried_again() {
         r#"
         error -32603 `openai` did not take the request (400): unsupported parameter
         error -32000 `openai` wants a key (401)
-        hint: set OPENAI_API_KEY, or run `attache login`
+        hint: set OPENAI_API_KEY, or run `attache login openai`
         error -32000 `openai` wants a key (403): the script wants this error
-        hint: set OPENAI_API_KEY, or run `attache login`
+        hint: set OPENAI_API_KEY, or run `attache login openai`
         error -32603 `openai` has no model `gpt-5.1`: no such model
         hint: look at the name of the model and at the base URL
         error -32603 the account at `openai` has no credit left: the script wants this error

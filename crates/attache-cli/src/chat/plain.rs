@@ -48,7 +48,10 @@ pub(super) async fn run(plan: Plan, first: Option<String>) -> Result<Code, Failu
         session: None,
         unwritten: RefCell::new(None),
     };
-    plain.say(&format!("Starting {}. Write a line and press Enter; Ctrl-C cancels, Ctrl-D leaves.", plain.spec.name));
+    plain.say(&format!(
+        "Starting {}. Write a line and press Enter; Ctrl-C cancels, Ctrl-D or /quit leaves.",
+        plain.spec.name
+    ));
     let done = plain.talk(&mut signals).await;
     let unwritten = plain.unwritten.take();
     plain.leave().await;
@@ -103,7 +106,7 @@ impl Plain {
                     Err(code) => return Ok(code),
                 },
             };
-            let Some(line) = line else { break };
+            let Some(line) = line.filter(|line| line.trim() != "/quit") else { break };
             if line.is_empty() {
                 continue;
             }

@@ -333,9 +333,10 @@ impl Fold {
         self.view.tool_calls().map(row).collect()
     }
 
-    /// Whether a tool call did what it should.
-    pub(super) fn has_completed_calls(&self) -> bool {
-        self.view.tool_calls().any(|call| call.status == ToolCallStatus::Completed)
+    /// Whether a tool call did something. To have looked is not enough.
+    pub(super) fn has_done_something(&self) -> bool {
+        let looks = |kind: &ToolKind| matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Think);
+        self.view.tool_calls().any(|call| call.status == ToolCallStatus::Completed && !looks(&call.kind))
     }
 
     /// The files that completed tool calls have changed, as far as the agent tells.

@@ -193,7 +193,7 @@ impl Record {
     /// Whether the turn did nothing because nothing was allowed.
     pub(crate) fn is_all_denied(&self) -> bool {
         let Permissions { denied, allowed, .. } = self.permissions;
-        denied > self.denied_before && allowed == 0 && !self.is_served && !self.fold.has_completed_calls()
+        denied > self.denied_before && allowed == 0 && !self.is_served && !self.fold.has_done_something()
     }
 
     /// The tool call that runs, to be waited for.

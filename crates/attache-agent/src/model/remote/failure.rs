@@ -222,8 +222,8 @@ impl Who {
 
     fn key_hint(&self) -> String {
         match &self.key_variable {
-            Some(variable) => format!("\nhint: set {variable}, or run `attache login`"),
-            None => "\nhint: run `attache login`".to_owned(),
+            Some(variable) => format!("\nhint: set {variable}, or run `attache login {}`", self.provider),
+            None => format!("\nhint: run `attache login {}`", self.provider),
         }
     }
 

@@ -37,9 +37,18 @@ fn completed(old: &str, new: &str) -> Option<String> {
         let mut places = (at..before.len()).filter(|place| before[*place].trim() == block[0].trim());
         match (places.next(), places.next()) {
             (Some(place), None) => {
+                let replaced = &blocks(&before[place..])[0];
+                let block = shifted(&block, indent(before[place]), indent(block[0]));
                 whole.extend(before[at..place].iter().map(|line| (*line).to_owned()));
-                whole.extend(shifted(&block, indent(before[place]), indent(block[0])));
-                at = place + blocks(&before[place..])[0].len();
+                at = place + replaced.len();
+                // A part of a block in turn: one function of a class, with the line that the class begins with.
+                match block.len() * 2 < replaced.len() && replaced.len() >= SHORT {
+                    true => {
+                        whole.push(block[0].clone());
+                        whole.push(completed(&replaced[1..].join("\n"), &block[1..].join("\n"))?);
+                    }
+                    false => whole.extend(block),
+                }
             }
             // One that is new stands behind the one before it.
             (None, _) if at > 0 => {
@@ -140,9 +149,10 @@ mod tests {
         // A method of a class, indented as it is there and not.
         assert_eq!(merged(&old, &method("one", 9)), Some(class(9)));
         assert_eq!(merged(&old, "def one(self):\n    return 9\n"), Some(class(9)));
+        assert_eq!(merged(&old, "class Many:\n    def one(self):\n        return 9\n"), Some(class(9)));
         for new in [
             "def other(self):\n    return 9\n",
-            "class Many:\n    def one(self):\n        return 9\n",
+            "class Many:\n    def other(self):\n        return 9\n",
             "class Many:\n    # ... existing code ...\n    def four(self):\n        return 9\n\n\n\n\n\n\n\n",
             "",
         ] {
