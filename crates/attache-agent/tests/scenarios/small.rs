@@ -157,7 +157,9 @@ async fn a_file_that_the_person_named_has_to_be_there_in_the_end() {
     let world = world(answers).await;
     world.turn(Person::new(), "Write a.txt and b.txt.").await;
     check(&world.files(), "a.txt \"one\\n\"\nb.txt \"two\\n\"");
-    assert!(said(&world.model().requests()[3]).contains("You are not done: there is no b.txt yet."));
+    let told = said(&world.model().requests()[3]);
+    assert_eq!(told.matches("You are not done: ").count(), 1, "{told}");
+    assert!(told.contains("You are not done: there is no b.txt yet."), "{told}");
 }
 
 #[tokio::test]
@@ -224,4 +226,26 @@ async fn a_greeting_is_answered_once() {
     let seen = world.turn(Person::new(), "hi").await;
     assert_eq!(seen.matches("Hello.").count(), 1, "{seen}");
     assert!(world.model().requests()[0].body["response_format"].to_string().contains("\"done\""));
+}
+
+#[tokio::test]
+async fn a_name_that_is_left_after_a_rename_is_told_once_it_is_found() {
+    let answers = vec![
+        act("write_file", json!({"path": "a.txt"})),
+        block("other\n"),
+        done("Renamed."),
+        act("write_file", json!({"path": "b.txt"})),
+        block("other too\n"),
+        done("Renamed."),
+    ];
+    let world = world(answers).await;
+    world.put("a.txt", "one\n");
+    world.put("b.txt", "one too\n");
+    let seen = world.turn(Person::new(), "Please rename `one` to `other`.").await;
+    assert!(seen.ends_with("stop end_turn"), "{seen}");
+    check(&world.files(), "a.txt \"other\\n\"\nb.txt \"other too\\n\"");
+    let requests = world.model().requests();
+    let told = said(&requests[3]);
+    assert_eq!(told.matches("You are not done: `one` is still in these places.").count(), 1, "{told}");
+    assert_eq!(requests.len(), 6, "nothing is left in the end");
 }

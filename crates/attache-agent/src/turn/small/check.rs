@@ -88,8 +88,7 @@ impl Missing {
     }
 }
 
-/// What is missing of a task that a model says it has done. Commands that the person named and that
-/// failed are run again.
+/// What is missing of a task that a model says it has done. Commands that the person named and that failed are run again.
 pub(super) async fn missing(
     desk: &Desk,
     conversation: &mut Conversation,
@@ -122,9 +121,7 @@ pub(super) async fn missing(
             }
             let Ok(target) = desk.tools.workspace.target(&name).await else { continue };
             if target.is_inside() && target.info.is_none() {
-                return Ok(Some(Missing::new(format!(
-                    "You are not done: there is no {name} yet. The task is: {task}"
-                ))));
+                return Ok(Some(Missing::new(format!("there is no {name} yet. The task is: {task}"))));
             }
         }
     }

@@ -28,7 +28,7 @@ const MOST_COMMANDS: usize = 2;
 /// How many names of the code are looked for.
 const MOST_SYMBOLS: usize = 2;
 
-/// Reads the files that a prompt names, runs the commands that it names, and looks for what it may be about. Gives the
+/// Reads the files that a prompt names, runs the commands that it says to run, and looks for what it may be about. Gives the
 /// commands that failed, with what they said.
 pub(super) async fn look(
     desk: &Desk,
@@ -50,7 +50,7 @@ pub(super) async fn look(
     if desk.settings.mode() == Mode::Architect {
         commands.clear();
     }
-    let (has_named, has_run_none) = (read > 0 || !commands.is_empty(), commands.is_empty());
+    let names_commands = !commands.is_empty();
     let mut failed = Vec::new();
     for command in commands.into_iter().take(MOST_COMMANDS) {
         let arguments = json!({ "command": command });
@@ -63,7 +63,8 @@ pub(super) async fn look(
             failed.push((command, conversation.last_result()));
         }
     }
-    if has_named && !(is_question && has_run_none) {
+    // What a question names may be an example, so more is looked for.
+    if names_commands || (read > 0 && !is_question) {
         return Ok(failed);
     }
     for symbol in named::symbols(task).into_iter().take(MOST_SYMBOLS) {

@@ -1,5 +1,5 @@
-//! The text of a file, in a request of its own: the file, the task, and nothing else. In a conversation, and in JSON above
-//! all, small models write half of what they can write here.
+//! The text of a file, in a request of its own: the file, the task, and nothing else. Behind a conversation, and in JSON
+//! above all, small models get far less of it right.
 
 use std::ops::Range;
 
@@ -20,9 +20,6 @@ const MOST_TOKENS: u32 = 4096;
 /// How many bytes of other files and of what a command said are shown beside the file.
 const MOST_BESIDE: usize = 6_000;
 const MOST_OUTPUT: usize = 1_500;
-
-/// How many bytes of what was found are shown with a question.
-const MOST_FOUND: usize = 12_000;
 
 /// Gives a call that writes a file the text that it is to have. False if the model was asked for one and had none to give.
 pub(super) async fn complete(
@@ -228,42 +225,15 @@ async fn beside(desk: &Desk, conversation: &Conversation, target: &Target) -> (S
     (text, failure.unwrap_or_default())
 }
 
-fn calls_of(message: &Message) -> &[Call] {
+pub(super) fn calls_of(message: &Message) -> &[Call] {
     match message {
         Message::Assistant { calls, .. } => calls,
         _ => &[],
     }
 }
 
-/// What was told of the project and what the calls of this turn brought, the last things last.
-pub(super) fn found(conversation: &Conversation) -> String {
-    let messages = super::of_turn(conversation);
-    let mut texts = Vec::new();
-    let mut left = MOST_FOUND;
-    for (at, message) in messages.iter().enumerate().rev() {
-        let parts = match message {
-            Message::User { parts } => parts.iter().filter_map(Part::as_text).filter(|text| is_ours(text)).collect(),
-            Message::Tool { parts, .. } => parts.iter().filter_map(Part::as_text).collect::<Vec<_>>(),
-            Message::Assistant { .. } => continue,
-        };
-        let calls = at.checked_sub(1).map(|before| calls_of(&messages[before])).unwrap_or_default();
-        let command = calls.iter().find_map(|call| argument(call, "command"));
-        let heading = command.map(|command| format!("`{command}` says:\n")).unwrap_or_default();
-        let text = format!("{heading}{}", parts.join("\n"));
-        if !parts.is_empty() && text.len() <= left {
-            left -= text.len();
-            texts.push(text);
-        }
-    }
-    texts.iter().rev().map(|text| format!("{}\n\n", text.trim_end())).collect()
-}
-
-/// Whether a part of a prompt is what we told of the surroundings.
-fn is_ours(text: &str) -> bool {
-    text.starts_with("<environment>")
-}
-
-fn argument(call: &Call, name: &str) -> Option<String> {
+/// An argument of a call, if it is a text.
+pub(super) fn argument(call: &Call, name: &str) -> Option<String> {
     let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
     Some(arguments.get(name)?.as_str()?.to_owned())
 }
