@@ -1,6 +1,7 @@
 //! How the agent is set up: `agent.toml`, and what the command line says instead.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -159,11 +160,11 @@ struct File {
     mode: Option<Spanned<String>>,
     thought: Option<Spanned<String>>,
     sandbox: Option<Spanned<String>>,
-    max_turn_requests: Option<u32>,
+    max_turn_requests: Option<Spanned<u32>>,
     max_tokens: Option<u32>,
     max_tokens_total: Option<u64>,
     max_cost: Option<Spanned<f64>>,
-    compact_at_percent: Option<u8>,
+    compact_at_percent: Option<Spanned<u8>>,
     lists_models: Option<bool>,
     #[serde(default)]
     commands: CommandSettings,
@@ -272,10 +273,12 @@ impl Config {
             let amount = Cost::from_dollars(cost.into_inner()).filter(|cost| cost.0 > 0);
             amount.ok_or_else(|| format!("line {line}: `max_cost` is an amount in dollars, such as 2.5"))
         });
+        let requests = within(text, "max_turn_requests", file.max_turn_requests, 1..=u32::MAX)?;
+        let compact_at = within(text, "compact_at_percent", file.compact_at_percent, 10..=95)?;
         self.limits = Limits {
-            requests: file.max_turn_requests.unwrap_or(limits.requests).max(1),
+            requests: requests.unwrap_or(limits.requests),
             max_tokens: file.max_tokens,
-            compact_at: file.compact_at_percent.unwrap_or(limits.compact_at).clamp(10, 95),
+            compact_at: compact_at.unwrap_or(limits.compact_at),
             max_tokens_total: file.max_tokens_total,
             max_cost: max_cost.transpose()?,
         };
@@ -371,6 +374,26 @@ fn word<T: Words + Default>(text: &str, word: Option<Spanned<String>>, name: &st
     })
 }
 
+/// A number of a file, if it has one, or the line where it is out of its range.
+pub(crate) fn within<N: PartialOrd + std::fmt::Display>(
+    text: &str,
+    field: &str,
+    number: Option<Spanned<N>>,
+    range: RangeInclusive<N>,
+) -> Result<Option<N>, String> {
+    let Some(number) = number else { return Ok(None) };
+    let line = line_of(text, number.span().start);
+    let number = number.into_inner();
+    match range.contains(&number) {
+        true => Ok(Some(number)),
+        false => Err(format!(
+            "line {line}: invalid value {number} for `{field}`; expected {} to {}",
+            range.start(),
+            range.end()
+        )),
+    }
+}
+
 /// The number of the line that has this byte, from 1.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
@@ -461,6 +484,9 @@ mod tests {
             ("[commands]\nwritable = [\n'/',\n'/no/such/place']", "line 4: `writable`: `/no/such/place`: No such file"),
             ("[commands]\nwritable = ['~']", "is neither absolute"),
             ("\n# x\nmode = 'free'", "line 3: `mode` is one of `ask`, `architect`, `code`"),
+            ("\ncompact_at_percent = 96", "line 2: invalid value 96 for `compact_at_percent`; expected 10 to 95"),
+            ("max_turn_requests = 0", "line 1: invalid value 0 for `max_turn_requests`"),
+            ("[[hooks]]\nevent = 'before_tool'\ntools = ['write']\ncommand = 'x'", "line 3: unknown tool `write`"),
             ("modle = 'x'", "line 1"),
             ("model = 'offline'\n\nmodle = 'x'\n", "line 3"),
             ("\n\nmodel = 3", "line 3"),

@@ -25,10 +25,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toml::Spanned;
 
-use crate::config::line_of;
+use crate::config::{line_of, within};
 use crate::cut::{Limits, cut_off_thread};
 use crate::model::Part;
 use crate::project::Project;
+use crate::toolbox::is_own_tool;
 use crate::tools::commands::HookEnd;
 use crate::tools::{Outcome, first_line};
 use crate::turn::Desk;
@@ -85,9 +86,9 @@ impl HookEvent {
 pub(crate) struct HookSettings {
     event: HookEvent,
     #[serde(default)]
-    tools: Vec<String>,
+    tools: Vec<Spanned<String>>,
     command: Spanned<String>,
-    timeout: Option<u64>,
+    timeout: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -112,10 +113,22 @@ impl HookSettings {
             if hook.event == HookEvent::EndOfTurn && !hook.tools.is_empty() {
                 return Err(format!("line {line}: a hook at the end of a turn has no `tools`"));
             }
-            let seconds = hook.timeout.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
-            Ok(Hook { event: hook.event, tools: hook.tools, command, timeout: Duration::from_secs(seconds) })
+            let tools = hook.tools.into_iter().map(|tool| known_tool(text, tool)).collect::<Result<_, _>>()?;
+            let seconds = within(text, "timeout", hook.timeout, 1..=MOST_SECONDS)?.unwrap_or(DEFAULT_SECONDS);
+            Ok(Hook { event: hook.event, tools, command, timeout: Duration::from_secs(seconds) })
         };
         settings.into_iter().map(hook).collect()
+    }
+}
+
+/// The name of a tool in a hook. One that no tool has is a mistake: a hook that is to refuse calls would refuse none.
+/// Names with `__` are of MCP servers, which nobody knows before they run, and patterns may be for those too.
+fn known_tool(text: &str, tool: Spanned<String>) -> Result<String, String> {
+    let line = line_of(text, tool.span().start);
+    let tool = tool.into_inner();
+    match is_own_tool(&tool) || tool.contains("__") || tool.contains('*') {
+        true => Ok(tool),
+        false => Err(format!("line {line}: unknown tool `{}` in `tools` of a hook", crate::model::tidy(&tool, 40))),
     }
 }
 
@@ -353,7 +366,7 @@ mod tests {
     fn hooks_are_read_and_mistakes_are_named() {
         let hooks = parse(
             b"[[hooks]]\nevent = 'after_tool'\ntools = ['edit_file', 'run_*']\ncommand = 'cargo fmt'\n\n\
-              [[hooks]]\nevent = 'end_of_turn'\ncommand = 'make test'\ntimeout = 100000\n",
+              [[hooks]]\nevent = 'end_of_turn'\ncommand = 'make test'\ntimeout = 600\n",
         )
         .unwrap();
         assert_eq!(hooks[0].to_string(), "after_tool of edit_file, run_*: `cargo fmt`");
@@ -365,6 +378,11 @@ mod tests {
             ("[[hooks]]\nevent = 'sometimes'\ncommand = 'x'", "line 2"),
             ("[[hooks]]\nevent = 'end_of_turn'\ncommand = ' '", "line 3: `command` of a hook is empty"),
             ("[[hooks]]\nevent = 'end_of_turn'\ncommand = 'x'\ntools = ['y']", "has no `tools`"),
+            (
+                "[[hooks]]\nevent = 'end_of_turn'\ncommand = 'x'\ntimeout = 601",
+                "line 4: invalid value 601 for `timeout`",
+            ),
+            ("[[hooks]]\nevent = 'after_tool'\ncommand = 'x'\ntools = ['edit']", "line 4: unknown tool `edit`"),
             ("[[hooks]]\nevent = 'end_of_turn'", "command"),
             ("[[hook]]\n", "line 1"),
         ] {

@@ -447,12 +447,16 @@ impl Shared {
     fn describe(&self, id: &str, listed: &BTreeMap<String, Vec<Listed>>) -> (ModelInfo, Option<bool>) {
         let Ok((served, name)) = self.parse(id) else { return (Offline::new().info().clone(), None) };
         let facts = self.config.models.get(id).cloned().unwrap_or_default();
-        let said = listed.get(served.name()).and_then(|models| models.iter().find(|model| model.name == name));
-        let said = said.cloned().unwrap_or_default();
         let known = match served {
             Served::Known(provider) => Some(provider),
             Served::Own(..) => None,
         };
+        let models = listed.get(served.name()).map(Vec::as_slice).unwrap_or_default();
+        let said = models.iter().find(|model| model.name == name);
+        // A server of this machine with a single model answers with it, whatever name it is asked by: llama.cpp lists the
+        // path of a file.
+        let only = models.first().filter(|_| models.len() == 1 && known.is_some_and(|provider| !provider.needs_key));
+        let said = said.or(only).cloned().unwrap_or_default();
         let traits = catalog::traits(known, served.api(), name);
         // Somebody else's server has prices of its own, or none.
         let table = || price::known(served.name(), name).filter(|_| !self.is_elsewhere(id));

@@ -104,6 +104,11 @@ fn row_of(name: &str) -> Option<&'static Row> {
     TOOLS.iter().find(|row| row.name == name)
 }
 
+/// Whether it is the name of one of our own tools, and not of a server's.
+pub(crate) fn is_own_tool(name: &str) -> bool {
+    row_of(name).is_some()
+}
+
 /// The arguments of a call, read once for all that is done with them: judged, shown, told to hooks, done.
 pub(crate) fn arguments(call: &Call) -> Result<Value, Refusal> {
     let given = tools::parse_arguments(&call.arguments)?;
@@ -222,9 +227,10 @@ impl Toolbox {
         if let Some(shown) = files::introduce(&self.workspace, name, arguments).await {
             return shown;
         }
+        let command = self.commands.prepare(name, arguments).await;
         let prepared = tools::prepare_own(name, arguments)
             .map(|prepared| prepared.map(Introduction::of))
-            .or_else(|| self.commands.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)))
+            .or_else(|| command.map(|prepared| prepared.map(Introduction::of)))
             .or_else(|| self.fetch.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)))
             .or_else(|| skills::prepare(&self.skills, name, arguments).map(|prepared| prepared.map(Introduction::of)))
             .or_else(|| self.servers.prepare(name, arguments).map(|prepared| prepared.map(Introduction::of)));
@@ -267,7 +273,7 @@ impl Toolbox {
         if let Some(prepared) = files::prepare(&self.workspace, name, arguments).await {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::File(work))));
         }
-        if let Some(prepared) = self.commands.prepare(name, arguments) {
+        if let Some(prepared) = self.commands.prepare(name, arguments).await {
             return prepared.map(|prepared| prepared.map(|work| Work::Task(Task::Command(work))));
         }
         if let Some(prepared) = self.fetch.prepare(name, arguments) {

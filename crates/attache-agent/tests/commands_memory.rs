@@ -21,7 +21,7 @@ async fn a_hundred_mebibytes_of_output_are_run_through_ten() {
     let commands = Commands::new(Setup { sandbox: SandboxMode::Off, ..Setup::new(directory.path(), spill) });
     // The last line is short, so that it can be told.
     let line = "head -c 104857600 /dev/zero | tr '\\0' 'a'; echo; echo end";
-    let work = commands.prepare("run_command", &json!({"command": line})).unwrap().unwrap().work;
+    let work = commands.prepare("run_command", &json!({"command": line})).await.unwrap().unwrap().work;
     let (live, mut shown) = Live::channel();
     let watching = tokio::spawn(async move { while shown.recv().await.is_some() {} });
     let before = CountingAllocator::live();

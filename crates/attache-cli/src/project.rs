@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use attache::model::mcp::McpServer;
 use attache::process::Command;
-use attache_host::mcp::{self, Loaded};
+use attache_host::mcp::{self, Loaded, Written};
 use attache_host::trust::{self, Contents, FOLDER, Status};
 use attache_host::visible::{visible as visible_strictly, visible_lines};
 
@@ -67,7 +67,7 @@ impl Project {
     }
 
     /// Its MCP servers as they are written.
-    pub(crate) fn written_mcp_servers(&self) -> Vec<McpServer> {
+    pub(crate) fn written_mcp_servers(&self) -> Written {
         let content = self.contents.as_ref().and_then(|contents| contents.file("mcp.json"));
         content.and_then(|content| mcp::parse(content).ok()).unwrap_or_default()
     }

@@ -458,7 +458,7 @@ fn messages_are_printed_and_traced_without_secrets() {
     let traced = fs::read_to_string(&trace).unwrap();
     assert_eq!(traced.lines().count(), lines.len());
     assert!(!traced.contains("sk-secret"));
-    for (text, problem) in [("{", "no list of MCP servers"), (r#"{"mcpServers": {"a": {}}}"#, "server `a` needs")] {
+    for (text, problem) in [("{", "no list of MCP servers"), (r#"{"mcpServers": {"a": {}}}"#, "server `a`: it needs")] {
         fs::write(home.path("mcp.json"), text).unwrap();
         let (ran, _) = result(&home, &["--mcp-config", home.path("mcp.json").to_str().unwrap(), "hi"], &[]);
         ran.check(2, &[], &[problem]);

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use attache::model::Secret;
 use attache::model::mcp::{EnvVariable, HttpHeader, McpServer, McpServerHttp, McpServerSse, McpServerStdio};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The servers of a file, with the values of variables in them.
 #[derive(Default)]
@@ -24,16 +25,37 @@ pub struct Loaded {
 
 impl std::fmt::Debug for Loaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.servers.iter().map(name_of).collect();
-        f.debug_struct("Loaded").field("servers", &names).field("problems", &self.problems).finish_non_exhaustive()
+        f.debug_struct("Loaded")
+            .field("servers", &names(&self.servers))
+            .field("problems", &self.problems)
+            .finish_non_exhaustive()
     }
+}
+
+/// The servers of a file as they are written, without the values of variables.
+#[derive(Default, Clone)]
+pub struct Written {
+    /// Those that make sense. What they are given may be secret: show their names alone.
+    pub servers: Vec<McpServer>,
+    /// What is wrong with others, in sentences that name the server and repeat nothing else: it may hold keys.
+    pub problems: Vec<String>,
+}
+
+impl std::fmt::Debug for Written {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Written").field("servers", &names(&self.servers)).field("problems", &self.problems).finish()
+    }
+}
+
+fn names(servers: &[McpServer]) -> Vec<&str> {
+    servers.iter().map(name_of).collect()
 }
 
 impl Loaded {
     /// Puts the values of variables into servers. `variable` tells the value of one, if it is set.
-    pub fn new(servers: Vec<McpServer>, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let mut loaded = Loaded::default();
-        for mut server in servers {
+    pub fn new(written: Written, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let mut loaded = Loaded { problems: written.problems, ..Loaded::default() };
+        for mut server in written.servers {
             let mut values = Vec::new();
             match variables::put_into(&mut server, &variable, &mut values) {
                 Ok(()) => {
@@ -88,7 +110,8 @@ pub fn load(content: &[u8]) -> Result<Loaded, String> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
-    mcp_servers: BTreeMap<String, Server>,
+    // Each is read on its own, so that a mistake in one does not hide the others.
+    mcp_servers: BTreeMap<String, Value>,
 }
 
 /// Other clients write things here that do not concern us, so unknown keys are let pass.
@@ -106,25 +129,36 @@ struct Server {
     headers: BTreeMap<String, String>,
 }
 
-/// Reads the servers of a file's content as they are written, without the values of variables. An error is a sentence that does not repeat the content: it may hold keys.
+/// Reads the servers of a file's content as they are written, without the values of variables. An error is a sentence that does
+/// not repeat the content: it may hold keys.
 ///
 /// ```
-/// let servers = attache_host::mcp::parse(br#"{"mcpServers": {"time": {"command": "mcp-server-time"}}}"#)?;
-/// assert_eq!(servers.len(), 1);
+/// let file = br#"{"mcpServers": {"time": {"command": "mcp-server-time"}, "odd": {"command": 7}}}"#;
+/// let written = attache_host::mcp::parse(file)?;
+/// assert_eq!(written.servers.len(), 1);
+/// assert_eq!(written.problems, ["server `odd`: a field has a value of the wrong type"]);
 /// # Ok::<(), String>(())
 /// ```
-pub fn parse(content: &[u8]) -> Result<Vec<McpServer>, String> {
+pub fn parse(content: &[u8]) -> Result<Written, String> {
     let file: File = serde_json::from_slice(content).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         format!(
             "no list of MCP servers ({place})\nhint: it looks like {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}"
         )
     })?;
-    file.mcp_servers.into_iter().map(|(name, server)| server.into_model(&name)).collect()
+    let mut written = Written::default();
+    for (name, server) in file.mcp_servers {
+        let server = serde_json::from_value::<Server>(server).map_err(|_| "a field has a value of the wrong type");
+        match server.and_then(|server| server.into_model(&name)) {
+            Ok(server) => written.servers.push(server),
+            Err(what) => written.problems.push(format!("server `{name}`: {what}")),
+        }
+    }
+    Ok(written)
 }
 
 impl Server {
-    fn into_model(self, name: &str) -> Result<McpServer, String> {
+    fn into_model(self, name: &str) -> Result<McpServer, &'static str> {
         let headers = || {
             let header = |(name, value): (&String, &String)| HttpHeader::new(name.as_str(), value.as_str());
             self.headers.iter().map(header).collect::<Vec<_>>()
@@ -141,9 +175,9 @@ impl Server {
             }
             ("sse", None, Some(url)) => Ok(McpServer::Sse(McpServerSse::new(name, url.as_str()).headers(headers()))),
             ("stdio" | "http" | "streamable-http" | "sse", ..) => {
-                Err(format!("server `{name}` needs either a `command` or a `url` that fits its `type`"))
+                Err("it needs either a `command` or a `url` that fits its `type`")
             }
-            _ => Err(format!("server `{name}` has a `type` that is neither stdio, http nor sse")),
+            _ => Err("invalid value for `type`; expected `stdio`, `http` or `sse`"),
         }
     }
 }

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 pub use starts::{Started, StartedFile};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use crate::mcp::Loaded;
+use crate::mcp::{Loaded, Written};
 use crate::store;
 
 /// The folder of a repository that can take effect.
@@ -151,8 +151,8 @@ impl Contents {
     /// Files of the project that their commands name are the ones that are trusted, in whichever directory of it they
     /// are started.
     pub fn mcp_servers(&self) -> Result<Loaded, String> {
-        let mut servers = self.file("mcp.json").map_or(Ok(Vec::new()), crate::mcp::parse)?;
-        for server in &mut servers {
+        let mut written = self.file("mcp.json").map_or(Ok(Written::default()), crate::mcp::parse)?;
+        for server in &mut written.servers {
             if let McpServer::Stdio(server) = server {
                 if server.command.contains('/') {
                     server.command = self.anchored(&server.command);
@@ -160,7 +160,7 @@ impl Contents {
                 server.args = server.args.iter().map(|word| self.anchored(word)).collect();
             }
         }
-        Ok(Loaded::new(servers, crate::mcp::environment))
+        Ok(Loaded::new(written, crate::mcp::environment))
     }
 
     /// A word of a command with its file named from the top, if it names one of the project.
@@ -182,7 +182,7 @@ impl Contents {
 /// The MCP servers that are given variables, and which.
 fn variables_of(files: &[(String, Vec<u8>)]) -> Vec<(String, Vec<String>)> {
     let file = files.iter().find(|(name, _)| name == "mcp.json");
-    let servers = file.and_then(|(_, content)| crate::mcp::parse(content).ok()).unwrap_or_default();
+    let servers = file.and_then(|(_, content)| crate::mcp::parse(content).ok()).unwrap_or_default().servers;
     let named = servers.iter().map(|server| (crate::mcp::name_of(server).to_owned(), crate::mcp::variables_of(server)));
     named.filter(|(_, names)| !names.is_empty()).collect()
 }

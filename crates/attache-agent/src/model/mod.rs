@@ -387,7 +387,7 @@ impl ModelError {
                 seconds.map_or_else(|| ErrorObject::new(ErrorObject::RATE_LIMITED, ""), ErrorObject::rate_limited)
             }
             Failure::Key => ErrorObject::auth_required(&[]),
-            Failure::Server | Failure::TooLong | Failure::Request => ErrorObject::internal(""),
+            Failure::Server | Failure::NotRunning | Failure::TooLong | Failure::Request => ErrorObject::internal(""),
         };
         object.message.clone_from(&self.message);
         if self.kind == Failure::RateLimit && object.data.is_none() {
@@ -425,6 +425,8 @@ pub enum Failure {
     RateLimit,
     /// The server has a problem, or cannot be reached, or the stream was cut.
     Server,
+    /// Nothing listens at an address of this machine. Waiting starts no server.
+    NotRunning,
     /// The conversation is longer than the model takes.
     TooLong,
     /// The server does not want this request, and would not want it a second time.

@@ -21,7 +21,7 @@ fn agent(cwd: PathBuf, outcomes: Arc<Mutex<Vec<Outcome>>>) -> impl attache::agen
             let setup = Setup { client: Some((*turn).clone()), sandbox: SandboxMode::Off, ..Setup::new(&cwd, spill) };
             let commands = Commands::new(setup);
             let arguments = json!({"command": prompt.text(), "timeout_seconds": 5});
-            let prepared = commands.prepare("run_command", &arguments).unwrap().unwrap();
+            let prepared = commands.prepare("run_command", &arguments).await.unwrap().unwrap();
             let tool = turn.tool(prepared.title).await?;
             let (live, mut shown) = Live::channel();
             let say = async |shown: Shown| match shown {

@@ -32,11 +32,11 @@ async fn a_job_tells_what_is_new_until_it_ends() {
 #[tokio::test]
 async fn a_job_needs_permission_to_start_and_none_to_be_watched() {
     let place = Place::new(SandboxMode::Off);
-    assert_eq!(place.prepare("run_command", job("sleep 100")).unwrap().actions.len(), 1);
+    assert_eq!(place.prepare("run_command", job("sleep 100")).await.unwrap().actions.len(), 1);
     place.text("run_command", job("sleep 100")).await;
-    assert!(place.prepare("job_output", json!({"job": "job-1"})).unwrap().actions.is_empty());
-    assert!(place.prepare("stop_job", json!({"job": "job-1"})).unwrap().actions.is_empty());
-    let refusal = place.prepare("job_output", json!({"job": "job-7"})).unwrap_err();
+    assert!(place.prepare("job_output", json!({"job": "job-1"})).await.unwrap().actions.is_empty());
+    assert!(place.prepare("stop_job", json!({"job": "job-1"})).await.unwrap().actions.is_empty());
+    let refusal = place.prepare("job_output", json!({"job": "job-7"})).await.unwrap_err();
     assert_eq!(refusal, "there is no job `job-7`\nhint: there are job-1");
 }
 
@@ -48,7 +48,7 @@ async fn a_job_that_is_stopped_ends_with_all_it_started() {
     let (text, is_error) = place.text("stop_job", json!({"job": "job-1"})).await;
     assert!(text.starts_with("`job-1` has ended: killed by SIG") && !is_error, "{text}");
     are_gone(&pids).await;
-    assert!(place.prepare("stop_job", json!({"job": "job-1"})).unwrap_err().contains("there are no jobs"));
+    assert!(place.prepare("stop_job", json!({"job": "job-1"})).await.unwrap_err().contains("there are no jobs"));
 }
 
 #[tokio::test]
@@ -81,5 +81,5 @@ async fn there_are_only_so_many_jobs_and_ended_ones_make_room() {
     let (text, _) = place.text("job_output", json!({"job": "job-3", "wait_seconds": 20})).await;
     assert!(text.starts_with("`job-3` has ended: exit code 0"), "{text}");
     assert!(place.text("run_command", job("sleep 1000")).await.0.contains("job-9"));
-    assert!(place.prepare("job_output", json!({"job": "job-3"})).is_err());
+    assert!(place.prepare("job_output", json!({"job": "job-3"})).await.is_err());
 }

@@ -47,13 +47,13 @@ impl Place {
         self.directory.path().join("project")
     }
 
-    fn prepare(&self, name: &str, arguments: Value) -> Result<Prepared<CommandWork>, String> {
-        self.commands.prepare(name, &arguments).unwrap().map_err(|refusal| refusal.0)
+    async fn prepare(&self, name: &str, arguments: Value) -> Result<Prepared<CommandWork>, String> {
+        self.commands.prepare(name, &arguments).await.unwrap().map_err(|refusal| refusal.0)
     }
 
     /// Does a call, and gives what came of it and what was shown meanwhile.
     async fn call(&self, name: &str, arguments: Value) -> (Outcome, Vec<Shown>) {
-        let work = self.prepare(name, arguments).unwrap().work;
+        let work = self.prepare(name, arguments).await.unwrap().work;
         tokio::time::timeout(LONG, perform(&self.commands, work)).await.unwrap()
     }
 

@@ -34,7 +34,8 @@ async fn a_command_brings_its_output_and_how_it_ended() {
 async fn a_call_is_looked_at_before_anything_is_done() {
     let place = Place::new(SandboxMode::Off);
     std::fs::create_dir(place.cwd().join("sub")).unwrap();
-    let prepared = place.prepare("run_command", json!({"command": "touch x\ntouch y", "cwd": "sub/../sub"})).unwrap();
+    let prepared =
+        place.prepare("run_command", json!({"command": "touch x\ntouch y", "cwd": "sub/../sub"})).await.unwrap();
     assert_eq!(prepared.title, "touch x…");
     let [Action::Execute { command: Command::Line(line), cwd: Some(cwd), .. }] = &prepared.actions[..] else {
         panic!("{:?}", prepared.actions)
@@ -43,10 +44,10 @@ async fn a_call_is_looked_at_before_anything_is_done() {
     assert_eq!(Path::new(cwd), place.cwd().canonicalize().unwrap().join("sub"));
     assert_eq!(prepared.content.len(), 1, "the whole command is shown");
 
-    let plain = place.prepare("run_command", json!({"command": "ls", "cwd": "."})).unwrap();
+    let plain = place.prepare("run_command", json!({"command": "ls", "cwd": "."})).await.unwrap();
     assert!(matches!(&plain.actions[..], [Action::Execute { cwd: Some(_), .. }]));
     assert!(plain.content.is_empty());
-    assert!(place.commands.prepare("read_file", &json!({})).is_none());
+    assert!(place.commands.prepare("read_file", &json!({})).await.is_none());
 }
 
 #[tokio::test]
@@ -65,11 +66,11 @@ async fn arguments_that_make_no_sense_are_refused_in_a_sentence() {
         (json!({"command": "ls", "background": "yes"}), "`background` has to be true or false"),
     ];
     for (arguments, expected) in rows {
-        let refusal = place.prepare("run_command", arguments).unwrap_err();
+        let refusal = place.prepare("run_command", arguments).await.unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");
     }
     for (given, seconds) in [(json!(0), 1), (json!(-5), 1), (json!("7"), 7), (json!(1e300), 600), (json!(null), 120)] {
-        let prepared = place.prepare("run_command", json!({"command": "ls", "timeout_seconds": given})).unwrap();
+        let prepared = place.prepare("run_command", json!({"command": "ls", "timeout_seconds": given})).await.unwrap();
         let CommandWork::Run { limit, .. } = prepared.work else { panic!("{:?}", prepared.work) };
         assert_eq!(limit.as_secs(), seconds);
     }
@@ -88,7 +89,7 @@ async fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
 #[tokio::test]
 async fn a_command_that_is_dropped_ends_at_once_with_all_it_started() {
     let place = Place::new(SandboxMode::On);
-    let work = place.prepare("run_command", json!({"command": TREE})).unwrap().work;
+    let work = place.prepare("run_command", json!({"command": TREE})).await.unwrap().work;
     let commands = place.commands.clone();
     let task = tokio::spawn(async move { perform(&commands, work).await });
     let pids = pids(&place.cwd()).await;
@@ -102,7 +103,7 @@ async fn the_directory_has_to_be_the_one_that_was_allowed() {
     let place = Place::new(SandboxMode::Off);
     let sub = place.cwd().join("sub");
     std::fs::create_dir(&sub).unwrap();
-    let work = place.prepare("run_command", json!({"command": "pwd", "cwd": "sub"})).unwrap().work;
+    let work = place.prepare("run_command", json!({"command": "pwd", "cwd": "sub"})).await.unwrap().work;
     std::fs::remove_dir(&sub).unwrap();
     std::os::unix::fs::symlink("/", &sub).unwrap();
     let (outcome, _) = perform(&place.commands, work).await;
@@ -137,7 +138,7 @@ async fn long_output_is_cut_and_kept_in_a_file() {
 async fn output_is_shown_as_text_while_it_comes() {
     let place = Place::new(SandboxMode::Off);
     let line = "echo one; while ! [ -e go ]; do sleep 0.01; done; echo two";
-    let work = place.prepare("run_command", json!({"command": line})).unwrap().work;
+    let work = place.prepare("run_command", json!({"command": line})).await.unwrap().work;
     let (live, mut shown) = Live::channel();
     let performing = place.commands.perform(work, &live);
     let watching = async {
@@ -153,7 +154,7 @@ async fn output_is_shown_as_text_while_it_comes() {
 async fn a_viewer_that_does_not_look_does_not_stop_the_clock() {
     let place = Place::new(SandboxMode::Off);
     let line = "while :; do seq 10000; sleep 0.05; done";
-    let work = place.prepare("run_command", json!({"command": line, "timeout_seconds": 1})).unwrap().work;
+    let work = place.prepare("run_command", json!({"command": line, "timeout_seconds": 1})).await.unwrap().work;
     let (live, _shown) = Live::channel();
     let outcome = tokio::time::timeout(LONG, place.commands.perform(work, &live)).await.unwrap();
     assert!(outcome.is_error);

@@ -23,8 +23,8 @@ fn can_be_enforced(place: &Place) -> bool {
     why.is_none()
 }
 
-fn unasked(place: &Place, line: &str) -> CommandWork {
-    let mut work = place.prepare("run_command", json!({"command": line})).unwrap().work;
+async fn unasked(place: &Place, line: &str) -> CommandWork {
+    let mut work = place.prepare("run_command", json!({"command": line})).await.unwrap().work;
     work.confine();
     work
 }
@@ -43,7 +43,7 @@ async fn the_sandbox_is_the_strictest_whatever_the_setting_becomes() {
     );
     for mode in [SandboxMode::On, SandboxMode::Offline, SandboxMode::Off] {
         // It was judged as it was; the setting changes before it runs.
-        let work = unasked(&place, &line);
+        let work = unasked(&place, &line).await;
         place.commands.set_sandbox(mode);
         let (outcome, _) = perform(&place.commands, work).await;
         let text = text(&outcome);
@@ -54,14 +54,14 @@ async fn the_sandbox_is_the_strictest_whatever_the_setting_becomes() {
         place.commands.set_sandbox(SandboxMode::On);
     }
     // A failure that has nothing to do with it is no reason for many words.
-    let (outcome, _) = perform(&place.commands, unasked(&place, "echo 1 failed; exit 1")).await;
+    let (outcome, _) = perform(&place.commands, unasked(&place, "echo 1 failed; exit 1").await).await;
     assert_eq!(text(&outcome), "exit code 1\n(it ran in the sandbox, without the network)\n\n1 failed\n");
 }
 
 #[tokio::test]
 async fn what_cannot_be_confined_any_more_does_not_run() {
     let place = place(SandboxMode::On);
-    let work = unasked(&place, "touch ran");
+    let work = unasked(&place, "touch ran").await;
     if can_be_enforced(&place) {
         // Git would follow this file, which no sandbox can make harmless.
         std::fs::create_dir(place.cwd().join(".git")).unwrap();
@@ -75,11 +75,11 @@ async fn what_cannot_be_confined_any_more_does_not_run() {
 
     // Nor where nothing can be written down.
     let place = Place::with(|setup| setup);
-    let (outcome, _) = perform(&place.commands, unasked(&place, "touch ran")).await;
+    let (outcome, _) = perform(&place.commands, unasked(&place, "touch ran").await).await;
     assert!(outcome.is_error && !place.cwd().join("ran").exists(), "{outcome:?}");
     let place = Place::with(|setup| Setup { state_dir: Some("/dev/null/state".into()), ..setup });
     assert!(place.commands.why_asked().is_some());
-    assert!(perform(&place.commands, unasked(&place, "touch ran")).await.0.is_error);
+    assert!(perform(&place.commands, unasked(&place, "touch ran").await).await.0.is_error);
     assert!(!place.cwd().join("ran").exists());
 }
 
@@ -89,13 +89,13 @@ async fn it_ends_with_the_session_with_all_that_it_started() {
     if !can_be_enforced(&place) {
         return;
     }
-    let mut work = place.prepare("run_command", json!({"command": TREE, "background": true})).unwrap().work;
+    let mut work = place.prepare("run_command", json!({"command": TREE, "background": true})).await.unwrap().work;
     work.confine();
     let (outcome, _) = perform(&place.commands, work).await;
     assert!(!outcome.is_error, "{outcome:?}");
     let pids = pids(&place.cwd()).await;
     // Another command meanwhile has the same temporary files, and layers of its own.
-    let (outcome, _) = perform(&place.commands, unasked(&place, "echo beside")).await;
+    let (outcome, _) = perform(&place.commands, unasked(&place, "echo beside").await).await;
     assert_eq!(text(&outcome), "beside\n");
     place.commands.close();
     are_gone(&pids).await;
@@ -104,17 +104,17 @@ async fn it_ends_with_the_session_with_all_that_it_started() {
 #[tokio::test]
 async fn needs_are_read_leniently_and_a_reason_is_wanted() {
     let place = place(SandboxMode::On);
-    let need = |arguments: Value| {
+    let need = async |arguments: Value| {
         let mut arguments = arguments;
         arguments["command"] = "make".into();
-        place.prepare("run_command", arguments).map(|prepared| match prepared.work {
+        place.prepare("run_command", arguments).await.map(|prepared| match prepared.work {
             CommandWork::Run { terms, .. } => (prepared.title, terms),
             other => panic!("{other:?}"),
         })
     };
     let none = || ("make".to_owned(), Terms::default());
     for arguments in [json!({}), json!({"needs": []}), json!({"needs": null}), json!({"needs": "", "reason": 1})] {
-        assert_eq!(need(arguments), Ok(none()));
+        assert_eq!(need(arguments).await, Ok(none()));
     }
     let network = || Terms { need: Some(Need::Network("to fetch".into())), is_unasked: false };
     let unsandboxed = || Terms { need: Some(Need::Unsandboxed("to fetch".into())), is_unasked: false };
@@ -124,7 +124,7 @@ async fn needs_are_read_leniently_and_a_reason_is_wanted() {
         (json!(["unsandboxed"]), "make (outside of the sandbox)", unsandboxed()),
         (json!(["network", "unsandboxed"]), "make (outside of the sandbox)", unsandboxed()),
     ] {
-        assert_eq!(need(json!({"needs": needs, "reason": " to fetch\n"})), Ok((title.to_owned(), terms)));
+        assert_eq!(need(json!({"needs": needs, "reason": " to fetch\n"})).await, Ok((title.to_owned(), terms)));
     }
     for (arguments, expected) in [
         (json!({"needs": ["root"]}), "`needs` must be a list of `network` and `unsandboxed`"),
@@ -134,16 +134,16 @@ async fn needs_are_read_leniently_and_a_reason_is_wanted() {
         (json!({"needs": ["network"], "reason": " "}), "`reason` is missing"),
         (json!({"needs": ["network"], "reason": {"a": 1}}), "`reason` has to be text"),
     ] {
-        let refusal = need(arguments).unwrap_err();
+        let refusal = need(arguments).await.unwrap_err();
         assert!(refusal.contains(expected), "{refusal}");
     }
     // Where nothing is withheld nothing is needed, and where the person wants no network there is none to ask for.
     let wants = || json!({"needs": ["unsandboxed"], "reason": "x"});
     place.commands.set_sandbox(SandboxMode::Off);
-    assert_eq!(need(wants()), Ok(none()));
+    assert_eq!(need(wants()).await, Ok(none()));
     place.commands.set_sandbox(SandboxMode::Offline);
-    assert!(need(wants()).unwrap_err().contains("`offline`"));
-    assert!(need(json!({"needs": ["network"], "reason": "x"})).unwrap_err().contains("`offline`"));
+    assert!(need(wants()).await.unwrap_err().contains("`offline`"));
+    assert!(need(json!({"needs": ["network"], "reason": "x"})).await.unwrap_err().contains("`offline`"));
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn outside_of_the_sandbox_is_outside_unless_the_person_changed_their_mind(
     let (outcome, _) = place.call("run_command", wants.clone()).await;
     assert!(!outcome.is_error && place.directory.path().join("there").exists(), "{outcome:?}");
     std::fs::remove_file(place.directory.path().join("there")).unwrap();
-    let work = place.prepare("run_command", wants).unwrap().work;
+    let work = place.prepare("run_command", wants).await.unwrap().work;
     place.commands.set_sandbox(SandboxMode::Offline);
     let (outcome, _) = perform(&place.commands, work).await;
     assert!(outcome.is_error && !place.directory.path().join("there").exists(), "{outcome:?}");
@@ -181,8 +181,8 @@ async fn what_was_too_long_can_be_read_and_nothing_else_of_our_records() {
         "grep -n '^12345$' {path}; sed -n 7p {path}; cat {outputs}/other/* {outputs}/../rules; ls {outputs}; \
          echo x >> {path}; rm {path}; touch {outputs}/own/new; echo end"
     );
-    let asked = place.prepare("run_command", json!({"command": line})).unwrap().work;
-    for work in [unasked(&place, &line), asked] {
+    let asked = place.prepare("run_command", json!({"command": line})).await.unwrap().work;
+    for work in [unasked(&place, &line).await, asked] {
         let (outcome, _) = perform(&place.commands, work).await;
         let text = text(&outcome);
         assert!(text.contains("12345:12345\n7\n") && text.contains("end"), "{text}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use attache::model::mcp::McpServer;
-use attache_host::mcp::{self, Loaded};
+use attache_host::mcp::{self, Loaded, Written};
 
 use super::Row;
 use crate::agents::catalog::on_path;
@@ -36,28 +36,28 @@ fn user(path: &Path) -> Vec<Row> {
         Err(error) => return vec![Row::fail(CHECK, format!("{}: {error}", path.display()), "make it readable")],
     };
     match mcp::parse(&content) {
-        Ok(servers) => {
-            let count = servers.len();
-            let problems = about_all(servers);
+        Ok(written) => {
+            let count = written.servers.len();
+            let problems = about_all(written);
             if problems.is_empty() { vec![Row::ok(CHECK, format!("{count} servers"))] } else { problems }
         }
         Err(what) => vec![wrong(&format!("`{}`: {what}", path.display()))],
     }
 }
 
-/// What is wrong with servers: those that lack a variable, and those that could not be used.
-fn about_all(written: Vec<McpServer>) -> Vec<Row> {
+/// What is wrong with servers: those that make no sense, those that lack a variable, and those that could not be used.
+fn about_all(written: Written) -> Vec<Row> {
     let loaded = Loaded::new(written.clone(), mcp::environment);
     let mut rows: Vec<Row> = loaded.problems.iter().map(|problem| wrong(problem)).collect();
     for server in &loaded.servers {
-        let written = written.iter().find(|written| mcp::name_of(written) == mcp::name_of(server));
+        let written = written.servers.iter().find(|written| mcp::name_of(written) == mcp::name_of(server));
         rows.extend(written.and_then(|written| about(server, written)));
     }
     rows
 }
 
 fn wrong(message: &str) -> Row {
-    let (what, hint) = message.split_once("\nhint: ").unwrap_or((message, "mend it: until then none of it is started"));
+    let (what, hint) = message.split_once("\nhint: ").unwrap_or((message, "mend it: until then it is not started"));
     Row::fail(CHECK, what, hint)
 }
 

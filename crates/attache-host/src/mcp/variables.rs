@@ -147,10 +147,10 @@ mod tests {
             "b": {"url": "https://h/${TOKEN}", "headers": {"A": "Bearer ${TOKEN}"}},
             "c": {"type": "sse", "url": "https://h", "headers": {"A": "${MISSING}", "B": "${TOKEN}"}}
         }}"#;
-        let servers = parse(file).unwrap();
-        assert_eq!(variables_of(&servers[2]), ["MISSING", "TOKEN"]);
-        assert_eq!(variables_of(&servers[0]), ["TOKEN"]);
-        let loaded = Loaded::new(servers, variable);
+        let written = parse(file).unwrap();
+        assert_eq!(variables_of(&written.servers[2]), ["MISSING", "TOKEN"]);
+        assert_eq!(variables_of(&written.servers[0]), ["TOKEN"]);
+        let loaded = Loaded::new(written, variable);
         let [McpServer::Stdio(a), McpServer::Http(b)] = &loaded.servers[..] else { panic!("{loaded:?}") };
         assert_eq!((a.command.as_str(), a.args[1].as_str()), ("sk-confidential", "sk-confidential"));
         assert_eq!((a.env[0].name.as_str(), a.env[0].value.expose()), ("${TOKEN}", "sk-confidential"));

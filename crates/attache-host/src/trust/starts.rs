@@ -43,7 +43,7 @@ impl Started {
     pub(super) fn read(directory: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<Started>, TrustError> {
         let file = |name: &str| files.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes.as_slice());
         let mut commands: Vec<(String, Vec<String>)> = Vec::new();
-        for server in file("mcp.json").and_then(|content| crate::mcp::parse(content).ok()).unwrap_or_default() {
+        for server in file("mcp.json").and_then(|content| crate::mcp::parse(content).ok()).unwrap_or_default().servers {
             if let McpServer::Stdio(server) = server {
                 let words = std::iter::once(server.command.clone()).chain(server.args.iter().cloned());
                 commands.push((format!("MCP server `{}`", server.name), words.collect()));

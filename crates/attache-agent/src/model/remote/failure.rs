@@ -188,7 +188,8 @@ impl Who {
             } else {
                 "\nhint: is there a network, and is the base URL right?".to_owned()
             };
-            return Trouble::new(Failure::Server, format!("`{host}` cannot be reached{why}{hint}"));
+            let kind = if is_local(host) && is_refused(error) { Failure::NotRunning } else { Failure::Server };
+            return Trouble::new(kind, format!("`{host}` cannot be reached{why}{hint}"));
         }
         Trouble::new(Failure::Server, format!("the connection to `{host}` was lost"))
     }
@@ -300,13 +301,20 @@ fn is_local(host: &str) -> bool {
     host.starts_with("127.") || host.starts_with("localhost") || host.starts_with("[::1]")
 }
 
-/// The innermost cause of an error. Those are of the system and of TLS, and name neither a URL nor a header.
+/// The causes of an error, from the outside in. The last ones are of the system and of TLS, and name neither a URL nor a header.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |error| error.source())
+}
+
+/// The innermost cause of an error.
 fn root(error: &reqwest::Error) -> String {
-    let mut inner = std::error::Error::source(error);
-    while let Some(next) = inner.and_then(|error| error.source()) {
-        inner = Some(next);
-    }
-    inner.map(|error| tidy(&error.to_string(), 120)).unwrap_or_default()
+    causes(error).last().map(|error| tidy(&error.to_string(), 120)).unwrap_or_default()
+}
+
+/// Whether nobody listens there.
+fn is_refused(error: &reqwest::Error) -> bool {
+    let kind = |error: &(dyn std::error::Error + 'static)| Some(error.downcast_ref::<std::io::Error>()?.kind());
+    causes(error).filter_map(kind).any(|kind| kind == std::io::ErrorKind::ConnectionRefused)
 }
 
 /// How long the headers want us to wait.

@@ -28,7 +28,8 @@ pub(super) async fn run(
     limit: Duration,
     live: &Live,
 ) -> Result<Outcome, Refusal> {
-    commands.check_directory(cwd)?;
+    let (starter, place) = (commands.starter(), cwd.to_owned());
+    crate::off_thread(move || starter.check_directory(&place)).await?;
     let request = CreateTerminalRequest::new(client.id().clone(), "sh")
         .args(["-c".into(), line])
         .env(UNATTENDED.map(|(name, value)| EnvVariable::new(name, Secret::from(value))))

@@ -27,6 +27,9 @@ const MOST_NAMES: usize = 8;
 /// How long their names are together, in bytes.
 const LONGEST_NAMES: usize = 400;
 
+/// How long a file is that names a path, in bytes.
+const LONGEST_PATH: u64 = 8 << 10;
+
 /// How many filters are switched off. No honest repository has more.
 const MOST_FILTERS: usize = 64;
 
@@ -137,12 +140,12 @@ impl Commands {
     async fn ask_git(&self) -> Option<GitState> {
         let setup = self.setup.clone();
         let found = tokio::task::spawn_blocking(move || {
-            let top = repository(&setup.cwd)?;
-            Some((top, sandbox(&setup)?))
+            let repository = Checkout::of(&setup.cwd)?;
+            Some((repository, sandbox(&setup)?))
         });
-        let (top, sandbox) = found.await.ok()??;
+        let (repository, sandbox) = found.await.ok()??;
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
-        let filters = filters(&self.git(&sandbox, &top, &names, &[]).await?)?;
+        let filters = filters(&self.git(&sandbox, &repository, &names, &[]).await?)?;
         let status = [
             "status",
             "--porcelain=v2",
@@ -153,8 +156,8 @@ impl Commands {
             "--",
             ".",
         ];
-        let text = self.git(&sandbox, &top, &status, &filters).await?;
-        let prefix = match self.setup.cwd.strip_prefix(&top).ok().and_then(Path::to_str) {
+        let text = self.git(&sandbox, &repository, &status, &filters).await?;
+        let prefix = match self.setup.cwd.strip_prefix(&repository.top).ok().and_then(Path::to_str) {
             None | Some("") => String::new(),
             Some(below) => format!("{below}/"),
         };
@@ -163,10 +166,16 @@ impl Commands {
     }
 
     /// What git prints on stdout.
-    async fn git(&self, sandbox: &Sandbox, top: &Path, words: &[&str], filters: &[String]) -> Option<String> {
-        let top = top.to_str()?;
+    async fn git(
+        &self,
+        sandbox: &Sandbox,
+        repository: &Checkout,
+        words: &[&str],
+        filters: &[String],
+    ) -> Option<String> {
+        let (top, git_dir) = (repository.top.to_str()?, repository.git_dir.to_str()?);
         let begin = ["sh", "-c", r#"exec "$@" 2>/dev/null"#, "sh", "git", "--no-optional-locks", "--no-pager"];
-        let places = [format!("--git-dir={top}/.git"), format!("--work-tree={top}")];
+        let places = [format!("--git-dir={git_dir}"), format!("--work-tree={top}")];
         let words = begin.into_iter().chain(places.iter().map(String::as_str)).chain(words.iter().copied());
         let off = filters.iter().flat_map(|filter| {
             let rows = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
@@ -183,22 +192,55 @@ impl Commands {
         let variables = variables.into_iter().map(|(name, value)| (name, Secret::from(value)));
         let command = Command::Words(words.map(str::to_owned).collect());
         let invocation = Invocation::new(command, &self.setup.cwd).env(variables);
-        let run = self.launch(&invocation, OUTPUT, Some(sandbox)).ok()?;
+        let run = self.starter().launch(&invocation, OUTPUT, Some(sandbox)).ok()?;
         run.wait().await;
         let written = run.output();
         (!written.is_truncated).then_some(written.text)
     }
 }
 
-/// The top of the repository that a directory is in, if it is a plain one and the person's own: its directory is no link and
-/// no file that leads elsewhere, where there may be names that are nobody's business.
-fn repository(cwd: &Path) -> Option<PathBuf> {
-    let top = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
-    let git = top.join(".git");
-    let found = git.symlink_metadata().ok()?;
-    let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    let leads_on = git.join("commondir").symlink_metadata().is_ok();
-    (is_own && !leads_on).then(|| top.to_owned())
+/// Files of a repository of the person's own.
+struct Checkout {
+    /// Where its files are.
+    top: PathBuf,
+    /// Where git keeps what it knows of them.
+    git_dir: PathBuf,
+}
+
+impl Checkout {
+    /// The one that a directory is in: a plain one, or a worktree. Nothing else that leads elsewhere is followed: there may be
+    /// names that are nobody's business.
+    fn of(cwd: &Path) -> Option<Self> {
+        let top = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
+        let git = top.join(".git");
+        let found = git.symlink_metadata().ok()?;
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let git_dir = match found.is_dir() {
+            true => Some(git.clone()).filter(|git| git.join("commondir").symlink_metadata().is_err()),
+            false => worktree(&git),
+        };
+        Some(Checkout { top: top.to_owned(), git_dir: git_dir? })
+    }
+}
+
+/// What git keeps of a worktree, whose `.git` is a file that names it. Anybody can write such a file, so the other side has to
+/// name it too: only who may write there made both.
+fn worktree(file: &Path) -> Option<PathBuf> {
+    let git_dir = PathBuf::from(line(file)?.strip_prefix("gitdir: ")?);
+    let is_own = git_dir.symlink_metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
+    let is_plain = git_dir.is_absolute() && git_dir.canonicalize().ok()? == git_dir;
+    let names_it = Path::new(&line(&git_dir.join("gitdir"))?).canonicalize().ok()? == file.canonicalize().ok()?;
+    let is_shared = line(&git_dir.join("commondir"))? == "../.." && git_dir.parent()?.ends_with(".git/worktrees");
+    (is_own && is_plain && names_it && is_shared).then_some(git_dir)
+}
+
+/// The one line of a small file that is no link.
+fn line(path: &Path) -> Option<String> {
+    let found = path.symlink_metadata().ok()?;
+    let text = (found.is_file() && found.len() <= LONGEST_PATH).then(|| std::fs::read_to_string(path).ok())??;
+    Some(text.trim_end_matches('\n').to_owned()).filter(|line| !line.contains('\n'))
 }
 
 /// A sandbox in which nothing can be changed, if this machine enforces all of it.

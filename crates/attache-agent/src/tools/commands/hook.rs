@@ -28,7 +28,7 @@ impl Commands {
         limit: Duration,
         kept: usize,
     ) -> Result<HookEnd, Refusal> {
-        let started = self.start_with(invocation(line, cwd).input(input), cwd, kept, &Terms::default(), false)?;
+        let started = self.start_with(invocation(line, cwd).input(input), cwd, kept, &Terms::default(), false).await?;
         let Ok(status) = tokio::time::timeout(limit, started.run.wait()).await else {
             started.run.kill().await;
             return Ok(HookEnd::TimeOver);

@@ -27,6 +27,17 @@ impl Jobs {
     pub(super) fn clear(&mut self) {
         self.list.clear();
     }
+
+    /// Makes room for one more. One that has ended goes; its output is gone then.
+    fn make_room(&mut self) -> Result<(), Refusal> {
+        if self.list.len() >= JOBS {
+            let Some(ended) = self.list.iter().position(|job| job.started.run.exit_status().is_some()) else {
+                return Err(Refusal(format!("{JOBS} jobs are running already\nhint: end one of them with `stop_job`")));
+            };
+            self.list.remove(ended);
+        }
+        Ok(())
+    }
 }
 
 /// A command that runs in the background, or has.
@@ -60,7 +71,7 @@ impl Commands {
         terms: &Terms,
         live: &Live,
     ) -> Result<Outcome, Refusal> {
-        let job = self.add_job(&line, cwd, terms)?;
+        let job = self.add_job(&line, cwd, terms).await?;
         let screen = job.screen.lock().await;
         screen.begin(live, &line, cwd).await;
         let text = format!("started as `{}`; `job_output` tells what it prints, `stop_job` ends it", job.name);
@@ -71,16 +82,13 @@ impl Commands {
         Ok(outcome)
     }
 
-    /// Starts a job if there is room. One that has ended makes room; its output is gone then.
-    fn add_job(&self, line: &str, cwd: &Path, terms: &Terms) -> Result<Arc<Job>, Refusal> {
+    /// Starts a job if there is room.
+    async fn add_job(&self, line: &str, cwd: &Path, terms: &Terms) -> Result<Arc<Job>, Refusal> {
+        self.jobs().make_room()?;
+        let started = self.start(line, cwd, terms, true).await?;
         let mut jobs = self.jobs();
-        if jobs.list.len() >= JOBS {
-            let Some(ended) = jobs.list.iter().position(|job| job.started.run.exit_status().is_some()) else {
-                return Err(Refusal(format!("{JOBS} jobs are running already\nhint: end one of them with `stop_job`")));
-            };
-            jobs.list.remove(ended);
-        }
-        let started = self.start(line, cwd, terms, true)?;
+        // Others may have been started meanwhile. Then this one ends here.
+        jobs.make_room()?;
         jobs.created += 1;
         let job = Arc::new(Job {
             name: format!("job-{}", jobs.created),

@@ -16,7 +16,7 @@ mod sandbox;
 mod screen;
 mod terms;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -219,12 +219,14 @@ impl Commands {
     }
 
     /// Looks at a call. `None` if it is for another tool.
-    pub fn prepare(&self, name: &str, arguments: &Value) -> Option<Result<Prepared<CommandWork>, Refusal>> {
-        let arguments = Arguments::new(arguments);
+    pub async fn prepare(&self, name: &str, arguments: &Value) -> Option<Result<Prepared<CommandWork>, Refusal>> {
         let work = match name {
-            "run_command" => arguments::run(arguments, &self.setup.cwd),
-            "job_output" => arguments::look(arguments),
-            "stop_job" => arguments::stop(arguments),
+            "run_command" => {
+                let (arguments, cwd) = (arguments.clone(), self.setup.cwd.clone());
+                crate::off_thread(move || arguments::run(Arguments::new(&arguments), &cwd)).await
+            }
+            "job_output" => arguments::look(Arguments::new(arguments)),
+            "stop_job" => arguments::stop(Arguments::new(arguments)),
             _ => return None,
         };
         Some(work.and_then(|work| self.settle(work)).and_then(|work| self.describe(work)))
@@ -279,15 +281,6 @@ impl Commands {
     /// A name that no terminal of this session had, also not before it was opened again.
     fn terminal_id(&self) -> TerminalId {
         format!("command-{:016x}-{}", self.nonce, self.shown.fetch_add(1, Relaxed) + 1).into()
-    }
-
-    /// Whether the directory is still the one that was allowed.
-    fn check_directory(&self, cwd: &Path) -> Result<(), Refusal> {
-        let is_same = || cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
-        if cwd.is_dir() && is_same() {
-            return Ok(());
-        }
-        Err(Refusal(format!("`{}` is not the directory any more that it was", cwd.display())))
     }
 
     fn mode(&self) -> SandboxMode {

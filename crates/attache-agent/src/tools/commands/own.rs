@@ -10,7 +10,7 @@ use attache_host::sandbox::Sandbox;
 
 use super::report::{self, Ending, Note, Written};
 use super::screen::{Screen, ended};
-use super::{Commands, Need, OUTPUT, SandboxMode, Terms, sandbox};
+use super::{Commands, Need, OUTPUT, SandboxMode, Setup, Terms, sandbox};
 use crate::tools::{Live, Outcome, Refusal, Shown};
 
 /// A command that was started.
@@ -23,7 +23,14 @@ pub(super) struct Started {
     _sandbox: Option<sandbox::Made>,
 }
 
-impl Commands {
+/// Starts commands, where nobody waits for the runtime: it looks at directories, makes sandboxes and waits for the kernel.
+#[derive(Debug)]
+pub(super) struct Starter {
+    pub(super) setup: Setup,
+    pub(super) mode: SandboxMode,
+}
+
+impl Starter {
     /// What a command is to run in, and what is said when it fails there.
     fn sandbox(&self, terms: &Terms, runs_long: bool) -> Result<(Option<sandbox::Made>, Option<Note>), Refusal> {
         if terms.is_unasked {
@@ -35,9 +42,8 @@ impl Commands {
             })?;
             return Ok((Some(made), Some(Note::UNASKED)));
         }
-        let mode = self.mode();
-        let is_free = matches!(terms.need, Some(Need::Unsandboxed(_))) && mode != SandboxMode::Offline;
-        let mode = if is_free { SandboxMode::Off } else { mode };
+        let is_free = matches!(terms.need, Some(Need::Unsandboxed(_))) && self.mode != SandboxMode::Offline;
+        let mode = if is_free { SandboxMode::Off } else { self.mode };
         let sandbox = match sandbox::as_set(mode, &self.setup, runs_long) {
             Ok(sandbox) => sandbox,
             Err(impossible) if impossible.runs_without => None,
@@ -57,15 +63,10 @@ impl Commands {
         Ok((sandbox, note))
     }
 
-    /// Starts a command.
-    pub(super) fn start(&self, line: &str, cwd: &Path, terms: &Terms, runs_long: bool) -> Result<Started, Refusal> {
-        self.start_with(invocation(line, cwd), cwd, OUTPUT, terms, runs_long)
-    }
-
-    /// Starts a command that is made already, of whose output so much is kept.
-    pub(super) fn start_with(
+    /// Starts a command, of whose output so much is kept.
+    fn start(
         &self,
-        invocation: Invocation,
+        invocation: &Invocation,
         cwd: &Path,
         kept: usize,
         terms: &Terms,
@@ -73,8 +74,17 @@ impl Commands {
     ) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let (made, note) = self.sandbox(terms, runs_long)?;
-        let run = self.launch(&invocation, kept, made.as_ref().map(|made| &made.sandbox))?;
+        let run = self.launch(invocation, kept, made.as_ref().map(|made| &made.sandbox))?;
         Ok(Started { run, note, _sandbox: made })
+    }
+
+    /// Whether the directory is still the one that was allowed.
+    pub(super) fn check_directory(&self, cwd: &Path) -> Result<(), Refusal> {
+        let is_same = || cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
+        if cwd.is_dir() && is_same() {
+            return Ok(());
+        }
+        Err(Refusal(format!("`{}` is not the directory any more that it was", cwd.display())))
     }
 
     /// Starts a command with the environment of commands, in a sandbox if there is one.
@@ -94,6 +104,36 @@ impl Commands {
         });
         run.map_err(|error| Refusal(error.to_string()))
     }
+}
+
+impl Commands {
+    pub(super) fn starter(&self) -> Starter {
+        Starter { setup: self.setup.clone(), mode: self.mode() }
+    }
+
+    /// Starts a command. Whoever drops the future meanwhile ends it.
+    pub(super) async fn start(
+        &self,
+        line: &str,
+        cwd: &Path,
+        terms: &Terms,
+        runs_long: bool,
+    ) -> Result<Started, Refusal> {
+        self.start_with(invocation(line, cwd), cwd, OUTPUT, terms, runs_long).await
+    }
+
+    /// Starts a command that is made already, of whose output so much is kept.
+    pub(super) async fn start_with(
+        &self,
+        invocation: Invocation,
+        cwd: &Path,
+        kept: usize,
+        terms: &Terms,
+        runs_long: bool,
+    ) -> Result<Started, Refusal> {
+        let (starter, cwd, terms) = (self.starter(), cwd.to_owned(), terms.clone());
+        crate::off_thread(move || starter.start(&invocation, &cwd, kept, &terms, runs_long)).await
+    }
 
     /// Runs a command to its end.
     pub(super) async fn run(
@@ -104,7 +144,7 @@ impl Commands {
         limit: Duration,
         live: &Live,
     ) -> Result<Outcome, Refusal> {
-        let Started { run, note, _sandbox } = self.start(&line, cwd, terms, false)?;
+        let Started { run, note, _sandbox } = self.start(&line, cwd, terms, false).await?;
         let mut view = run.view();
         let mut screen = Screen::new(self.shows_terminals().then(|| self.terminal_id()));
         let mut held = Held { run, shown: screen.terminal().cloned(), live };

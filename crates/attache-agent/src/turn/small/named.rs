@@ -58,12 +58,18 @@ pub(super) fn commands(text: &str) -> Vec<String> {
         let after = words(after.split(['.', '!', '?', ';', '\n']).next().unwrap_or_default());
         let is_wanted = matches!(before.last().map(String::as_str), Some("run" | "execute"))
             || matches!(after.first().map(String::as_str), Some("fails" | "fail"));
-        let is_forbidden = before.iter().chain(&after).any(|word| NOT.contains(&word.as_str()));
+        let is_forbidden = [before, after].iter().any(|words| forbids(words));
         if is_wanted && !is_forbidden {
             commands.push(command.to_owned());
         }
     }
     commands
+}
+
+/// Whether there is a no among words. "And nothing else" is none.
+fn forbids(words: &[String]) -> bool {
+    let is_else = |at: usize| words[at] == "nothing" && words.get(at + 1).is_some_and(|next| next == "else");
+    (0..words.len()).any(|at| NOT.contains(&words[at].as_str()) && !is_else(at))
 }
 
 /// The words of a sentence, in small letters, with plain apostrophes.
@@ -118,6 +124,8 @@ mod tests {
     fn commands_are_what_runs_a_program_and_is_wanted() {
         for (text, expected) in [
             ("Run `python3 dice.py` and say what it prints.", vec!["python3 dice.py"]),
+            ("Run `python3 dice.py` and answer with the number, and nothing else.", vec!["python3 dice.py"]),
+            ("Run `sh a.sh` and change nothing.", vec![]),
             ("`make` fails, and so does `./run.sh`.", vec!["make"]),
             ("Run `sh build.sh`. It fails; fix it. Do not change build.sh.", vec!["sh build.sh"]),
             ("It works. Never run `sh x.sh`. Run `sh y.sh`.", vec!["sh y.sh"]),

@@ -148,7 +148,7 @@ async fn a_server_that_is_not_there_is_named_without_secrets() {
         let key = Some(Secret::from(KEY));
         let model = Remote::new(Settings { base_url, key, ..Settings::new(provider, "m") }).unwrap();
         let story = story(&model, request("hi")).await;
-        assert!(story.starts_with(&format!("error Server: `{address}` cannot be reached: ")), "{story}");
+        assert!(story.starts_with(&format!("error NotRunning: `{address}` cannot be reached: ")), "{story}");
         assert!(story.contains(hint) && !story.contains("secret"), "{story}");
     }
 }

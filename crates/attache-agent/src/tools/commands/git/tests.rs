@@ -165,7 +165,7 @@ async fn nothing_can_be_changed_where_git_runs() {
     let commands = repository.commands(&repository.top());
     let line = "touch inside .git/inside ../outside; echo > /dev/tcp/127.0.0.1/1; echo ran";
     let invocation = Invocation::new(Command::Line(line.into()), repository.top());
-    let run = commands.launch(&invocation, OUTPUT, sandbox(&commands.setup).as_ref()).unwrap();
+    let run = commands.starter().launch(&invocation, OUTPUT, sandbox(&commands.setup).as_ref()).unwrap();
     run.wait().await;
     assert!(run.output().text.ends_with("ran\n"), "{:?}", run.output());
     for left in ["inside", ".git/inside", "../outside"] {
@@ -199,6 +199,27 @@ async fn a_repository_that_leads_elsewhere_is_left_out() {
     fs::remove_file(&git).unwrap();
     fs::create_dir(&git).unwrap();
     assert_eq!(repository.told(&repository.top()).await, None, "it is empty");
+}
+
+#[tokio::test]
+async fn a_worktree_is_told_if_both_sides_name_each_other() {
+    if !can_run() {
+        return;
+    }
+    let repository = Repository::new();
+    repository.put("a.txt", "1");
+    repository.git(&["add", "."]);
+    repository.git(&["commit", "--quiet", "--message", "first"]);
+    repository.git(&["worktree", "add", "--quiet", "../second"]);
+    let second = repository.top().with_file_name("second");
+    fs::write(second.join("a.txt"), "22").unwrap();
+    assert_eq!(repository.told(&second).await.unwrap(), "1 changed (a.txt)");
+    assert_eq!(repository.told(&repository.top()).await.unwrap(), "clean");
+    // Somebody else's directory that claims to be it.
+    let forged = repository.top().with_file_name("forged");
+    fs::create_dir(&forged).unwrap();
+    fs::copy(second.join(".git"), forged.join(".git")).unwrap();
+    assert_eq!(repository.told(&forged).await, None);
 }
 
 #[tokio::test]
