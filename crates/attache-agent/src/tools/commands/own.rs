@@ -150,14 +150,12 @@ impl Commands {
         let mut held = Held { run, shown: screen.terminal().cloned(), live };
         let exit = held.run.wait();
         let in_time = {
-            let showing = async {
-                screen.begin(live, &line, cwd).await;
-                screen.follow(live, &mut view).await
-            };
+            // First of all: it may have ended already.
+            screen.begin(live, &line, cwd).await;
             tokio::select! {
                 biased;
                 exit = tokio::time::timeout(limit, exit) => exit,
-                never = showing => match never {},
+                never = screen.follow(live, &mut view) => match never {},
             }
         };
         let ending = match in_time {

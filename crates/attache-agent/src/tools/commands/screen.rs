@@ -61,11 +61,12 @@ impl Screen {
     /// Shows what comes, for ever.
     pub(super) async fn follow(&mut self, live: &Live, view: &mut View) -> ! {
         loop {
+            // What came before somebody looked, too.
+            self.show(live, view).await;
+            tokio::time::sleep(if self.sent < A_LOT { OFTEN } else { SELDOM }).await;
             if !view.changed().await {
                 std::future::pending::<()>().await;
             }
-            self.show(live, view).await;
-            tokio::time::sleep(if self.sent < A_LOT { OFTEN } else { SELDOM }).await;
         }
     }
 
