@@ -180,9 +180,9 @@ async fn a_server_that_never_gives_its_list_delays_no_session() {
 }
 
 #[tokio::test]
-async fn the_context_is_what_the_server_says() {
+async fn what_a_local_server_says_of_its_one_model_counts_whatever_it_is_called() {
     let pages = [
-        ("/v1/models", json!({"data": [{"id": "m", "object": "model"}]})),
+        ("/v1/models", json!({"data": [{"id": "/models/m.gguf", "meta": {"n_params": 1_777_088_000_u64}}]})),
         ("/props", json!({"default_generation_settings": {"n_ctx": 6_144}, "modalities": {"vision": true}})),
     ];
     let pages =
@@ -191,9 +191,10 @@ async fn the_context_is_what_the_server_says() {
     let mut world = World::new("llamacpp:m", None);
     world.config.base_url = Some(server.url("/v1"));
     let models = ModelList::find(&world.config).await.unwrap();
-    assert_eq!(models.first_info().context, 32_000);
+    assert_eq!((models.first_info().context, models.first_info().is_small), (32_000, false));
     models.fetch_lists().await;
-    assert_eq!((models.first_info().context, models.first_info().images), (6_144, true));
+    let info = models.first_info();
+    assert_eq!((info.context, info.images, info.is_small), (6_144, true, true));
     // What the person says comes first.
     let facts = ModelFacts { context: Some(2_048), ..ModelFacts::default() };
     world.config.models.insert("llamacpp:m".into(), facts);
