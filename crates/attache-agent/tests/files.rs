@@ -270,6 +270,28 @@ async fn a_file_has_to_be_read_and_unchanged_to_be_changed() {
 }
 
 #[tokio::test]
+async fn what_was_not_shown_is_not_overwritten() {
+    let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(9_000));
+    let world = World::with(&[("long.json", &long), ("a", "one\ntwo\nthree\n")]);
+    let part = |path: &str| {
+        format!("!only a part of `{path}` has been read: read all of it before writing it anew, or use edit_file")
+    };
+    // A line that was cut.
+    assert!(world.read("long.json").await.contains("more bytes in this line]"));
+    let write = json!({"path": "long.json", "content": "{}"});
+    assert_eq!(world.call("write_file", write).await, part("long.json"));
+    let edit = json!({"path": "long.json", "old_text": "{\"a\"", "new_text": "{\"b\""});
+    assert_eq!(world.call("edit_file", edit).await, "`long.json` is changed");
+    assert_eq!(world.text("long.json"), long.replace("\"a\"", "\"b\""));
+    // Lines that were left out; all of them together are the whole.
+    world.call("read_file", json!({"path": "a", "line": 1, "limit": 1})).await;
+    let write = || json!({"path": "a", "content": "1\n"});
+    assert_eq!(world.call("write_file", write()).await, part("a"));
+    world.call("read_file", json!({"path": "a", "line": 2})).await;
+    assert_eq!(world.call("write_file", write()).await, "`a` is written");
+}
+
+#[tokio::test]
 async fn an_edit_points_at_the_first_line_that_it_changes() {
     let world = World::with(&[("a", "one\ntwo\nthree\n")]);
     world.read("a").await;

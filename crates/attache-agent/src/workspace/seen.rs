@@ -34,8 +34,8 @@ impl Known {
         self.count == 0 || self.lines.first().is_some_and(|lines| lines.start == 0 && lines.end >= self.count)
     }
 
-    fn add(&mut self, lines: Range<usize>) {
-        self.lines.push(lines);
+    fn add(&mut self, lines: Vec<Range<usize>>) {
+        self.lines.extend(lines);
         self.lines.sort_by_key(|lines| lines.start);
         self.lines.dedup_by(|next, before| {
             let joins = next.start <= before.end;
@@ -52,7 +52,7 @@ pub(super) type Seen = HashMap<PathBuf, Known>;
 
 impl Workspace {
     /// Notes that the model was shown these lines of the content, counted from 0.
-    pub(crate) fn note_seen(&self, target: &Target, content: &str, lines: Range<usize>) {
+    pub(crate) fn note_seen(&self, target: &Target, content: &str, lines: Vec<Range<usize>>) {
         let digest = Digest::of(content);
         let fresh = Known { digest, lines: Vec::new(), count: content.lines().count() };
         let mut seen = self.seen();

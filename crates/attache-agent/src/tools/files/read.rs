@@ -1,5 +1,6 @@
 //! `read_file`: a text, some of its lines, or an image.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use attache::model::tool::{ToolCallContent, ToolKind};
@@ -23,7 +24,8 @@ const LINES: u32 = 2_000;
 /// How many characters of a line are shown.
 const LINE_LENGTH: usize = 2_000;
 
-/// How many bytes are shown in all: what a model gets of anything at once. More is read on with, not cut in the middle.
+/// How many bytes of a file are shown in all, without the numbers of lines: what a model gets of anything at once. More is read
+/// on with, not cut in the middle.
 const MOST_BYTES: usize = 32 << 10;
 
 /// The same for small models.
@@ -108,8 +110,12 @@ pub(super) async fn perform(workspace: &Workspace, work: &Read) -> Result<Outcom
     Ok(outcome)
 }
 
-/// The lines from `line` on of a text that begins with the line `first`, and which of its lines these are.
-fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Result<(Outcome, Range<usize>), Refusal> {
+/// Lines of a text, counted from 0.
+type Lines = Vec<Range<usize>>;
+
+/// The lines from `line` on of a text that begins with the line `first`, and which of its lines are shown as they are: one
+/// that is cut is not known by that.
+fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Result<(Outcome, Lines), Refusal> {
     let Read { target, limit, has_numbers, most, .. } = read;
     let name = &target.name;
     let content = &text.content;
@@ -118,7 +124,7 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
         let text = format!("`{name}` {nothing}");
         let content = Some(vec![ToolCallContent::text(text.as_str())]);
         let raw = Some(json!({ "path": target.path, "lines": 0, "truncated": false }));
-        return Ok((Outcome { content, raw, ..Outcome::done(text) }, 0..0));
+        return Ok((Outcome { content, raw, ..Outcome::done(text) }, Lines::new()));
     }
     let count = content.lines().count();
     if line as usize > count {
@@ -127,10 +133,16 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
     let (mut shown, mut plain) = (String::new(), String::new());
     let start = line as usize - 1;
     let mut end = start;
+    let mut seen = Lines::new();
     for line in content.lines().skip(start).take(*limit as usize) {
         let line = cut(line);
-        if shown.len() + line.len() > *most {
+        if plain.len() + line.len() > *most {
             break;
+        }
+        match seen.last_mut() {
+            _ if matches!(line, Cow::Owned(_)) => {}
+            Some(last) if last.end == end => last.end += 1,
+            _ => seen.push(end..end + 1),
         }
         if *has_numbers {
             shown.push_str(&format!("{}\t", first as usize + end));
@@ -168,7 +180,7 @@ fn show(read: &Read, text: &Text, first: u32, line: u32, is_whole: bool) -> Resu
         "totalLines": is_whole.then_some(count),
         "truncated": end < count || !is_whole,
     }));
-    Ok((Outcome { is_exact: true, content, raw, ..outcome }, start..end))
+    Ok((Outcome { is_exact: true, content, raw, ..outcome }, seen))
 }
 
 /// The language of a file as blocks of code name it: the end of its name.
@@ -176,7 +188,8 @@ fn language(name: &str) -> &str {
     std::path::Path::new(name).extension().and_then(std::ffi::OsStr::to_str).unwrap_or_default()
 }
 
-fn cut(line: &str) -> std::borrow::Cow<'_, str> {
+/// A line as it is shown: owned if it was cut.
+fn cut(line: &str) -> Cow<'_, str> {
     match line.char_indices().nth(LINE_LENGTH) {
         Some((end, _)) => format!("{} […{} more bytes in this line]", &line[..end], line.len() - end).into(),
         None => line.into(),
