@@ -119,19 +119,31 @@ fn parse(folder: &str, content: &[u8], files: Beside) -> Result<Skill, String> {
         text.strip_prefix("---\n").ok_or_else(|| format!("`{FILE}` does not begin with `---` and a `description`"))?;
     let (head, body) = begins.split_once("\n---").ok_or_else(|| format!("`{FILE}` has no second `---`"))?;
     let body = body.split_once('\n').map_or("", |(_, body)| body).trim();
-    let value = |key: &str| {
-        let line = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
-        let quoted = ['"', '\''].iter().find_map(|quote| line.strip_prefix(*quote)?.strip_suffix(*quote));
-        Some(quoted.unwrap_or(line)).filter(|value| !value.is_empty())
-    };
-    let name = value("name").unwrap_or(folder);
+    let name = value(head, "name").unwrap_or_else(|| folder.into());
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.len() > 64 || !name.chars().all(is_name) || name.is_empty() {
         return Err("its name may have up to 64 letters, digits, `-` and `_`".into());
     }
-    let description = value("description").ok_or_else(|| format!("`{FILE}` says no `description`"))?;
-    let description = visible(&first_line(description, DESCRIPTION));
-    Ok(Skill { name: name.into(), description, body: body.into(), files })
+    let description = value(head, "description").ok_or_else(|| format!("`{FILE}` says no `description`"))?;
+    let description = visible(&first_line(&description, DESCRIPTION));
+    Ok(Skill { name, description, body: body.into(), files })
+}
+
+/// What a key of the head says: on its line, quoted or not, or on the indented lines below it (`key: >-`).
+fn value(head: &str, key: &str) -> Option<String> {
+    let mut lines = head.lines();
+    let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
+    let value = match line {
+        "" | ">" | ">-" | ">+" | "|" | "|-" | "|+" => {
+            let below = lines.take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty());
+            below.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+        }
+        line => {
+            let quoted = ['"', '\''].iter().find_map(|quote| line.strip_prefix(*quote)?.strip_suffix(*quote));
+            quoted.unwrap_or(line).to_owned()
+        }
+    };
+    Some(value).filter(|value| !value.is_empty())
 }
 
 /// What the model is told of skills before it opens one. Empty where there are none.
@@ -290,6 +302,13 @@ mod tests {
             ("release", "How to", "Do it.")
         );
         assert_eq!(skill("folder", "---\ndescription: d\n---").unwrap().name, "folder");
+        for folded in [
+            "description: >-\n  How to\n  do it.\nname: x",
+            "description:\n  How to\n\n  do it.",
+            "description: |\n\tHow to do it.",
+        ] {
+            assert_eq!(skill("x", &format!("---\n{folded}\n---\n")).unwrap().description, "How to do it.", "{folded}");
+        }
         for (text, named) in [
             ("Do it.", "does not begin with `---`"),
             ("---\ndescription: d\n", "no second `---`"),
