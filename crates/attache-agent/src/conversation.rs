@@ -12,7 +12,7 @@ use attache::model::update::SessionUpdate;
 use crate::model::{Finish, Message, ModelInfo, Part, Request};
 use crate::session_log::Written;
 use crate::store::Entry;
-use crate::system_prompt::{Surroundings, look_around, system_prompt};
+use crate::system_prompt::{Detail, Surroundings, look_around, system_prompt};
 use crate::tokens::ContextUse;
 use crate::tools::commands::GIT_TIME;
 use crate::turn::{self, Desk};
@@ -30,7 +30,7 @@ pub(crate) struct Conversation {
     /// How full the context is.
     pub(crate) context: ContextUse,
     /// The system prompt of this turn, and whether it is the short one.
-    system: Option<(bool, Arc<str>)>,
+    system: Option<(Detail, Arc<str>)>,
     /// What the model was last told of where it is.
     surroundings: Option<Surroundings>,
     /// What the person wants in this turn, in their own words: nothing of it is what they attached.
@@ -127,11 +127,11 @@ impl Conversation {
             None
         } else {
             // Those who are told little are not told of it.
-            let git = async { if model.is_brief() { None } else { desk.tools.commands.git_state(GIT_TIME).await } };
+            let git = async { if model.is_small { None } else { desk.tools.commands.git_state(GIT_TIME).await } };
             let (around, git) = tokio::join!(blocking(move || look_around(&place, mode)), git);
             around.ok().map(|around| around.with_git(git))
         };
-        let told = around.as_ref().and_then(|around| around.told(self.surroundings.as_ref(), model.is_brief()));
+        let told = around.as_ref().and_then(|around| around.told(self.surroundings.as_ref(), Detail::of(model)));
         self.surroundings = around.or(self.surroundings.take());
         self.system = None;
         let parts = told.map(Part::text).into_iter().chain(parts).collect();
@@ -152,13 +152,13 @@ impl Conversation {
     /// What the model is asked next.
     pub(crate) async fn request(&mut self, desk: &Desk, model: &ModelInfo) -> Request {
         let values = desk.settings.now();
+        let detail = Detail::of(model);
         let system = match &self.system {
-            Some((is_brief, system)) if *is_brief == model.is_brief() => system.clone(),
+            Some((told, system)) if *told == detail => system.clone(),
             _ => {
-                let (place, is_brief) = (desk.place.clone(), model.is_brief());
-                let system: Arc<str> =
-                    blocking(move || system_prompt(&place, is_brief)).await.unwrap_or_default().into();
-                self.system = Some((is_brief, system.clone()));
+                let place = desk.place.clone();
+                let system: Arc<str> = blocking(move || system_prompt(&place, detail)).await.unwrap_or_default().into();
+                self.system = Some((detail, system.clone()));
                 system
             }
         };

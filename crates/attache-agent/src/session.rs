@@ -22,7 +22,7 @@ use crate::model::metered::Total;
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
-use crate::turn::{self, Desk, Trouble};
+use crate::turn::{self, Begins, Desk, Trouble};
 use crate::{attachments, hooks, off_thread, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
@@ -139,19 +139,18 @@ impl CodingSession {
         desk.checkpoints.begin_turn().await;
         self.conversation.task = typed(&blocks);
         self.conversation.say_prompt(&desk, model.info(), parts).await?;
-        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
-        if stop != Stop::EndTurn {
-            return Ok(stop);
+        let mut stop = turn::run(&desk, &mut self.conversation, turn, Begins::WithPrompt).await?;
+        let Some(mut text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
+        // Once: what a hook says a second time is for the person, and so is what it says where the model cannot go on.
+        if stop == Stop::EndTurn {
+            self.conversation.say(&desk, crate::model::Message::user(text)).await?;
+            stop = turn::run(&desk, &mut self.conversation, turn, Begins::AfterHook).await?;
+            match hooks::end_of_turn(&desk).await? {
+                Some(again) => text = again,
+                None => return Ok(stop),
+            }
         }
-        // Once: what a hook says a second time is for the person.
-        let Some(text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
-        self.conversation.say(&desk, crate::model::Message::user(text)).await?;
-        let stop = turn::run(&desk, &mut self.conversation, turn).await?;
-        if stop == Stop::EndTurn
-            && let Some(text) = hooks::end_of_turn(&desk).await?
-        {
-            desk.log.notice(NoticeSeverity::Warning, text).await?;
-        }
+        desk.log.notice(NoticeSeverity::Warning, text).await?;
         Ok(stop)
     }
 

@@ -194,6 +194,13 @@ fn small_specs(is_question: bool) -> impl Iterator<Item = ToolSpec> {
     })
 }
 
+/// How many tools of servers a small model is told of, and one with little room. The rest is there for others.
+const FEW: usize = 5;
+const SOME: usize = 20;
+
+/// How many characters of their descriptions.
+const SHORT_DESCRIPTION: usize = 160;
+
 impl Toolbox {
     /// The tools that a model is told of.
     ///
@@ -211,14 +218,22 @@ impl Toolbox {
         };
         if model.is_small {
             let is_usable = |spec: &ToolSpec| spec.name == ANSWER || is_offered(spec);
-            return small_specs(is_question).chain(self.servers.specs()).filter(is_usable).collect();
+            return small_specs(is_question).chain(self.few_of_servers(FEW)).filter(is_usable).collect();
         }
         if model.is_brief() {
-            return brief_specs().chain(self.servers.specs()).collect();
+            let skill = (!self.skills.is_empty()).then(skills::spec);
+            return brief_specs().chain(skill).chain(self.few_of_servers(SOME)).collect();
         }
         let is_there = |spec: &&ToolSpec| spec.name != "open_skill" || !self.skills.is_empty();
         let all = SPECS.iter().filter(is_there).cloned().chain(self.servers.specs());
         if model.is_offline() { all.filter(is_offered).collect() } else { all.collect() }
+    }
+
+    /// Tools of servers for a model that has no room for many, in few words.
+    fn few_of_servers(&self, most: usize) -> impl Iterator<Item = ToolSpec> {
+        let briefly =
+            |spec: ToolSpec| ToolSpec { description: tools::first_line(&spec.description, SHORT_DESCRIPTION), ..spec };
+        self.servers.specs().into_iter().take(most).map(briefly)
     }
 
     /// What is shown of a call before it is looked at: what its arguments tell, as far as they are known. It is what a

@@ -1,5 +1,6 @@
 //! What a project and a person tell every agent that works there: `AGENTS.md`, and its namesakes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::Read as _;
@@ -66,9 +67,25 @@ pub(crate) fn refused_instructions(place: &Place) -> Vec<String> {
     own_file(place).into_iter().chain(project_files(place)).filter_map(why).collect()
 }
 
+/// What the project and the person want, in about so many bytes. What is too long for a model is cut, the project's first.
+pub(super) fn all(place: &Place, most: usize) -> String {
+    let person = of_person(place, most);
+    of_project(place, most.saturating_sub(person.len())) + &person
+}
+
+/// The beginning of a text that is too long, and what is to be known of the rest.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(most);
+    format!("{}\n[{} more bytes are left out: too long for this model]", &text[..end], text.len() - end).into()
+}
+
 /// What the project says, marked as the project's: whoever wrote it is not the person.
-pub(super) fn of_project(place: &Place) -> String {
+fn of_project(place: &Place, most: usize) -> String {
     let mut text = String::new();
+    let mut left = most;
     for (path, content) in project_files(place).into_iter().filter_map(|(path, read)| Some((path, read.ok()?))) {
         if text.is_empty() {
             text.push_str(
@@ -78,7 +95,8 @@ pub(super) fn of_project(place: &Place) -> String {
             );
         }
         // No file can end its own mark.
-        let content = content.trim().replace("</project_instructions", "< /project_instructions");
+        let content = cut(content.trim(), left).replace("</project_instructions", "< /project_instructions");
+        left = left.saturating_sub(content.len());
         let path = visible(&path.to_string_lossy());
         text.push_str(&format!("\n<project_instructions file={path:?}>\n{content}\n</project_instructions>\n"));
     }
@@ -86,10 +104,13 @@ pub(super) fn of_project(place: &Place) -> String {
 }
 
 /// What the person wants of every agent, and of this one.
-pub(super) fn of_person(place: &Place) -> String {
+fn of_person(place: &Place, most: usize) -> String {
     let own = own_file(place).and_then(|(_, read)| read.ok());
     let all: Vec<&str> = own.iter().chain(&place.system).map(|text| text.trim()).collect();
-    if all.is_empty() { String::new() } else { format!("\n# Instructions of the person\n\n{}\n", all.join("\n\n")) }
+    if all.is_empty() {
+        return String::new();
+    }
+    format!("\n# Instructions of the person\n\n{}\n", cut(&all.join("\n\n"), most))
 }
 
 /// The user's own file, which may be a link to wherever they keep it.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use attache_host::files::Files;
 use attache_host::permission::{is_secret, visible};
 
-use super::Place;
+use super::{Detail, Place};
 use crate::settings::{Mode, Words};
 use crate::tools::commands::GitState;
 use crate::workspace::{Stop, Walk};
@@ -48,22 +48,25 @@ impl Surroundings {
     }
 
     /// What is to be told, as a part of a prompt: all of it at first, then what has changed. `None` if nothing has.
-    pub(crate) fn told(&self, before: Option<&Surroundings>, is_brief: bool) -> Option<String> {
+    pub(crate) fn told(&self, before: Option<&Surroundings>, detail: Detail) -> Option<String> {
+        let Detail { is_brief, is_small, .. } = detail;
         let is_new = |same: fn(&Surroundings, &Surroundings) -> bool| before.is_none_or(|before| !same(self, before));
         let mut lines = Vec::new();
-        if is_new(|one, two| one.date == two.date) && !is_brief {
+        if is_new(|one, two| one.date == two.date) && !is_small {
             lines.push(format!("Date: {}", self.date));
         }
-        if is_new(|one, two| one.mode == two.mode) && (!is_brief || self.mode == Mode::Architect) {
+        // A small model has to know of the mode in which its changes are refused, and that it has been left.
+        let is_architect = self.mode == Mode::Architect || before.is_some_and(|before| before.mode == Mode::Architect);
+        if is_new(|one, two| one.mode == two.mode) && (!is_small || is_architect) {
             lines.push(format!("Mode: {}", self.mode.word()));
         }
         if is_new(|one, two| one.branch == two.branch)
-            && let Some(branch) = self.branch.as_ref().filter(|_| !is_brief)
+            && let Some(branch) = self.branch.as_ref().filter(|_| !is_small)
         {
             lines.push(format!("Git branch: {branch}"));
         }
         if is_new(|one, two| one.git == two.git)
-            && let Some(git) = self.git.as_ref().filter(|_| !is_brief)
+            && let Some(git) = self.git.as_ref().filter(|_| !is_small)
         {
             lines.push(format!("Git status: {}", git.words()));
         }
@@ -82,7 +85,7 @@ impl Surroundings {
             0 => return "Files: none".into(),
             length if length <= limit => {
                 let names: Vec<String> = self.files.iter().map(name).collect();
-                return format!("Files:\n{}", names.join("\n"));
+                return format!("Files{more}:\n{}", names.join("\n"));
             }
             _ => {}
         }
@@ -129,9 +132,26 @@ fn files(cwd: &Path) -> (Vec<PathBuf>, bool) {
 
 /// The branch that is checked out. Read from its file: the repository may be anybody's, and git runs what it names.
 fn branch(cwd: &Path) -> Option<String> {
-    let top = cwd.ancestors().find(|directory| directory.join(".git").is_dir())?;
-    let head = Files::open(top, &[]).and_then(|files| files.read_unasked(&top.join(".git/HEAD"), 300)).ok()?;
-    let head = String::from_utf8(head).ok()?;
-    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
-    Some(visible(branch))
+    let top = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
+    let (mut directory, mut name) = (top.to_owned(), ".git/HEAD");
+    // A worktree or a submodule has a file that says where its directory is.
+    if top.join(".git").is_file() {
+        let link = first_bytes(top, ".git", 4096)?;
+        directory = top.join(link.trim().strip_prefix("gitdir: ")?);
+        name = "HEAD";
+    }
+    let head = first_bytes(&directory, name, 300)?;
+    match head.trim().strip_prefix("ref: refs/heads/") {
+        Some(branch) => Some(visible(branch)),
+        None if head.trim().len() >= 40 && head.trim().bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Some(format!("none, detached at {}", &head[..10]))
+        }
+        None => None,
+    }
+}
+
+/// The beginning of a file beneath a directory.
+fn first_bytes(directory: &Path, name: &str, most: usize) -> Option<String> {
+    let read = Files::open(directory, &[]).and_then(|files| files.read_unasked(&directory.join(name), most));
+    String::from_utf8(read.ok()?).ok()
 }

@@ -116,14 +116,28 @@ const EMPTY: &str = "the model gave an empty answer\nhint: ask again, or choose 
 /// How often a small model has to go on after a call that failed.
 const MOST_PUSHES: u32 = 2;
 
-/// Runs a turn whose prompt is the last of the messages.
-pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Turn) -> Result<Stop, Trouble> {
+/// What a run of the model begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// What the person said.
+    WithPrompt,
+    /// What a hook at the end of the turn said.
+    AfterHook,
+}
+
+/// Runs a turn whose prompt, or what a hook said to it, is the last of the messages.
+pub(crate) async fn run(
+    desk: &Desk,
+    conversation: &mut Conversation,
+    turn: &Turn,
+    begins: Begins,
+) -> Result<Stop, Trouble> {
     let model = desk.models.open(&desk.settings.now().model)?;
     let mut guard = guard::Guard::new(model.info().is_small);
     let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
     let mut help = match model.info().is_small {
-        true => Some(small::Help::begin(desk, conversation, turn, model.info()).await?),
+        true => Some(small::Help::begin(desk, conversation, turn, model.info(), begins).await?),
         false => None,
     };
     let mut finish = help.as_ref().map_or(Finish::May, small::Help::finish);
@@ -142,9 +156,9 @@ pub(crate) async fn run(desk: &Desk, conversation: &mut Conversation, turn: &Tur
         conversation.context.count(&answer.end.usage, &conversation.messages);
         let mut has_text = true;
         if let Some(help) = &help {
-            if help.answer(desk, conversation, &*model, &answer.calls).await? {
+            if let Some(stop) = help.answer(desk, conversation, &*model, &answer.calls).await? {
                 usage::tell(desk, conversation.used(), &*model).await?;
-                return Ok(Stop::EndTurn);
+                return Ok(stop);
             }
             has_text = help.complete(desk, conversation, turn, &*model, &mut answer).await?;
         }

@@ -25,7 +25,7 @@ use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut_off_thread};
 use crate::gate::{Pass, Terms};
 use crate::model::{Call, EndReason, Message, Model, ModelInfo, Request};
-use crate::system_prompt::system_prompt;
+use crate::system_prompt::{Detail, system_prompt};
 use crate::toolbox::{Work, arguments, only_looks};
 use crate::tools::{Arguments, Live, Outcome, Refusal, Subtask, first_line};
 use crate::workspace::blocking;
@@ -157,8 +157,8 @@ async fn request(desk: &Desk, model: &dyn Model, task: &Subtask, conversation: &
         true => "You may change files and run commands as far as the task needs it.",
         false => "You only look: you have no tools that change anything.",
     };
-    let (place, is_brief) = (desk.place.clone(), model.info().is_brief());
-    let prompt = blocking(move || system_prompt(&place, is_brief)).await.unwrap_or_default();
+    let (place, detail) = (desk.place.clone(), Detail::of(model.info()));
+    let prompt = blocking(move || system_prompt(&place, detail)).await.unwrap_or_default();
     let system = format!(
         "{}\nYou are a sub-agent: another agent gave you one task, and nobody answers questions. {rights} Work until it is \
          done. Your last message is your result, and all that the other agent gets: say what you found with paths and line \

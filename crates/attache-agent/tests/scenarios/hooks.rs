@@ -101,6 +101,17 @@ async fn a_hook_at_the_end_of_a_turn_lets_it_go_on_once() {
 }
 
 #[tokio::test]
+async fn a_hook_at_the_end_of_a_turn_runs_also_where_the_model_cannot_go_on() {
+    let answer =
+        attache_testkit::model_server::Answer::text("I will no").stop(attache_testkit::model_server::Stop::Length);
+    let mut world = World::answering(vec![answer]).await;
+    world.config.hooks = vec![hook(HookEvent::EndOfTurn, &[], "echo x >> count; echo 'not formatted'; exit 2")];
+    let seen = world.turn(Person { news: true, ..Person::new() }, "go").await;
+    assert!(seen.contains("not formatted") && seen.ends_with("stop max_tokens"), "{seen}");
+    assert_eq!(world.files(), "count \"x\\n\"");
+}
+
+#[tokio::test]
 async fn hooks_that_fail_hang_or_print_without_end_are_notices_and_the_work_goes_on() {
     let mut slow = hook(HookEvent::BeforeTool, &[], "sleep 300 & sleep 300");
     slow.timeout = Duration::from_secs(1);

@@ -1,9 +1,9 @@
 //! What a small model is helped with: its prompt's files and commands, texts and answers in requests of their own, checks.
 
 use attache::model::content::{ContentBlock, EmbeddedResource, ResourceContents, TextResource};
-use attache_agent::ModelFacts;
+use attache_agent::{Hook, HookEvent, ModelFacts};
 use attache_host::permission::Policy;
-use attache_testkit::model_server::{Answer, ModelRequest};
+use attache_testkit::model_server::{Answer, ModelRequest, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Person, World, check};
@@ -103,6 +103,45 @@ async fn a_long_file_is_changed_in_the_part_that_the_task_is_about() {
         text.contains("the lines 728 to 757 of m.py") && !text.contains("1726:") && !text.contains("1757:"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_file_that_is_just_short_enough_is_written_as_a_whole() {
+    let line = |number: usize| format!("setting-{number:03} = something or other\n");
+    let long: String = (0..172).map(line).collect();
+    assert!((5_800..6_000).contains(&long.len()), "{}", long.len());
+    let new = long.replace(&line(100), "setting-100 = off\n");
+    let world = world(vec![act("write_file", json!({"path": "s.ini"})), block(&new), done("Done.")]).await;
+    world.put("s.ini", &long);
+    let seen = world.turn(Person::new(), "In s.ini, setting-100 should be off.").await;
+    assert_eq!(std::fs::read_to_string(world.project().join("s.ini")).unwrap(), new, "{seen}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_asked_for_with_less_and_one_that_is_cut_says_so() {
+    let too_long = || {
+        let body = json!({"error": {"message": "too many tokens", "code": "context_length_exceeded"}});
+        Answer::status(400).body(body)
+    };
+    let cut = Answer::text("After 90 sec").stop(Stop::Length);
+    let world = world(vec![act("answer", json!({})), too_long(), cut]).await;
+    world.put("wire.py", &format!("TIMEOUT = 90\n{}", "# more\n".repeat(700)));
+    let seen = world.turn(Person::new(), "What is the TIMEOUT in wire.py?").await;
+    assert!(seen.ends_with("text After 90 sec\nusage\nstop max_tokens"), "{seen}");
+    let requests = world.model().requests();
+    assert!(said(&requests[1]).contains("# more") && !said(&requests[2]).contains("# more"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_hook_at_the_end_of_a_turn_runs_no_command_of_the_prompt_again() {
+    let mut world = world(vec![done("It ran."), done("Still.")]).await;
+    world.put("t.sh", "echo ran >> ran.log\n");
+    let command = "test -e told || { touch told; echo 'Look again.'; exit 2; }".into();
+    let (event, timeout) = (HookEvent::EndOfTurn, std::time::Duration::from_secs(20));
+    world.config.hooks = vec![Hook { event, tools: Vec::new(), command, timeout }];
+    let seen = world.turn(Person::new(), "Run `sh t.sh`.").await;
+    assert!(seen.contains("Still."), "{seen}");
+    assert_eq!(std::fs::read_to_string(world.project().join("ran.log")).unwrap(), "ran\n");
 }
 
 #[tokio::test]

@@ -4,8 +4,12 @@
 /// A new text for something, in the form that the old one has. `None` if it is a part and it cannot be told of what, or if it
 /// leaves out so much that it is no change of the old text.
 pub(super) fn merged(old: &str, new: &str) -> Option<String> {
-    let new = completed(old, new)?;
-    Some(ended_like(old, &indented_like(old, &new)))
+    Some(formed(old, &completed(old, new)?))
+}
+
+/// A new text in the form that the old one has, whatever it leaves out.
+pub(super) fn formed(old: &str, new: &str) -> String {
+    ended_like(old, &indented_like(old, new))
 }
 
 /// How a model says that it has left something out.
@@ -26,9 +30,7 @@ fn completed(old: &str, new: &str) -> Option<String> {
     if part.iter().any(leaves_out) && !before.iter().any(leaves_out) {
         return None;
     }
-    let is_long_enough = part.len() * 10 >= before.len() * 8;
-    let begins_alike = part.first() == before.first() && part.len() * 2 >= before.len();
-    if before.len() < SHORT || is_long_enough || begins_alike {
+    if before.len() < SHORT || is_whole(&before, &part) {
         return Some(new.to_owned());
     }
     let mut whole: Vec<String> = Vec::new();
@@ -42,7 +44,9 @@ fn completed(old: &str, new: &str) -> Option<String> {
                 whole.extend(before[at..place].iter().map(|line| (*line).to_owned()));
                 at = place + replaced.len();
                 // A part of a block in turn: one function of a class, with the line that the class begins with.
-                match block.len() * 2 < replaced.len() && replaced.len() >= SHORT {
+                let lines: Vec<&str> = block.iter().map(String::as_str).collect();
+                let is_part = block.len() * 2 < replaced.len() || leaves_definitions_out(replaced, &lines);
+                match is_part && replaced.len() >= SHORT {
                     true => {
                         whole.push(block[0].clone());
                         whole.push(completed(&replaced[1..].join("\n"), &block[1..].join("\n"))?);
@@ -60,6 +64,49 @@ fn completed(old: &str, new: &str) -> Option<String> {
     }
     whole.extend(before[at..].iter().map(|line| (*line).to_owned()));
     Some(whole.join("\n"))
+}
+
+/// Whether this is all of a text, and not a part of it: it goes from the first line to the last, or is about as long and has
+/// as many definitions.
+fn is_whole(before: &[&str], part: &[&str]) -> bool {
+    let first = |lines: &[&str]| lines.iter().map(|line| line.trim()).find(|line| !line.is_empty()).map(str::to_owned);
+    let last = |lines: &[&str]| lines.iter().map(|line| line.trim()).rfind(|line| !line.is_empty()).map(str::to_owned);
+    let is_half = part.len() * 2 >= before.len();
+    let begins_alike = first(before) == first(part);
+    if is_half && begins_alike && last(before) == last(part) {
+        return true;
+    }
+    let is_long = part.len() * 10 >= before.len() * 8 || (begins_alike && is_half);
+    is_long && !leaves_definitions_out(before, part)
+}
+
+/// Whether definitions of a text are missing from another one that puts no others in their place.
+fn leaves_definitions_out(before: &[&str], part: &[&str]) -> bool {
+    let definitions = |lines: &[&str]| -> Vec<String> {
+        lines.iter().map(|line| line.trim()).filter(|line| is_definition(line)).map(str::to_owned).collect()
+    };
+    let (before, part) = (definitions(before), definitions(part));
+    let missing = before.iter().filter(|line| !part.contains(line)).count();
+    let added = part.iter().filter(|line| !before.contains(line)).count();
+    missing > added
+}
+
+/// Words that begin a block which defines nothing.
+const CONTROL: [&str; 17] = [
+    "case", "catch", "do", "elif", "else", "except", "finally", "for", "if", "loop", "match", "return", "switch",
+    "try", "unless", "while", "with",
+];
+
+/// Words that say that something is defined.
+const DEFINES: [&str; 11] =
+    ["class", "def", "enum", "fn", "func", "function", "impl", "interface", "module", "struct", "trait"];
+
+/// Whether a line begins a function, a class or the like: by its words, or because it has brackets and a block begins with it.
+fn is_definition(line: &str) -> bool {
+    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    let first = words.clone().find(|word| *word != "async" && *word != "await").unwrap_or_default();
+    let begins_block = line.ends_with(['{', ':']);
+    !CONTROL.contains(&first) && begins_block && (line.contains('(') || words.any(|word| DEFINES.contains(&word)))
 }
 
 fn indent(line: &str) -> &str {
@@ -159,6 +206,19 @@ mod tests {
             let merged = merged(&old, new);
             assert!(merged.is_none() || merged.as_deref() == Some(&old), "{new:?}: {merged:?}");
         }
+        // Some methods of a class, and the beginning of a file.
+        let two = format!("class Many:\n{}\n{}", method("one", 9), method("two", 2));
+        assert_eq!(merged(&old, &two), Some(class(9)));
+        let three = format!("{two}\n{}", method("three", 3));
+        assert_eq!(merged(&old, &three), Some(class(9)));
+        let two_classes = format!("{old}\n\n{}", old.replace("Many", "More"));
+        assert_eq!(merged(&two_classes, &class(9)), Some(two_classes.replacen("return 1", "return 9", 1)));
+        // From the first line to the last, what is missing between is meant to go.
+        let without = old.replace(&format!("{}\n", method("two", 2)), "");
+        assert_eq!(merged(&old, &without), Some(without));
+        // A function under another name, or with other words, is no loss.
+        let renamed = old.replace("def four(self)", "def last(self, more)").replace("return 4", "return more");
+        assert_eq!(merged(&old, &renamed), Some(renamed));
         let settings: String = (0..30).map(|number| format!("SETTING_{number} = 'on'\n")).collect();
         assert_eq!(merged(&settings, "SETTING_15 = 'frozen'\n"), None);
         // What is short can be anything.

@@ -14,12 +14,12 @@ mod relevant;
 mod text;
 mod window;
 
-use attache::Error;
 use attache::agent::Turn;
+use attache::{Error, Stop};
 
 use super::guard::Guard;
 use super::reply::{self, Answer};
-use super::{Desk, Trouble, calls};
+use super::{Begins, Desk, Trouble, calls};
 use crate::conversation::Conversation;
 use crate::model::{Call, Finish, Message, Model, ModelInfo, Part};
 use crate::settings::Mode;
@@ -50,18 +50,22 @@ pub(super) struct Help {
 }
 
 impl Help {
-    /// Looks at what the last prompt names.
+    /// Looks at what the last prompt names, unless the turn goes on after a hook: then it has been looked at.
     pub(super) async fn begin(
         desk: &Desk,
         conversation: &mut Conversation,
         turn: &Turn,
         model: &ModelInfo,
+        begins: Begins,
     ) -> Result<Help, Error> {
         let task = conversation.task.clone();
         let is_question = is_question(&task);
         let before = conversation.messages.len();
-        let commands = prime::look(desk, conversation, turn, model, &task, is_question).await?;
-        let has_looked = conversation.messages.len() > before;
+        let commands = match begins {
+            Begins::WithPrompt => prime::look(desk, conversation, turn, model, &task, is_question).await?,
+            Begins::AfterHook => Vec::new(),
+        };
+        let has_looked = conversation.messages.len() > before || begins == Begins::AfterHook;
         Ok(Help {
             task,
             is_question,
@@ -138,20 +142,25 @@ impl Help {
         Ok(true)
     }
 
-    /// Answers a question, when the model says that it can.
+    /// Answers a question, when the model says that it can. That is the end of the turn.
     pub(super) async fn answer(
         &self,
         desk: &Desk,
         conversation: &mut Conversation,
         model: &dyn Model,
         calls: &[Call],
-    ) -> Result<bool, Trouble> {
+    ) -> Result<Option<Stop>, Trouble> {
         if !calls.iter().any(|call| call.name == ANSWER) {
-            return Ok(false);
+            return Ok(None);
         }
-        answer::say(desk, conversation, model, &self.task).await?;
-        Ok(true)
+        answer::say(desk, conversation, model, &self.task).await.map(Some)
     }
+}
+
+/// How many bytes there are room for in a request of its own: about half of the context, by four bytes a token. The rest is for
+/// instructions and the answer.
+fn room(model: &ModelInfo) -> usize {
+    usize::try_from(model.context).map_or(usize::MAX, |tokens| tokens.saturating_mul(2))
 }
 
 /// Makes a call for the model, as if it had made it.

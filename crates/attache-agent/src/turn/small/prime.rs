@@ -68,8 +68,10 @@ pub(super) async fn look(
         return Ok(failed);
     }
     for symbol in named::symbols(task).into_iter().take(MOST_SYMBOLS) {
-        let pattern = format!(r"\b{symbol}\b");
-        make(desk, conversation, turn, model, "search_files", json!({ "pattern": pattern })).await?;
+        let arguments = json!({ "pattern": format!(r"\b{symbol}\b") });
+        if calls::is_unasked(desk, model, "search_files", &arguments).await {
+            make(desk, conversation, turn, model, "search_files", arguments).await?;
+        }
     }
     // What is to be counted is counted by a command, and what is to be done is not found by words.
     if !is_question || named::is_count(task) {
@@ -85,7 +87,8 @@ pub(super) async fn look(
     Ok(failed)
 }
 
-/// Reads a file, or the part of a long one that the task is about, by a call that anybody can see.
+/// Reads a file, or the part of a long one that the task is about, by a call that anybody can see. One that the person has to
+/// be asked for is left to the model.
 pub(super) async fn read(
     desk: &Desk,
     conversation: &mut Conversation,
@@ -95,10 +98,10 @@ pub(super) async fn read(
     task: &str,
 ) -> Result<(), Error> {
     let mut arguments = json!({ "path": target.name });
-    // A file that has to be asked for is not looked into before.
-    let is_open = calls::is_unasked(desk, model, "read_file", &arguments).await;
-    if is_open
-        && target.info.is_some_and(|info| info.size > LONGEST)
+    if !calls::is_unasked(desk, model, "read_file", &arguments).await {
+        return Ok(());
+    }
+    if target.info.is_some_and(|info| info.size > LONGEST)
         && let Ok(text) = desk.tools.workspace.read_text(target).await
         && let Some(part) = window::part_off_thread(&text.content, task).await
     {

@@ -11,7 +11,7 @@ use super::super::{Desk, Trouble, whole_answer};
 use super::{merge, prime, window};
 use crate::conversation::Conversation;
 use crate::model::{Call, EndReason, Message, Model, Part, Request};
-use crate::system_prompt::text_prompt;
+use crate::system_prompt::{Detail, text_prompt};
 use crate::workspace::{Target, blocking, shortened};
 
 /// How many tokens a text may have.
@@ -48,12 +48,19 @@ pub(super) async fn complete(
         None => None,
     };
     let place = desk.place.clone();
-    let system = blocking(move || text_prompt(&place)).await.unwrap_or_default();
-    let (beside, failure) = beside(desk, conversation, &target).await;
+    let detail = Detail::of(model.info());
+    let system = blocking(move || text_prompt(&place, detail)).await.unwrap_or_default();
+    let room = super::room(model.info()).saturating_sub(old.as_ref().map_or(0, String::len));
+    let (beside, failure) = beside(desk, conversation, &target, room).await;
     let task = &format!("{task}{failure}");
-    let long = old.as_deref().filter(|old| old.len() as u64 > prime::LONGEST);
+    // What was not seen as a whole cannot be written as a whole.
+    let is_seen = desk.tools.workspace.check_whole(&target).is_ok();
+    let long = old.as_deref().filter(|old| old.len() as u64 > prime::LONGEST || !is_seen);
     let wanted = Wanted { path: &target.name, task, beside: &beside };
-    let asks = Asks { model, system, path: &target.name, max_tokens: desk.limits.max_tokens };
+    // A text that has code blocks has them in the answer, too.
+    let has_blocks = MARKDOWN.iter().any(|ending| target.name.ends_with(ending))
+        || old.as_deref().is_some_and(|old| old.lines().any(is_fence));
+    let asks = Asks { model, system, has_blocks, max_tokens: desk.limits.max_tokens };
     let Some(old) = long else {
         let Some(new) = whole(&asks, &wanted, old.as_deref()).await? else { return Ok(false) };
         call.arguments = json!({ "path": path, "content": new }).to_string();
@@ -83,8 +90,12 @@ async fn whole(asks: &Asks<'_>, wanted: &Wanted<'_>, old: Option<&str>) -> Resul
     if first.as_ref().is_some_and(|first| !old.lines().eq(first.lines())) {
         return Ok(first);
     }
-    let again = asks.text(wanted.whole_again(old)).await?;
-    Ok(again.and_then(|again| merge::merged(old, &again)).or(first))
+    let Some(again) = asks.text(wanted.whole_again(old)).await? else { return Ok(first) };
+    // What is left out twice is meant to go.
+    if again.lines().eq(new.lines()) && !again.trim().is_empty() {
+        return Ok(Some(merge::formed(old, &again)));
+    }
+    Ok(merge::merged(old, &again).or(first))
 }
 
 /// What is to be written, and what there is to know for it.
@@ -176,7 +187,8 @@ fn fenced(path: &str, text: &str) -> String {
 struct Asks<'a> {
     model: &'a dyn Model,
     system: String,
-    path: &'a str,
+    /// Whether the text may have code blocks in itself.
+    has_blocks: bool,
     max_tokens: Option<u32>,
 }
 
@@ -190,17 +202,17 @@ impl Asks<'_> {
             ..Request::default()
         };
         let (text, _, end) = whole_answer(self.model, request).await?;
-        Ok((end.reason == EndReason::Done).then(|| in_block(&text, self.path)).flatten())
+        Ok((end.reason == EndReason::Done).then(|| in_block(&text, self.has_blocks)).flatten())
     }
 }
 
 /// The other files that were read in this turn, as they are now, and what the last command said if it failed.
-async fn beside(desk: &Desk, conversation: &Conversation, target: &Target) -> (String, String) {
+async fn beside(desk: &Desk, conversation: &Conversation, target: &Target, room: usize) -> (String, String) {
     let messages = super::of_turn(conversation);
     let calls: Vec<Call> = messages.iter().flat_map(calls_of).cloned().collect();
     let mut text = String::new();
     let mut names = vec![target.name.clone()];
-    let (mut last_command, mut left) = (None, MOST_BESIDE);
+    let (mut last_command, mut left) = (None, MOST_BESIDE.min(room));
     for call in calls {
         if call.name == "run_command" {
             last_command = argument(&call, "command").map(|command| (command, call.id.clone()));
@@ -255,14 +267,21 @@ fn lines_of(text: &str, lines: &Range<usize>) -> String {
     text.split_inclusive('\n').skip(lines.start).take(lines.len()).collect()
 }
 
+/// Files that have code blocks more often than not.
+const MARKDOWN: [&str; 3] = [".md", ".mdx", ".markdown"];
+
+/// Whether a code block begins or ends with this line.
+fn is_fence(line: &str) -> bool {
+    line.starts_with("```")
+}
+
 /// What is in a code block of an answer: the longest one, or, for a text that may have blocks in itself, from the first fence
 /// to the last. `None` if there is no block, or if it has no end.
-fn in_block(answer: &str, path: &str) -> Option<String> {
-    let is_fence = |line: &str| line.starts_with("```");
+fn in_block(answer: &str, has_blocks: bool) -> Option<String> {
     let lines: Vec<&str> = answer.lines().collect();
     let fences: Vec<usize> = (0..lines.len()).filter(|at| is_fence(lines[*at])).collect();
     let text = |from: usize, to: usize| lines[from + 1..to].iter().map(|line| format!("{line}\n")).collect::<String>();
-    if path.ends_with(".md") {
+    if has_blocks {
         let (first, last) = (*fences.first()?, *fences.last()?);
         return (first < last).then(|| text(first, last));
     }
@@ -276,15 +295,15 @@ mod tests {
 
     #[test]
     fn a_text_is_in_the_longest_block() {
-        for (answer, path, expected) in [
-            ("It is `x`.\n\n```python\na\nb\n```\n", "a.py", Some("a\nb\n")),
-            ("```\nx\n```\nso:\n```\nlonger\nthan\n```", "a.py", Some("longer\nthan\n")),
-            ("```md\n# A\n```sh\nls\n```\nend\n```", "a.md", Some("# A\n```sh\nls\n```\nend\n")),
-            ("```\nwithout an end", "a.py", None),
-            ("No block at all.", "a.py", None),
-            ("```\n```", "a.py", Some("")),
+        for (answer, has_blocks, expected) in [
+            ("It is `x`.\n\n```python\na\nb\n```\n", false, Some("a\nb\n")),
+            ("```\nx\n```\nso:\n```\nlonger\nthan\n```", false, Some("longer\nthan\n")),
+            ("```md\n# A\n```sh\nls\n```\nend\n```", true, Some("# A\n```sh\nls\n```\nend\n")),
+            ("```\nwithout an end", false, None),
+            ("No block at all.", false, None),
+            ("```\n```", false, Some("")),
         ] {
-            assert_eq!(in_block(answer, path).as_deref(), expected, "{answer}");
+            assert_eq!(in_block(answer, has_blocks).as_deref(), expected, "{answer}");
         }
     }
 
