@@ -17,8 +17,8 @@ use attache::{Error, Prompt, Stop};
 
 use crate::conversation::Conversation;
 use crate::mcp;
-use crate::model::Part;
 use crate::model::metered::Total;
+use crate::model::{Model, ModelError, Part};
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
@@ -131,7 +131,7 @@ impl CodingSession {
             }
         };
         look_at_models(&desk).await?;
-        let model = desk.models.open(&desk.settings.now().model)?;
+        let model = open_model(&desk).await?;
         let mut parts = attachments::parts(&blocks, model.info());
         parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
         parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
@@ -174,7 +174,7 @@ impl CodingSession {
             BuiltIn::Init => return Ok(Some(slash::INIT.into())),
             BuiltIn::Compact if self.conversation.messages.is_empty() => "There is nothing to compact yet.\n".into(),
             BuiltIn::Compact => {
-                let model = desk.models.open(&desk.settings.now().model)?;
+                let model = open_model(&desk).await?;
                 match turn::compact(&desk, &mut self.conversation, &*model).await? {
                     true => "The model works with a summary of the conversation from here on.\n".into(),
                     false => "There is nothing to compact yet.\n".into(),
@@ -223,7 +223,7 @@ impl CodingSession {
 
     async fn status(&mut self) -> String {
         let values = self.desk.settings.now();
-        let info = self.desk.models.open(&values.model).map(|model| model.info().context);
+        let info = open_model(&self.desk).await.map(|model| model.info().context);
         let mut text = format!("- Session: `{}`\n", self.desk.log.handle().id().as_str());
         text.push_str(&format!("- Directory: `{}`\n", self.desk.place.cwd.display()));
         text.push_str(&format!("- Mode: {}\n", settings::Words::word(values.mode)));
@@ -360,6 +360,17 @@ pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String 
     blocks.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")
 }
 
+/// The model that is set.
+async fn open_model(desk: &Desk) -> Result<Arc<dyn Model>, ModelError> {
+    open(desk, &desk.settings.now().model).await
+}
+
+/// A model, whose key may have to be read from the disk.
+async fn open(desk: &Desk, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+    let (models, id) = (desk.models.clone(), id.to_owned());
+    off_thread(move || models.open(&id)).await
+}
+
 /// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.
 async fn look_at_models(desk: &Desk) -> Result<(), Error> {
     desk.models.wait_for_list(&desk.settings.now().model, SOON).await;
@@ -491,8 +502,7 @@ async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result
 /// Sets an option by its words, with all that follows from it.
 async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     if id == "model" && desk.settings.models().iter().any(|(known, _)| known == word) {
-        let (models, id) = (desk.models.clone(), word.to_owned());
-        let opened = off_thread(move || models.open(&id)).await;
+        let opened = open(desk, word).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
     }
     desk.settings.set_word(id, word).map_err(|unset| {
