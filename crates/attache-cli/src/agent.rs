@@ -50,7 +50,7 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
         Err(failure) if is_terminal => return Err(failure),
         Err(failure) => {
             let agent = unready::Unready { why: failure.message.clone() };
-            return attache::serve(agent).stdio().await.map_err(Failure::from).and(Err(failure));
+            return agent.server().stdio().await.map_err(Failure::from).and(Err(failure));
         }
     };
     match served {
