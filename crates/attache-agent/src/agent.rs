@@ -199,6 +199,7 @@ impl CodingAgent {
         };
         let fetch = Fetch::new(spill.clone());
         let budget = Budget { cost: self.config.limits.max_cost, tokens: self.config.limits.max_tokens_total };
+        let meter = Meter::new(budget, past.spent).for_run(self.config.run_budget);
         let mut notices = files.notices;
         notices.extend(files.gate.problems().await);
         let desk = Desk {
@@ -212,7 +213,7 @@ impl CodingAgent {
                 skills: files.skills.clone(),
             },
             gate: files.gate,
-            models: Arc::new(self.models.metered(Meter::new(budget, past.spent))),
+            models: Arc::new(self.models.metered(meter)),
             spill,
             place: Place {
                 cwd,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use attache::agent::{HandlerError, Session, Turn};
+use attache::model::Meta;
 use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
 use attache::model::elicitation::{
     CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationUrl, SessionScope,
@@ -27,6 +28,9 @@ use crate::{attachments, hooks, off_thread, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
+
+/// Under this name the end of a turn says which limit of what may be spent was reached, in words.
+pub const LIMIT: &str = "attache/limit";
 
 /// A session of the coding agent.
 pub struct CodingSession {
@@ -335,6 +339,9 @@ impl Session for CodingSession {
         if let Some(usage) = turn::of_turn(&desk) {
             turn.end_usage(usage);
         }
+        if let Some(meta) = limit(&desk, &result) {
+            turn.end_meta(meta);
+        }
         Ok(self.end(result).await?)
     }
 
@@ -353,6 +360,18 @@ impl Session for CodingSession {
             desk.tools.servers.close().await;
         }
     }
+}
+
+/// Which limit a turn has reached, for whoever set it: the one that stopped it, or that of the run, also if the turn came to
+/// its end.
+fn limit(desk: &Desk, result: &Result<Result<Stop, Trouble>, Error>) -> Option<Meta> {
+    let meter = desk.models.meter();
+    let reached = match result {
+        Ok(Ok(Stop::MaxTokens | Stop::MaxTurnRequests)) => meter.reached(),
+        Ok(Ok(Stop::EndTurn)) if meter.turn().requests > 0 => meter.reached_in_run(),
+        _ => None,
+    };
+    Meta::new(&serde_json::json!({ LIMIT: reached?.words() }).to_string()).ok()
 }
 
 /// What the person wrote themselves.

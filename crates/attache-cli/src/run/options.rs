@@ -50,6 +50,13 @@ fn to_built_in(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     if let Some(number) = args.max_turns {
         spec.words.extend(["--max-turn-requests".into(), number.to_string()]);
     }
+    // It knows what each request takes, so it stops before the next one.
+    if let Some(amount) = args.max_cost {
+        spec.words.extend(["--max-cost".into(), amount.to_string()]);
+    }
+    if let Some(number) = args.max_tokens {
+        spec.words.extend(["--max-tokens".into(), number.to_string()]);
+    }
     for (option, rules) in [("--allow", &args.allow), ("--deny", &args.deny)] {
         spec.words.extend(rules.iter().flat_map(|rule| [option.to_owned(), rule.clone()]));
     }
