@@ -199,6 +199,7 @@ impl CodingAgent {
         };
         let fetch = Fetch::new(spill.clone());
         let budget = Budget { cost: self.config.limits.max_cost, tokens: self.config.limits.max_tokens_total };
+        let meter = Meter::new(budget, past.spent).for_run(self.config.run_budget);
         let mut notices = files.notices;
         notices.extend(files.gate.problems().await);
         let desk = Desk {
@@ -212,7 +213,7 @@ impl CodingAgent {
                 skills: files.skills.clone(),
             },
             gate: files.gate,
-            models: Arc::new(self.models.metered(Meter::new(budget, past.spent))),
+            models: Arc::new(self.models.metered(meter)),
             spill,
             place: Place {
                 cwd,
@@ -442,10 +443,16 @@ fn store_error(error: StoreError) -> Error {
 fn wrong_directory(error: FileError) -> Error {
     Error::Refused(match error {
         FileError::Io { source, .. } if !is_refused(&source) => {
-            ErrorObject::internal(format!("the directory cannot be opened: {}", source.kind()))
+            ErrorObject::internal(format!("cannot open the directory: {}", os_words(&source)))
         }
         _ => ErrorObject::wrong_params("cwd: the directory cannot be opened"),
     })
+}
+
+/// What the system calls an error, without its number.
+fn os_words(error: &std::io::Error) -> String {
+    let words = error.to_string();
+    words.split(" (os error").next().unwrap_or(&words).to_owned()
 }
 
 fn is_refused(error: &std::io::Error) -> bool {
@@ -460,13 +467,19 @@ mod tests {
     /// Only what the client can do something about is its fault.
     #[test]
     fn a_directory_that_we_cannot_open_is_not_the_clients_fault() {
-        let code = |error: std::io::Error| {
+        let said = |error: std::io::Error| {
             let error = FileError::Io { path: "/a".into(), source: error };
-            wrong_directory(error).to_peer().code
+            let said = wrong_directory(error).to_peer();
+            (said.code, said.message)
         };
-        for (number, expected) in [(libc::EMFILE, -32603), (libc::ENFILE, -32603), (libc::ENOMEM, -32603)] {
-            assert_eq!(code(std::io::Error::from_raw_os_error(number)), expected);
+        for (number, words) in [
+            (libc::EMFILE, "Too many open files"),
+            (libc::ENFILE, "Too many open files in system"),
+            (libc::ENOMEM, "Cannot allocate memory"),
+        ] {
+            let expected = format!("cannot open the directory: {words}");
+            assert_eq!(said(std::io::Error::from_raw_os_error(number)), (-32603, expected));
         }
-        assert_eq!(code(std::io::ErrorKind::PermissionDenied.into()), -32602);
+        assert_eq!(said(std::io::ErrorKind::PermissionDenied.into()).0, -32602);
     }
 }

@@ -11,6 +11,7 @@ use attache_host::permission::{Policy, Rule};
 use attache_host::sandbox::LayerLimits;
 
 use crate::hooks::{Hook, HookSettings};
+use crate::model::metered::Budget;
 use crate::model::price::{Cost, Price};
 use crate::model::retry::Patience;
 use crate::model::{ModelError, Thought, catalog};
@@ -69,6 +70,8 @@ pub struct Config {
     pub hooks: Vec<Hook>,
     /// What a turn may take.
     pub limits: Limits,
+    /// What a session may spend from when this process opens it; what it spent before does not count. No file says it.
+    pub run_budget: Budget,
     /// What cannot be told of a model by its name.
     pub models: BTreeMap<String, ModelFacts>,
     /// Providers of one's own, by name.
@@ -206,6 +209,7 @@ impl Config {
             layer_limits: LayerLimits::default(),
             hooks: Vec::new(),
             limits: Limits::default(),
+            run_budget: Budget::default(),
             models: BTreeMap::new(),
             providers: BTreeMap::new(),
             lists_models: true,

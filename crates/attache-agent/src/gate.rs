@@ -13,6 +13,7 @@ use attache_host::permission::{
     self as judged, Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict,
 };
 
+use crate::project::Project;
 use crate::settings::Mode;
 
 /// What decides for one session.
@@ -68,7 +69,7 @@ impl Gate {
     pub(crate) fn new(
         places: Places,
         session: Session,
-        repository_rules: Option<&[u8]>,
+        project: &Project,
         readable: PathBuf,
         policy: Option<Policy>,
         run_rules: &[Rule],
@@ -77,9 +78,7 @@ impl Gate {
         // They were checked when they were read; one that is not taken would be one that denies nothing.
         let refused = engine.remember(Scope::Session, &session, run_rules).is_err();
         let policy = if refused { Some(Policy::None) } else { policy };
-        if let Some(rules) = repository_rules {
-            engine.set_repository_rules("permissions.toml", rules);
-        }
+        engine.follow_repository(project.trust(), project.root.clone());
         Gate { engine: Arc::new(Mutex::new(engine)), session, readable, policy, asking: tokio::sync::Mutex::default() }
     }
 
@@ -167,9 +166,6 @@ impl Gate {
 
     /// What can be decided without a person.
     async fn judge(&self, mode: Mode, actions: &[Action], terms: &Terms) -> Judged {
-        if actions.iter().all(|action| self.is_own_output(action)) {
-            return Judged::Passed(Pass::Yes);
-        }
         if mode == Mode::Architect && actions.iter().any(changes_something) {
             return Judged::Passed(Pass::Refused(
                 "refused: the mode `architect` reads and plans, it changes nothing and runs nothing. Call switch_mode \
@@ -180,8 +176,12 @@ impl Gate {
         let subject = Subject::new(self.session.clone(), actions.to_vec());
         let policy = self.policy.unwrap_or(mode.policy());
         let may_confine = *terms == Terms::Confined && self.confines(mode);
-        let (mut decision, is_confined) = self
+        let readable = self.readable.clone();
+        let decided = self
             .ask_engine(move |engine| {
+                if subject.actions.iter().all(|action| is_inside(&readable, action)) {
+                    return None;
+                }
                 engine.set_policy(policy);
                 engine.reload();
                 let decision = engine.decide(&subject);
@@ -189,9 +189,10 @@ impl Gate {
                     engine.set_policy(Policy::Confined);
                     engine.decide(&subject).verdict == Verdict::Allow
                 };
-                (decision, is_confined)
+                Some((decision, is_confined))
             })
             .await;
+        let Some((mut decision, is_confined)) = decided else { return Judged::Passed(Pass::Yes) };
         match terms {
             Terms::Confined if is_confined => return Judged::Passed(Pass::Confined),
             Terms::Usual | Terms::Confined => {}
@@ -251,16 +252,6 @@ impl Gate {
         judged::Decision::ask(format!(
             "the command wants to run outside of the sandbox, with all that you may do, because {why}"
         ))
-    }
-
-    fn is_own_output(&self, action: &Action) -> bool {
-        let is_own = |path: &String| {
-            let path = Path::new(path);
-            let real = self.readable.canonicalize();
-            let is_inside = path.starts_with(&self.readable) || real.is_ok_and(|real| path.starts_with(real));
-            is_inside && path.components().all(|part| part != Component::ParentDir)
-        };
-        matches!(action, Action::Files { kind: ToolKind::Read | ToolKind::Search, paths } if paths.iter().all(is_own))
     }
 
     /// An answer that cannot be remembered is still an answer for this once.
@@ -328,6 +319,16 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
         options.push(PermissionOption::new(REJECT_ALWAYS, name, PermissionOptionKind::RejectAlways));
     }
     options
+}
+
+/// Whether an action only looks at what is in a directory.
+fn is_inside(directory: &Path, action: &Action) -> bool {
+    let Action::Files { kind: ToolKind::Read | ToolKind::Search, paths } = action else { return false };
+    let real = directory.canonicalize();
+    paths.iter().map(Path::new).all(|path| {
+        let is_inside = path.starts_with(directory) || real.as_ref().is_ok_and(|real| path.starts_with(real));
+        is_inside && path.components().all(|part| part != Component::ParentDir)
+    })
 }
 
 /// Whether an action is more than looking. Unknown kinds are.

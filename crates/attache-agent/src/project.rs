@@ -35,7 +35,12 @@ impl Project {
 
     /// What is trusted, and what the user should know about it.
     pub(crate) fn contents(&self) -> (Option<Contents>, Option<String>) {
-        Trust::new(&self.trust).contents(&self.root)
+        self.trust().contents(&self.root)
+    }
+
+    /// The list of what is trusted.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust::new(&self.trust)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use attache::agent::{HandlerError, Session, Turn};
+use attache::model::Meta;
 use attache::model::config::{ConfigId, ConfigOption, ConfigSetting};
 use attache::model::elicitation::{
     CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationUrl, SessionScope,
@@ -17,8 +18,8 @@ use attache::{Error, Prompt, Stop};
 
 use crate::conversation::Conversation;
 use crate::mcp;
-use crate::model::Part;
 use crate::model::metered::Total;
+use crate::model::{Model, ModelError, Part};
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
@@ -27,6 +28,9 @@ use crate::{attachments, hooks, off_thread, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
 const SOON: Duration = Duration::from_secs(1);
+
+/// Under this name the end of a turn says which limit of what may be spent was reached, in words.
+pub const LIMIT: &str = "attache/limit";
 
 /// A session of the coding agent.
 pub struct CodingSession {
@@ -131,7 +135,7 @@ impl CodingSession {
             }
         };
         look_at_models(&desk).await?;
-        let model = desk.models.open(&desk.settings.now().model)?;
+        let model = open_model(&desk).await?;
         let mut parts = attachments::parts(&blocks, model.info());
         parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
         parts.extend(mcp::for_model(mentioned(&desk, &said).await?, model.info()));
@@ -173,7 +177,7 @@ impl CodingSession {
             BuiltIn::Init => return Ok(Some(slash::INIT.into())),
             BuiltIn::Compact if self.conversation.messages.is_empty() => "There is nothing to compact yet.\n".into(),
             BuiltIn::Compact => {
-                let model = desk.models.open(&desk.settings.now().model)?;
+                let model = open_model(&desk).await?;
                 match turn::compact(&desk, &mut self.conversation, &*model).await? {
                     true => "The model works with a summary of the conversation from here on.\n".into(),
                     false => "There is nothing to compact yet.\n".into(),
@@ -222,7 +226,7 @@ impl CodingSession {
 
     async fn status(&mut self) -> String {
         let values = self.desk.settings.now();
-        let info = self.desk.models.open(&values.model).map(|model| model.info().context);
+        let info = open_model(&self.desk).await.map(|model| model.info().context);
         let mut text = format!("- Session: `{}`\n", self.desk.log.handle().id().as_str());
         text.push_str(&format!("- Directory: `{}`\n", self.desk.place.cwd.display()));
         text.push_str(&format!("- Mode: {}\n", settings::Words::word(values.mode)));
@@ -334,6 +338,9 @@ impl Session for CodingSession {
         if let Some(usage) = turn::of_turn(&desk) {
             turn.end_usage(usage);
         }
+        if let Some(meta) = limit(&desk, &result) {
+            turn.end_meta(meta);
+        }
         Ok(self.end(result).await?)
     }
 
@@ -354,9 +361,32 @@ impl Session for CodingSession {
     }
 }
 
+/// Which limit a turn has reached, for whoever set it: the one that stopped it, or that of the run, also if the turn came to
+/// its end.
+fn limit(desk: &Desk, result: &Result<Result<Stop, Trouble>, Error>) -> Option<Meta> {
+    let meter = desk.models.meter();
+    let reached = match result {
+        Ok(Ok(Stop::MaxTokens | Stop::MaxTurnRequests)) => meter.reached(),
+        Ok(Ok(Stop::EndTurn)) if meter.turn().requests > 0 => meter.reached_in_run(),
+        _ => None,
+    };
+    Meta::new(&serde_json::json!({ LIMIT: reached?.words() }).to_string()).ok()
+}
+
 /// What the person wrote themselves.
 pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String {
     blocks.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")
+}
+
+/// The model that is set.
+async fn open_model(desk: &Desk) -> Result<Arc<dyn Model>, ModelError> {
+    open(desk, &desk.settings.now().model).await
+}
+
+/// A model, whose key may have to be read from the disk.
+async fn open(desk: &Desk, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+    let (models, id) = (desk.models.clone(), id.to_owned());
+    off_thread(move || models.open(&id)).await
 }
 
 /// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.
@@ -490,8 +520,7 @@ async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result
 /// Sets an option by its words, with all that follows from it.
 async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     if id == "model" && desk.settings.models().iter().any(|(known, _)| known == word) {
-        let (models, id) = (desk.models.clone(), word.to_owned());
-        let opened = off_thread(move || models.open(&id)).await;
+        let opened = open(desk, word).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
     }
     desk.settings.set_word(id, word).map_err(|unset| {

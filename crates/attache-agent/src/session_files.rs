@@ -57,9 +57,8 @@ impl SessionFiles {
         };
         let roots = std::iter::once(cwd.to_owned()).chain(directories.iter().cloned()).collect();
         let asker = Asker { roots, ..Asker::new("attache", id.clone(), cwd) };
-        let rules = contents.and_then(|contents| contents.file("permissions.toml"));
         let readable = config.spill_dir(id.as_str());
-        let gate = Gate::new(places, asker, rules, readable, config.permissions, &config.rules);
+        let gate = Gate::new(places, asker, &project, readable, config.permissions, &config.rules);
         Ok(SessionFiles {
             workspace,
             checkpoints: Checkpoints::open(config.checkpoints_dir(id.as_str())),

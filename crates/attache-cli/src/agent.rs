@@ -7,7 +7,8 @@ use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
-use attache_agent::{Choice, CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
+use attache_agent::model::price::Cost;
+use attache_agent::{Budget, Choice, CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
@@ -50,7 +51,7 @@ async fn serve(options: AgentOptions) -> Result<(), Failure> {
         Err(failure) if is_terminal => return Err(failure),
         Err(failure) => {
             let agent = unready::Unready { why: failure.message.clone() };
-            return attache::serve(agent).stdio().await.map_err(Failure::from).and(Err(failure));
+            return agent.server().stdio().await.map_err(Failure::from).and(Err(failure));
         }
     };
     match served {
@@ -83,6 +84,7 @@ async fn prepare(options: AgentOptions) -> Result<Result<CodingAgent, Failure>, 
     if let Some(requests) = options.max_turn_requests {
         config.limits.requests = requests;
     }
+    config.run_budget = Budget { cost: options.max_cost.and_then(Cost::from_dollars), tokens: options.max_tokens };
     config.system = options.system.as_deref().map(system_text).transpose()?.or_else(|| variable(SYSTEM));
     config.rules = rule_option::read(&options.allow, &options.deny)?;
     if std::io::stdin().is_terminal() {

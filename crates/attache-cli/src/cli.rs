@@ -198,11 +198,13 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     pub(crate) max_turns: Option<u32>,
 
-    /// End the run with exit code 6 when the session has cost more than this, in the currency that the agent reports
+    /// End the run with exit code 6 when it has cost this much; other agents than the built-in one: when the session has
+    /// cost more, in the currency that they report
     #[arg(long, value_name = "AMOUNT", value_parser = amount, allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) max_cost: Option<f64>,
 
-    /// End the run with exit code 6 when the agent reports more tokens than this: in its context, or of a turn
+    /// End the run with exit code 6 when its requests have used so many tokens; other agents than the built-in one: when they
+    /// report more in their context, or of a turn
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub(crate) max_tokens: Option<u64>,
 
@@ -359,6 +361,14 @@ pub(crate) struct AgentOptions {
     /// How often a model may be asked in one turn
     #[arg(long, value_name = "NUMBER", alias = "max-turns", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turn_requests: Option<u32>,
+
+    /// What a session may cost in US dollars, from when it is opened here
+    #[arg(long, value_name = "AMOUNT", value_parser = amount, allow_negative_numbers = true)]
+    pub(crate) max_cost: Option<f64>,
+
+    /// How many tokens a session may use, from when it is opened here
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
 
     /// Add a text, or that of a file, to the system prompt [env: ATTACHE_SYSTEM=]
     #[arg(long, value_name = "TEXT|@FILE")]

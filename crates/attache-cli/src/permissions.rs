@@ -1,6 +1,7 @@
 //! `attache permissions`: the rules of what agents may do, with where they stand.
 
 use attache_host::permission::{Engine, Places, Policy, Rule};
+use attache_host::trust::project_of;
 use serde::Serialize;
 
 use crate::agents::print_lines;
@@ -8,7 +9,7 @@ use crate::cli::{PermissionsCommand, RulesPlace};
 use crate::connect;
 use crate::exit::{Code, Failure};
 use crate::paths;
-use crate::project::Project;
+use crate::project;
 use crate::visible::{self, one_line};
 
 pub(crate) fn run(command: Option<PermissionsCommand>) -> Result<(), Failure> {
@@ -30,13 +31,10 @@ struct Row<'a> {
 }
 
 fn open(place: &RulesPlace) -> Result<Engine, Failure> {
-    let project = Project::find(&connect::directory(place.cwd.as_deref())?)?;
-    let places =
-        Places { config_dir: paths::config()?, state_dir: paths::state()?, project: Some(project.root.clone()) };
+    let root = project_of(&connect::directory(place.cwd.as_deref())?);
+    let places = Places { config_dir: paths::config()?, state_dir: paths::state()?, project: Some(root.clone()) };
     let mut engine = Engine::open(places, Policy::Ask);
-    if let Some((name, rules)) = project.permission_rules() {
-        engine.set_repository_rules(&name, rules);
-    }
+    engine.follow_repository(project::trusted()?, root);
     for problem in engine.problems() {
         eprintln!("warning: {}", visible::visible(&problem.to_string()));
     }

@@ -29,7 +29,7 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn find(cwd: &Path) -> Result<Self, Failure> {
         let root = trust::project_of(cwd);
-        let (contents, notice) = list()?.contents(&root);
+        let (contents, notice) = trusted()?.contents(&root);
         Ok(Project { root, contents, notice })
     }
 
@@ -50,12 +50,6 @@ impl Project {
         let path = self.path_of("mcp.json");
         let problems = servers.problems.iter().map(|what| format!("`{}`: {what}", path.display()));
         self.notice.iter().cloned().chain(problems).map(|text| Event::notice(Level::Warning, text)).collect()
-    }
-
-    /// Its rules, with the name of their file.
-    pub(crate) fn permission_rules(&self) -> Option<(String, &[u8])> {
-        let rules = self.contents.as_ref()?.file("permissions.toml")?;
-        Some((self.path_of("permissions.toml").display().to_string(), rules))
     }
 
     /// Its MCP servers that can be used, with the values of variables in them. What is wrong with others is a notice.
@@ -101,14 +95,15 @@ pub(crate) fn load_mcp(content: &[u8], path: &Path) -> Result<Vec<McpServer>, Fa
     }
 }
 
-fn list() -> Result<trust::Trust, Failure> {
+/// The list of what the user trusts.
+pub(crate) fn trusted() -> Result<trust::Trust, Failure> {
     Ok(trust::Trust::new(paths::state()?.join("trust.toml")))
 }
 
 /// `attache trust`.
 pub(crate) async fn trust(args: &Trust) -> Result<(), Failure> {
     let failed = |error: trust::TrustError| Failure::usage(error.to_string());
-    let list = list()?;
+    let list = trusted()?;
     if args.revoke {
         // A directory that is gone can be named too.
         let path = args.directory.clone().unwrap_or_else(|| PathBuf::from("."));

@@ -332,15 +332,52 @@ fn settings_that_are_wrong_are_told_to_the_client() {
             let client = json!({ "protocolVersion": version, "info": info });
             wire.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client }));
             wire.wait_for("\"id\":1");
-            let params = json!({ "cwd": home.0.path(), "mcpServers": [] });
-            wire.send(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
-            let error = wire.wait_for("\"id\":2")["error"].clone();
-            assert_eq!(error["code"], -32603, "{error}");
-            assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+            let cwd = home.0.path();
+            let old = json!({ "sessionId": "sess-1", "cwd": cwd, "mcpServers": [] });
+            // Nobody is told that sessions which were kept are not there: a client might forget them.
+            let calls = [
+                ("session/new", json!({ "cwd": cwd, "mcpServers": [] })),
+                (if version == 1 { "session/load" } else { "session/resume" }, old.clone()),
+                ("session/resume", old.clone()),
+                ("session/fork", old),
+                ("session/list", json!({})),
+                ("session/delete", json!({ "sessionId": "sess-1" })),
+            ];
+            for (id, (method, params)) in (2..).zip(calls) {
+                wire.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+                let error = wire.wait_for(&format!("\"id\":{id}"))["error"].clone();
+                assert_eq!(error["code"], -32603, "{version} {method}: {error}");
+                assert!(error["message"].as_str().unwrap().contains(says), "{version} {method}: {error}");
+            }
             let (rest, code) = wire.close();
             assert_eq!((rest.as_str(), code), ("", Some(2)), "{says}");
         }
     }
+}
+
+/// The system's certificates are files too, and there are hundreds of them.
+#[test]
+fn certificates_on_a_stuck_disk_delay_no_other_request() {
+    let home = Home::new();
+    let certificates = home.path("certificates");
+    assert!(Command::new("mkfifo").arg(&certificates).status().unwrap().success());
+    let mut command = agent(&home);
+    command.env("ATTACHE_MODEL", "openai:m").env("ATTACHE_BASE_URL", "https://127.0.0.1:1/v1");
+    command.env("ATTACHE_MODEL_LISTS", "off").env("OPENAI_API_KEY", KEY).env("SSL_CERT_FILE", &certificates);
+    let mut wire = Wire::start(command);
+    wire.greet();
+    let session = wire.open(&home);
+    wire.prompt(&session, "hello");
+    // Opens when the agent reads them; it gets nothing to read.
+    let (opened, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || opened.send(fs::OpenOptions::new().write(true).open(certificates)));
+    let stuck = wait.recv_timeout(std::time::Duration::from_secs(30)).unwrap().unwrap();
+    wire.send(json!({ "jsonrpc": "2.0", "id": 4, "method": "session/list", "params": {} }));
+    wire.wait_for("\"id\":4");
+    wire.send(json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": session } }));
+    assert_eq!(wire.wait_for("\"id\":3")["result"]["stopReason"], "cancelled");
+    drop(stuck);
+    assert_eq!(wire.close().1, Some(0));
 }
 
 #[test]

@@ -567,6 +567,42 @@ fn a_run_ends_by_name_when_it_uses_up_more_than_it_may() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_built_in_agent_stops_at_the_step_that_reaches_a_limit_of_the_run() {
+    let home = home();
+    fs::create_dir_all(home.path("config/attache")).unwrap();
+    let price = "[models.'openai:test']\nprice = { input = 1.0, output = 10.0 }\n";
+    fs::write(home.path("config/attache/agent.toml"), price).unwrap();
+    let look = || Answer::new().call("list", serde_json::json!({"path": "."})).usage(1_000, 0, 100);
+    for version in ["1", "2"] {
+        for (limit, amount, why) in [
+            ("--max-tokens", "2000", "the run has used 2200 tokens, and `--max-tokens` is 2000"),
+            ("--max-cost", "0.003", "the run has cost 0.0040 USD, and `--max-cost` is 0.003 USD"),
+        ] {
+            let server = ModelServer::start(vec![look(), look(), look(), look(), look()]).await;
+            let ended = |options: &[&str], asked: usize| {
+                let options = [&[limit, amount, "--protocol", version, "-o", "json"][..], options].concat();
+                let ran = with_model(&home, &server, &options);
+                let result = &ran.json()[0];
+                assert_eq!((ran.code, &result["status"]), (6, &"limit".into()), "{}{}", ran.out, ran.err);
+                assert_eq!(result["error"]["message"], why);
+                assert_eq!(server.requests().len(), asked, "{}", ran.err);
+            };
+            ended(&["look"], 2);
+            // What a session used before is not of this run.
+            ended(&["--continue", "go on"], 4);
+        }
+        // An answer that is the last, and is too much, is there and is named.
+        let server = ModelServer::start(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
+        let ran = with_model(&home, &server, &["--max-cost", "0.001", "--protocol", version, "-o", "json", "hello"]);
+        let result = &ran.json()[0];
+        assert_eq!((ran.code, &result["status"], &result["text"]), (6, &"limit".into(), &"hi".into()), "{}", ran.err);
+        let server = ModelServer::start(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
+        let enough = ["--max-cost", "0.01", "--max-tokens", "2000", "--protocol", version, "hello"];
+        with_model(&home, &server, &enough).check(0, &["hi"], &[]);
+    }
+}
+
 /// Runs the built-in agent with the model of a server.
 fn with_model(home: &Home, server: &ModelServer, options: &[&str]) -> Ran {
     let mut command = command(home, &[&["--model", "openai:test", "--base-url", &server.url()], options].concat());

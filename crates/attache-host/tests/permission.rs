@@ -16,6 +16,7 @@ use attache_host::permission::{
     Action, Change, Decision, Engine, Places, Policy, Question, Rule, Scope, Session, Subject, Verdict, allow,
     parse_rules, reject,
 };
+use attache_host::trust::{Contents, Trust};
 use tempfile::TempDir;
 
 struct Desk {
@@ -31,6 +32,16 @@ impl Desk {
         fs::write(directory.path().join("config/permissions.toml"), rules).unwrap();
         let engine = Engine::open(places(&directory), policy);
         Desk { directory, engine }
+    }
+
+    /// Has the user trust a repository with these rules.
+    fn trust_repository(&mut self, rules: &[u8]) {
+        let project = self.directory.path().join("project");
+        fs::create_dir_all(project.join(".attache")).unwrap();
+        fs::write(project.join(".attache/permissions.toml"), rules).unwrap();
+        let trust = Trust::new(self.directory.path().join("state/trust.toml"));
+        trust.trust(&Contents::read(&project).unwrap()).unwrap();
+        self.engine.follow_repository(trust, project);
     }
 
     fn session(&self) -> Session {
@@ -95,8 +106,7 @@ fn deny_beats_ask_beats_allow_over_all_scopes() {
                         desk.engine.remember(*scope, &session, &[rule(verdict.as_str(), "make")]).unwrap();
                     }
                     // Rules of the repository come all at once.
-                    None => desk.engine.set_repository_rules(
-                        ".attache/permissions.toml",
+                    None => desk.trust_repository(
                         format!("[[rule]]\nverdict = '{}'\ncommand = ['make']\n", verdict.as_str()).as_bytes(),
                     ),
                 };
@@ -168,12 +178,12 @@ fn broken_files_fail_closed() {
     }
     // What other files deny stays denied, and a broken file is not written to.
     let mut desk = Desk::new(Policy::All, "broken");
-    desk.engine.set_repository_rules("r", b"[[rule]]\nverdict = 'deny'\ncommand = ['make']");
+    desk.trust_repository(b"[[rule]]\nverdict = 'deny'\ncommand = ['make']");
     assert_eq!(desk.run("make"), Verdict::Deny);
     let session = desk.session();
     assert!(desk.engine.remember(Scope::Always, &session, &[rule("allow", "x")]).is_err());
     assert_eq!(fs::read_to_string(desk.directory.path().join("config/permissions.toml")).unwrap(), "broken");
-    desk.engine.set_repository_rules("r", b"\xff");
+    desk.trust_repository(b"\xff");
     assert_eq!(desk.engine.problems().count(), 2);
 }
 
@@ -708,4 +718,44 @@ fn rules_are_read_again_when_the_bytes_of_their_file_change() {
     fs::remove_file(&file).unwrap();
     desk.engine.reload();
     assert_eq!(desk.engine.rules().count() + desk.engine.problems().count(), 0);
+}
+
+#[test]
+fn rules_of_a_repository_follow_what_the_user_trusts() {
+    const ALLOW: &str = "[[rule]]\nverdict = 'allow'\ncommand = ['make']\n";
+    const DENY: &str = "[[rule]]\nverdict = 'deny'\ncommand = ['rm']\n";
+    let mut desk = Desk::new(Policy::Ask, "");
+    let project = desk.directory.path().join("project");
+    let folder = project.join(".attache");
+    let trust = Trust::new(desk.directory.path().join("state/trust.toml"));
+    let trust_it = || trust.trust(&Contents::read(&project).unwrap()).unwrap();
+    let rules = |text: &str| fs::write(folder.join("permissions.toml"), text).unwrap();
+    fs::create_dir(&folder).unwrap();
+    desk.engine.follow_repository(trust.clone(), project.clone());
+    let check = |desk: &mut Desk, when: &str, expected: [Verdict; 2]| {
+        desk.engine.reload();
+        assert_eq!([desk.run("make"), desk.run("rm a")], expected, "{when}");
+    };
+    check(&mut desk, "without rules", [Verdict::Ask, Verdict::Ask]);
+    rules(&format!("{ALLOW}{DENY}"));
+    check(&mut desk, "not trusted", [Verdict::Ask, Verdict::Ask]);
+    trust_it();
+    check(&mut desk, "trusted", [Verdict::Allow, Verdict::Deny]);
+    check(&mut desk, "unchanged", [Verdict::Allow, Verdict::Deny]);
+    rules(ALLOW);
+    check(&mut desk, "changed, and not trusted again", [Verdict::Ask, Verdict::Deny]);
+    fs::remove_dir_all(&folder).unwrap();
+    check(&mut desk, "deleted", [Verdict::Ask, Verdict::Deny]);
+    fs::create_dir(&folder).unwrap();
+    rules(&format!("{ALLOW}{DENY}"));
+    check(&mut desk, "as it was trusted", [Verdict::Allow, Verdict::Deny]);
+    rules(ALLOW);
+    trust_it();
+    check(&mut desk, "trusted again", [Verdict::Allow, Verdict::Ask]);
+    trust.revoke(&project).unwrap();
+    check(&mut desk, "not trusted any more", [Verdict::Ask, Verdict::Ask]);
+    rules("[[rule]]\nverdict = 'perhaps'\n");
+    trust_it();
+    desk.engine.set_policy(Policy::All);
+    check(&mut desk, "trusted, and wrong", [Verdict::Ask, Verdict::Ask]);
 }

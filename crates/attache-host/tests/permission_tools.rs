@@ -8,6 +8,7 @@ use attache::model::tool::ToolKind;
 use attache_host::permission::{
     Action, Decision, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict, parse_rules,
 };
+use attache_host::trust::{Contents, Trust};
 use tempfile::TempDir;
 
 struct Desk {
@@ -25,6 +26,16 @@ impl Desk {
         let engine = Engine::open(places(&directory), policy);
         assert_eq!(engine.problems().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
         Desk { directory, engine }
+    }
+
+    /// Has the user trust a repository with these rules.
+    fn trust_repository(&mut self, rules: &[u8]) {
+        let project = self.directory.path().join("project");
+        fs::create_dir_all(project.join(".attache")).unwrap();
+        fs::write(project.join(".attache/permissions.toml"), rules).unwrap();
+        let trust = Trust::new(self.directory.path().join("state/trust.toml"));
+        trust.trust(&Contents::read(&project).unwrap()).unwrap();
+        self.engine.follow_repository(trust, project);
     }
 
     fn session(&self) -> Session {
@@ -212,12 +223,12 @@ fn rules_are_listed_with_their_places() {
     let session = desk.session();
     desk.engine.remember(Scope::Project, &session, &[allowing("project")]).unwrap();
     desk.engine.remember(Scope::Session, &session, &[allowing("session")]).unwrap();
-    desk.engine.set_repository_rules(".attache/permissions.toml", b"[[rule]]\nverdict = 'ask'\ntool = 'repository'\n");
+    desk.trust_repository(b"[[rule]]\nverdict = 'ask'\ntool = 'repository'\n");
     let listed: Vec<_> = desk.engine.rules().map(|rule| (rule.tools[0].clone(), rule.origin.clone())).collect();
     assert_eq!(listed.iter().map(|(tool, _)| tool.as_str()).collect::<Vec<_>>(), ["user", "project", "repository"]);
     assert!(listed[0].1.ends_with("config/permissions.toml:1"), "{listed:?}");
     assert!(listed[1].1.starts_with(desk.project_file().to_str().unwrap()), "{listed:?}");
-    assert_eq!(listed[2].1, ".attache/permissions.toml:1");
+    assert!(listed[2].1.ends_with("project/.attache/permissions.toml:1"), "{listed:?}");
     assert_eq!(desk.engine.project_rules().len(), 1);
 }
 
@@ -267,7 +278,7 @@ fn one_rule_is_removed_by_its_number() {
     let mut desk = Desk::new(Policy::Ask, text);
     let session = desk.session();
     desk.engine.remember(Scope::Project, &session, &[allowing("a"), allowing("b")]).unwrap();
-    desk.engine.set_repository_rules("theirs", b"[[rule]]\nverdict = 'allow'\ntool = 'c'\n");
+    desk.trust_repository(b"[[rule]]\nverdict = 'allow'\ntool = 'c'\n");
     let tools = |desk: &Desk| desk.engine.rules().map(|rule| rule.tools[0].clone()).collect::<String>();
     assert_eq!(tools(&desk), "aaabc");
     assert!(desk.engine.remove_rule(1).unwrap(), "one of two that say the same");

@@ -297,16 +297,12 @@ mod tests {
             b"\x1b[9@",
             b"xyz",
         ];
-        let mut random = 7_u64;
-        let mut next = |below: usize| {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (random >> 33) as usize % below
-        };
+        let mut dice = attache_testkit::Dice::new(7);
         for _ in 0..400 {
-            let bytes: Vec<u8> = (0..60).flat_map(|_| pieces[next(pieces.len())].iter().copied()).collect();
-            let size = TerminalSize::new(next(40) as u16, next(12) as u16);
+            let bytes: Vec<u8> = (0..60).flat_map(|_| dice.pick(&pieces).iter().copied()).collect();
+            let size = TerminalSize::new(dice.below(40) as u16, dice.below(12) as u16);
             for size in [Some(&size), None] {
-                let output = output(&bytes, size, 1 + next(60), 1 + next(20), &theme);
+                let output = output(&bytes, size, 1 + dice.below(60), 1 + dice.below(20), &theme);
                 let text: String = output.lines.iter().map(ToString::to_string).collect();
                 assert!(!text.contains(char::is_control), "{text:?}");
             }

@@ -19,6 +19,7 @@ use attache_proto::model::form::{
 use attache_proto::model::mcp::EnvVariable;
 use attache_proto::model::permission::{PermissionOption, PermissionOptionKind};
 use attache_proto::model::session::Mode;
+use attache_testkit::Dice;
 use attache_tui::composer::{Attachment, AttachmentSource, Completion, Composer};
 use attache_tui::dialog::{
     ConfirmDialog, FormDialog, HelpDialog, LoginDialog, LoginReply, OptionsDialog, OptionsReply, PermissionDialog,
@@ -522,15 +523,12 @@ fn states() {
     });
 }
 
-/// Numbers that look like chance and are the same each time.
-struct Chance(u64);
+/// What happens by chance, and is the same each time.
+struct Chance(Dice);
 
 impl Chance {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % limit
+        self.0.below(limit)
     }
 
     fn key(&mut self) -> KeyEvent {
@@ -590,7 +588,7 @@ impl Chance {
 
 /// Presses keys and draws at any size; every cell has to be harmless.
 fn play(seed: u64, rounds: usize, mut act: impl FnMut(&mut Chance, Rect, &mut Buffer, &Theme)) {
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ seed);
+    let mut chance = Chance(Dice::new(seed));
     let themes = [theme(), ascii(), Theme::new(ColorDepth::True, Background::Light, true)];
     for _ in 0..rounds {
         let area = chance.area();

@@ -190,6 +190,26 @@ async fn greetings() {
     .await;
 }
 
+/// An agent that can do something in one dialect cannot do it in another that has no such method.
+#[tokio::test]
+async fn methods_of_another_dialect() {
+    let info = "'name':'c','version':'1'";
+    for (greeting, method) in [
+        (format!("'protocolVersion':2,'info':{{{info}}}"), "session/load"),
+        (format!("'protocolVersion':2,'clientInfo':{{{info}}}"), "tool_call/cancel"),
+        ("'protocolVersion':1".to_owned(), "tool_call/cancel"),
+    ] {
+        let mut peer = serve(Full::default());
+        peer.play(&format!(
+            "--> {{'id':1,'method':'initialize','params':{{{greeting}}}}}
+             <-- {{'id':1}}
+             --> {{'id':2,'method':'{method}','params':{{'sessionId':'x','cwd':'/tmp','mcpServers':[]}}}}
+             <-- {{'id':2,'error':{{'code':-32601,'data':{{'method':'{method}'}}}}}}"
+        ))
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn methods_that_are_not_there() {
     let (mut peer, _) = greeted().await;

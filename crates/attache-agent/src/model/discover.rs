@@ -57,7 +57,7 @@ pub async fn among(places: &[Place], limit: Duration) -> Option<Found> {
     let mut looks: FuturesOrdered<_> = places
         .iter()
         .filter(|place| place.address.ip().is_loopback())
-        .map(|place| async move { tokio::time::timeout(limit, look(place, limit)).await.ok().flatten() })
+        .map(|place| async move { tokio::time::timeout(limit, look(place)).await.ok().flatten() })
         .collect();
     while let Some(found) = looks.next().await {
         if found.is_some() {
@@ -94,11 +94,11 @@ fn usable(mut address: SocketAddr) -> Option<SocketAddr> {
     address.ip().is_loopback().then_some(address)
 }
 
-async fn look(place: &Place, limit: Duration) -> Option<Found> {
+async fn look(place: &Place) -> Option<Found> {
     let base_url = format!("http://{}/v1/", place.address);
     let address = Address::new(Api::OpenAi, &base_url).ok()?;
     let url = if place.provider == "ollama" { address.beside("api/tags") } else { address.join("models") };
-    let body = read_json(client(&address, limit).ok()?.get(url), MOST_BYTES).await?;
+    let body = read_json(client(&address).await.ok()?.get(url), MOST_BYTES).await?;
     Some(Found { provider: place.provider, base_url, models: models(&body)? })
 }
 

@@ -51,17 +51,37 @@ impl Total {
     }
 }
 
-/// What a session may spend.
+/// What may be spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Budget {
-    pub(crate) cost: Option<Cost>,
-    pub(crate) tokens: Option<u64>,
+pub struct Budget {
+    /// In money, as far as prices are known.
+    pub cost: Option<Cost>,
+    /// In tokens, in and out.
+    pub tokens: Option<u64>,
+}
+
+impl Budget {
+    /// The limit that so much has reached. `whose` has spent it, and `names` are what the limits are called.
+    fn reached(&self, spent: &Total, whose: &str, names: [&str; 2]) -> Option<Reached> {
+        let [tokens_name, cost_name] = names;
+        let used = spent.tokens();
+        if let Some(most) = self.tokens.filter(|most| used >= *most) {
+            return Some(Reached::Tokens(format!("{whose} has used {used} tokens, and `{tokens_name}` is {most}")));
+        }
+        let (most, cost) = (self.cost?, spent.cost?);
+        (cost >= most).then(|| {
+            let (cost, most) = (cost.dollars(), most.dollars());
+            Reached::Cost(format!("{whose} has cost {cost:.4} USD, and `{cost_name}` is {most} USD"))
+        })
+    }
 }
 
 /// What a session has spent, and may spend.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     budget: Budget,
+    /// What it may spend from when it was opened here.
+    run_budget: Budget,
     sums: Mutex<Sums>,
 }
 
@@ -69,6 +89,8 @@ pub(crate) struct Meter {
 struct Sums {
     session: Total,
     turn: Total,
+    /// What it took since it was opened here.
+    run: Total,
     /// What sub-agents took of it since the session was opened.
     subagents: Total,
     /// What is not in the log yet.
@@ -96,7 +118,12 @@ impl Reached {
 impl Meter {
     /// A meter that has counted this much already.
     pub(crate) fn new(budget: Budget, session: Total) -> Self {
-        Meter { budget, sums: Mutex::new(Sums { session, ..Sums::default() }) }
+        Meter { budget, run_budget: Budget::default(), sums: Mutex::new(Sums { session, ..Sums::default() }) }
+    }
+
+    /// The same with limits for what is spent from now on.
+    pub(crate) fn for_run(self, run_budget: Budget) -> Self {
+        Meter { run_budget, ..self }
     }
 
     /// Counts a request.
@@ -107,6 +134,7 @@ impl Meter {
         }
         sums.session.add(&spent);
         sums.turn.add(&spent);
+        sums.run.add(&spent);
         sums.unkept.push(spent);
     }
 
@@ -138,26 +166,28 @@ impl Meter {
     /// The limit that was reached, if any.
     pub(crate) fn reached(&self) -> Option<Reached> {
         let session = self.session();
-        if let Some(most) = self.budget.tokens.filter(|most| session.tokens() >= *most) {
-            let used = session.tokens();
-            let words = format!("the session has used {used} tokens, and `max_tokens_total` is {most}");
-            return Some(Reached::Tokens(words));
-        }
-        let (most, cost) = (self.budget.cost?, session.cost?);
-        (cost >= most).then(|| {
-            let (cost, most) = (cost.dollars(), most.dollars());
-            Reached::Cost(format!("the session has cost {cost:.4} USD, and `max_cost` is {most} USD"))
-        })
+        self.reached_in_run().or_else(|| self.budget.reached(&session, "the session", ["max_tokens_total", "max_cost"]))
+    }
+
+    /// The limit for what is spent since the session was opened here, if it was reached.
+    pub(crate) fn reached_in_run(&self) -> Option<Reached> {
+        let run = crate::lock(&self.sums).run;
+        self.run_budget.reached(&run, "the run", ["--max-tokens", "--max-cost"])
     }
 
     /// What the person has to know before a model is asked whose price nobody knows: once.
     pub(crate) fn warning(&self, model: &ModelInfo) -> Option<String> {
-        if self.budget.cost.is_none() || model.price.is_some() || is_free(model) {
+        let name = match (self.run_budget.cost, self.budget.cost) {
+            (Some(_), _) => "--max-cost",
+            (None, Some(_)) => "max_cost",
+            (None, None) => return None,
+        };
+        if model.price.is_some() || is_free(model) {
             return None;
         }
         let was_told = std::mem::replace(&mut crate::lock(&self.sums).is_told, true);
         let id = model.id();
-        (!was_told).then(|| format!("`max_cost` does not count `{id}`: its price is not known"))
+        (!was_told).then(|| format!("`{name}` does not count `{id}`: its price is not known"))
     }
 }
 
@@ -462,6 +492,25 @@ mod tests {
             let error = ask(&model).await.unwrap();
             assert!(error.contains(named), "{error}");
             assert_eq!(meter.session().requests, 2);
+        }
+        // What a session took before it was opened here is not of the run.
+        let before = Total { requests: 1, usage: Usage { input: 5_000, ..Usage::default() }, ..Total::default() };
+        for (budget, named) in [
+            (
+                Budget { tokens: Some(1_500), ..Budget::default() },
+                "the run has used 2200 tokens, and `--max-tokens` is 1500",
+            ),
+            (
+                Budget { cost: Cost::from_dollars(0.003), ..Budget::default() },
+                "the run has cost 0.0040 USD, and `--max-cost` is 0.003 USD",
+            ),
+        ] {
+            let meter = Arc::new(Meter::new(Budget::default(), before).for_run(budget));
+            let model = model(price, &meter);
+            assert_eq!((ask(&model).await, ask(&model).await), (None, None));
+            let error = ask(&model).await.unwrap();
+            assert!(error.contains(named), "{error}");
+            assert_eq!(meter.session().requests, 3);
         }
         let meter = Arc::new(Meter::new(Budget { cost: Some(Cost(1)), tokens: None }, Total::default()));
         let unpriced = model(None, &meter);

@@ -150,6 +150,35 @@ async fn rules_of_the_user_cannot_be_taken_back_here() {
     );
 }
 
+/// The rules of a project hold as long as it is trusted as it is, also in a session that was open before.
+#[tokio::test]
+async fn rules_of_a_project_follow_its_trust_while_a_session_is_open() {
+    const RULE: &str = "[[rule]]\nverdict = 'VERDICT'\ncommand = ['touch']\n";
+    let world = running("touch ran.txt", 5).await;
+    let rule = |verdict: &str| world.put(".attache/permissions.toml", &RULE.replace("VERDICT", verdict));
+    rule("allow");
+    world.trust();
+    let mut chat = world.open(Person::saying(Says::RejectOnce)).await;
+    chat.turn("run it").await;
+    assert_eq!(chat.asked.len(), 0, "trusted");
+    rule("deny");
+    chat.turn("again").await;
+    assert_eq!(chat.asked.len(), 1, "changed, and not trusted again");
+    world.trust();
+    let seen = chat.turn("again").await;
+    assert_eq!(chat.asked.len(), 1, "trusted again");
+    let denied = "refused: `~/.attache/permissions.toml:1` says: deny the command `touch …`";
+    assert!(seen.contains(denied), "{seen}");
+    rule("allow");
+    world.trust();
+    chat.turn("again").await;
+    assert_eq!(chat.asked.len(), 1, "allowed again");
+    let trust = attache_host::trust::Trust::new(world.config.state_dir.join("trust.toml"));
+    trust.revoke(&world.project()).unwrap();
+    chat.turn("again").await;
+    assert_eq!(chat.asked.len(), 2, "not trusted any more");
+}
+
 #[tokio::test]
 async fn one_yes_is_for_one_call_only() {
     let world = World::answering(vec![

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use attache::Stop;
 use attache::client::Turn;
 use attache::model::session::ListSessionsRequest;
+use attache::{Protocol, Stop};
 use attache_testkit::model_server::Answer;
+use serde_json::json;
 
 use crate::support::{DIALECTS, Person, World};
 
@@ -70,4 +71,37 @@ async fn a_session_on_a_stuck_disk_delays_no_other() {
         let error = end(&mut waiting).await.unwrap_err().to_string();
         assert!(error.contains("could not be saved"), "{protocol:?}: {error}");
     }
+}
+
+#[tokio::test]
+async fn rules_on_a_stuck_disk_delay_no_other_session() {
+    let read = Answer::new().call("read_file", json!({"path": "a.txt"}));
+    let world = World::answering(vec![read, Answer::hang(), Answer::text("fine")]).await;
+    world.put("a.txt", "x");
+    let chat = world.connect(Person::at(Protocol::V2)).await;
+    let open = async || chat.connection.session(world.project()).open().await.unwrap();
+    let (stuck, other) = (open().await, open().await);
+    // Whoever opens it waits until somebody writes to it.
+    let (rules, aside) = (world.config.config_dir.join("permissions.toml"), world.root.join("aside"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &rules, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let (free, freed) = mpsc::channel::<()>();
+    let disk = std::thread::spawn(move || {
+        let _ = freed.recv_timeout(STUCK);
+        fs::rename(&rules, &aside).unwrap();
+        drop(fs::OpenOptions::new().write(true).open(aside).unwrap());
+    });
+
+    let start = Instant::now();
+    let mut waiting = stuck.prompt("look").await.unwrap();
+    world.model().wait_for_requests(1).await;
+    let mut turn = other.prompt("hello").await.unwrap();
+    world.model().wait_for_requests(2).await;
+    turn.cancel().await.unwrap();
+    assert_eq!(end(&mut turn).await.unwrap(), Some(Stop::Cancelled));
+    chat.connection.list_sessions(&ListSessionsRequest::new()).await.unwrap();
+    assert!(start.elapsed() < STUCK / 2, "{:?}", start.elapsed());
+
+    drop(free);
+    assert_eq!(end(&mut waiting).await.unwrap(), Some(Stop::EndTurn));
+    disk.join().unwrap();
 }

@@ -6,7 +6,7 @@ use attache::Event;
 use attache::model::config::ConfigKind;
 use attache::model::update::SessionUpdate;
 use attache_agent::model::price::Cost;
-use attache_agent::{CodingAgent, ModelFacts, ModelList, PriceFacts};
+use attache_agent::{Budget, CodingAgent, ModelFacts, ModelList, PriceFacts};
 use attache_testkit::model_server::{Answer, ModelServer};
 use serde_json::json;
 
@@ -98,6 +98,21 @@ async fn limits_of_a_session_end_its_turns_by_name() {
         assert!(seen.ends_with(&format!("stop {stop}")) && seen.contains(named), "{seen}");
         assert_eq!(world.model().requests().len(), 2);
     }
+    // Limits of a run count from when the session is opened.
+    let budget = Budget { tokens: Some(2_000), ..Budget::default() };
+    let mut world = priced(vec![reading(), reading(), reading(), reading(), reading()]).await;
+    world.config.run_budget = budget;
+    world.put("a.txt", "x");
+    let mut chat = world.open(Person::at(attache::Protocol::V2)).await;
+    let seen = chat.turn("look").await;
+    let named = "the run has used 2200 tokens, and `--max-tokens` is 2000";
+    assert!(seen.ends_with("stop max_tokens") && seen.contains(named), "{seen}");
+    let id = chat.session().id().clone();
+    drop(chat);
+    let mut chat = world.connect(Person::at(attache::Protocol::V2)).await;
+    chat.session = Some(chat.connection.session(world.project()).resume(id).await.unwrap());
+    assert!(chat.turn("look").await.contains(named));
+    assert_eq!(world.model().requests().len(), 4);
     // Where nobody knows the price, the person knows that.
     let mut world = World::answering(vec![Answer::text("hi"), Answer::text("hi")]).await;
     world.config.limits.max_cost = Cost::from_dollars(1.0);
@@ -165,6 +180,44 @@ async fn models_that_a_server_lists_can_be_chosen_and_nobody_waits_for_the_list(
     let chat = world.open(Person::at(attache::Protocol::V2)).await;
     assert!(offered(&chat).contains(&"openai:other".to_owned()));
     assert_eq!(world.model().request_lines().len(), lines);
+}
+
+/// From a provider's list to what the person is told.
+#[tokio::test]
+async fn a_price_that_a_provider_lists_becomes_the_cost_of_a_session() {
+    let server = ModelServer::start(vec![Answer::text("Done.").usage(2_000, 1_000, 100)]).await;
+    // In OpenRouter's words: dollars for a token.
+    let pricing = json!({"prompt": "0.000001", "completion": "0.00001", "input_cache_read": "0.0000001"});
+    let model = json!({"id": "acme/large", "context_length": 64_000, "pricing": pricing});
+    server.say_at("/v1/models", json!({ "data": [model] }));
+    let mut world = World::new("openrouter:acme/large", Some(server));
+    world.config.lists_models = true;
+    let mut chat = world.open(Person::at(attache::Protocol::V2)).await;
+    chat.turn("hello").await;
+    assert_eq!(costs(&chat.updates), ["0.002100"]);
+    let seen = chat.turn("/status").await;
+    let spent = "Spent: 2000 tokens in (1000 cached), 100 out, 1 requests, 0.0021 USD";
+    assert!(seen.contains(spent) && seen.contains(" of 64000 tokens"), "{seen}");
+}
+
+#[tokio::test]
+async fn the_context_that_a_local_server_tells_is_counted_on() {
+    for (model, path, body) in [
+        ("llamacpp:scripted", "/props", json!({"default_generation_settings": {"n_ctx": 12_288}})),
+        ("ollama:scripted", "/api/show", json!({"model_info": {"llama.context_length": 12_288}})),
+    ] {
+        let server = ModelServer::start(vec![Answer::text("Done.")]).await;
+        server.say_at(path, body);
+        let mut world = World::new(model, Some(server));
+        world.config.lists_models = true;
+        let mut chat = world.open(Person::at(attache::Protocol::V2)).await;
+        chat.turn("hello").await;
+        let seen = chat.turn("/status").await;
+        assert!(seen.contains(" of 12288 tokens"), "{model}: {seen}");
+        if model.starts_with("ollama") {
+            assert_eq!(world.model().requests()[0].body["options"]["num_ctx"], 12_288);
+        }
+    }
 }
 
 #[tokio::test]

@@ -17,11 +17,11 @@ use crate::{auth, connect, tty};
 /// Does what one of the commands asks for.
 pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
     match command {
-        Agents::List { json, registry: Some(place) } => list_registry(&place, json),
+        Agents::List { json, registry: Some(place) } => list_registry(&place, json).await,
         Agents::List { json, registry: None } => list(json),
-        Agents::Refresh { registry } => refresh(registry.as_deref()),
+        Agents::Refresh { registry } => refresh(registry.as_deref()).await,
         Agents::Add { name, command, env, registry, default, yes } => {
-            let entry = entry(&name, command, registry.as_deref(), default && env.is_empty())?;
+            let entry = entry(&name, command, registry.as_deref(), default && env.is_empty()).await?;
             if let Some(entry) = entry.as_ref().filter(|_| registry.is_some()) {
                 until_interrupted(approve(&name, entry, yes)).await?;
             }
@@ -98,8 +98,8 @@ fn installed_word(installed: Installed) -> &'static str {
     }
 }
 
-fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
-    let registry = Registry::read(place)?;
+async fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
+    let registry = Registry::read(place).await?;
     if registry.skipped > 0 {
         eprintln!("note: entries of the registry that make no sense, and are left out: {}", registry.skipped);
     }
@@ -119,8 +119,8 @@ fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
 }
 
 /// Fetches a registry on purpose, keeps a copy, and tells which agents of agents.toml it has in another version.
-fn refresh(place: Option<&str>) -> Result<(), Failure> {
-    let (registry, from) = Registry::refresh(place)?;
+async fn refresh(place: Option<&str>) -> Result<(), Failure> {
+    let (registry, from) = Registry::refresh(place).await?;
     eprintln!("kept a copy of {}: {} agents", one_line(&from), registry.agents.len());
     for (name, entry) in Config::read()?.agents {
         let Some(listed) = registry.agents.iter().find(|agent| agent.id == name) else { continue };
@@ -135,7 +135,7 @@ fn refresh(place: Option<&str>) -> Result<(), Failure> {
 }
 
 /// How the agent that is to be added is started; nothing if only one that is known is to become the default.
-fn entry(
+async fn entry(
     name: &str,
     command: Vec<String>,
     registry: Option<&str>,
@@ -145,7 +145,7 @@ fn entry(
         return Err(Failure::usage(format!("`{}`: {NAME_RULE}", one_line(name))));
     }
     match (registry, command.is_empty()) {
-        (Some(place), _) => Ok(Some(Registry::read(place)?.find(name)?.entry()?)),
+        (Some(place), _) => Ok(Some(Registry::read(place).await?.find(name)?.entry()?)),
         (None, false) => Ok(Some(Entry { command: from_anywhere(&command)?, ..Entry::default() })),
         (None, true) if only_default => Ok(None),
         (None, true) => {

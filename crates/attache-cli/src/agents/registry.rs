@@ -6,8 +6,11 @@ use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use reqwest::Client;
+use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use url::Url;
 
 use super::catalog;
 use super::config::{Entry, is_name, is_variable};
@@ -116,7 +119,7 @@ pub(crate) struct Binary {
 
 impl Registry {
     /// Reads a registry from a file or a URL; without a place, the copy that is kept.
-    pub(crate) fn read(place: &str) -> Result<Registry, Failure> {
+    pub(crate) async fn read(place: &str) -> Result<Registry, Failure> {
         if place.is_empty() {
             let kept = Kept::read()?;
             eprintln!(
@@ -126,17 +129,17 @@ impl Registry {
             );
             return Registry::parse(kept.registry.get().as_bytes()).map_err(Failure::usage);
         }
-        let bytes = Registry::bytes(place)?;
+        let bytes = Registry::bytes(place).await?;
         Registry::parse(&bytes).map_err(|what| cannot(place, &what))
     }
 
     /// Reads a registry and keeps a copy of it: from a place, or from where the copy came from. Returns it with the place.
-    pub(crate) fn refresh(place: Option<&str>) -> Result<(Registry, String), Failure> {
+    pub(crate) async fn refresh(place: Option<&str>) -> Result<(Registry, String), Failure> {
         let from = match place {
             Some(place) => whole_place(place)?,
             None => Kept::read()?.from,
         };
-        let bytes = Registry::bytes(&from)?;
+        let bytes = Registry::bytes(&from).await?;
         let registry = Registry::parse(&bytes).map_err(|what| cannot(&from, &what))?;
         let raw = String::from_utf8(bytes).ok().and_then(|text| RawValue::from_string(text).ok());
         let raw = raw.ok_or_else(|| cannot(&from, "it is no JSON"))?;
@@ -148,9 +151,9 @@ impl Registry {
         Ok((registry, from))
     }
 
-    fn bytes(place: &str) -> Result<Vec<u8>, Failure> {
+    async fn bytes(place: &str) -> Result<Vec<u8>, Failure> {
         let bytes = match place.contains("://") {
-            true => fetch(place).map_err(|what| cannot(place, &what))?,
+            true => fetch(place).await.map_err(|what| cannot(place, &what))?,
             false => {
                 let mut bytes = Vec::new();
                 let file = File::open(place).map_err(|error| cannot(place, &error.to_string()))?;
@@ -163,6 +166,7 @@ impl Registry {
             false => Ok(bytes),
         }
     }
+
     /// An entry that is not understood is left out: the others are no worse for it.
     fn parse(bytes: &[u8]) -> Result<Registry, String> {
         #[derive(Deserialize)]
@@ -264,21 +268,50 @@ fn platform() -> String {
 }
 
 /// Fetches a document. What is not encrypted is only taken from this machine.
-fn fetch(address: &str) -> Result<Vec<u8>, String> {
-    let uri: ureq::http::Uri = address.parse().map_err(|_| "it is no URL".to_owned())?;
-    let plain = match (uri.scheme_str(), uri.host()) {
-        (Some("https"), Some(_)) => false,
-        (Some("http"), Some("localhost" | "127.0.0.1" | "[::1]")) => true,
+async fn fetch(address: &str) -> Result<Vec<u8>, String> {
+    let url = Url::parse(address).map_err(|_| "it is no URL".to_owned())?;
+    let is_plain = match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => false,
+        ("http", Some("localhost" | "127.0.0.1" | "[::1]")) => true,
         _ => return Err("only https is fetched, and http from this machine".into()),
     };
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).https_only(!plain);
+    // Whoever came first has installed one already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
+        .timeout(PATIENCE)
+        .no_gzip()
+        .https_only(!is_plain);
     // A document of this machine is not to send us elsewhere, and is not to be asked of a proxy.
-    let config = if plain { config.max_redirects(0).proxy(None) } else { config.max_redirects(5) };
-    let mut answer = ureq::Agent::new_with_config(config.build()).get(uri).call().map_err(|error| error.to_string())?;
+    let builder = match is_plain {
+        true => builder.redirect(Policy::none()).no_proxy().tls_certs_only([]),
+        false => builder.redirect(Policy::limited(5)),
+    };
+    let client = builder.build().map_err(|error| reason(&error))?;
+    let mut answer = client.get(url).send().await.map_err(|error| reason(&error))?;
     if !answer.status().is_success() {
         return Err(format!("the server answered {}", answer.status()));
     }
-    answer.body_mut().with_config().limit(MAX_SIZE).read_to_vec().map_err(|error| error.to_string())
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() as u64 > MAX_SIZE {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Why a document could not be fetched: what is at the bottom of it, not which layers it came through.
+fn reason(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("timed out after {} s", PATIENCE.as_secs());
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }
 
 #[cfg(test)]
@@ -332,10 +365,10 @@ mod tests {
         assert!(Registry::parse(b"[]").is_err());
     }
 
-    #[test]
-    fn only_safe_addresses_are_fetched() {
+    #[tokio::test]
+    async fn only_safe_addresses_are_fetched() {
         for address in ["http://example.com/r.json", "ftp://127.0.0.1/r", "file:///etc/passwd", "http://", "https://"] {
-            assert!(fetch(address).is_err(), "{address}");
+            assert!(fetch(address).await.is_err(), "{address}");
         }
     }
 }

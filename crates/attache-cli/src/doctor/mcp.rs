@@ -4,6 +4,7 @@ use std::path::Path;
 
 use attache::model::mcp::McpServer;
 use attache_host::mcp::{self, Loaded, Written};
+use url::Url;
 
 use super::Row;
 use crate::agents::catalog::on_path;
@@ -80,11 +81,8 @@ fn about(server: &McpServer, written: &McpServer) -> Option<Row> {
 }
 
 fn about_address(name: &str, url: &str) -> Option<Row> {
-    let uri: Option<ureq::http::Uri> = url.parse().ok();
-    let is_whole = |uri: &ureq::http::Uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
-    };
-    match uri.is_some_and(|uri| is_whole(&uri)) {
+    let is_whole = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match Url::parse(url).is_ok_and(is_whole) {
         true => None,
         false => {
             let what = format!("server `{name}`: its address is no URL of a web server");

@@ -1,4 +1,7 @@
-//! `--max-cost` and `--max-tokens`: what a run may use up, by what the agent reports.
+//! `--max-cost` and `--max-tokens`: what a run may use up, by what the agent reports. The built-in agent holds them itself,
+//! and counts from the run's start; of others, what they report is of the whole session.
+
+use attache::model::Meta;
 
 use crate::cli::Run;
 use crate::event::{ContextUsage, Usage};
@@ -11,11 +14,13 @@ pub(super) struct Limits {
     /// Whether the agent told what they are compared with.
     is_cost_told: bool,
     are_tokens_told: bool,
+    /// Whether the agent was told the limits, and ends its turns by them.
+    is_held_by_agent: bool,
 }
 
 impl Limits {
-    pub(super) fn new(args: &Run) -> Self {
-        Limits { cost: args.max_cost, tokens: args.max_tokens, ..Limits::default() }
+    pub(super) fn new(args: &Run, is_held_by_agent: bool) -> Self {
+        Limits { cost: args.max_cost, tokens: args.max_tokens, is_held_by_agent, ..Limits::default() }
     }
 
     /// Which limit is passed by what the agent says of its session, as a sentence.
@@ -24,6 +29,9 @@ impl Limits {
         let cost = usage.cost.as_ref().filter(|cost| cost.amount >= 0.0);
         self.is_cost_told |= cost.is_some();
         self.are_tokens_told = true;
+        if self.is_held_by_agent {
+            return None;
+        }
         let cost = cost.and_then(|cost| {
             let limit = self.cost.filter(|limit| cost.amount > *limit)?;
             let currency = crate::visible::one_line(&cost.currency);
@@ -34,7 +42,13 @@ impl Limits {
 
     /// Which limit is passed by what the agent says of its turn, as a sentence.
     pub(super) fn passed_by_turn(&self, usage: &Usage) -> Option<String> {
-        self.passed_by_tokens(usage.total_tokens, "in this turn")
+        if self.is_held_by_agent { None } else { self.passed_by_tokens(usage.total_tokens, "in this turn") }
+    }
+
+    /// The limit that the agent says it has reached with a turn, if it was told any.
+    pub(super) fn named_by_agent(&self, end: Option<&Meta>) -> Option<String> {
+        let limit = end?.get(attache_agent::LIMIT).filter(|_| self.is_held_by_agent)?;
+        limit.parse().ok()
     }
 
     /// The limits that could not be held because the agent tells nothing of the kind, as a sentence. Who set one must not

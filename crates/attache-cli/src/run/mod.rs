@@ -290,7 +290,7 @@ impl Conversation<'_> {
             patience: Patience::new(self.args.idle_timeout),
             running: HashMap::new(),
             cancelled: None,
-            limits: Limits::new(self.args),
+            limits: Limits::new(self.args, self.spec.is_built_in),
             passed_limit: None,
         };
         turn_loop.read(turn).await

@@ -1,10 +1,9 @@
 //! What the options of `run` mean for the agent that was chosen, before it is started.
 
-use std::net::IpAddr;
-
 use attache_agent::Keys;
 use attache_agent::model::catalog::{self, PROVIDERS};
 use attache_host::environment;
+use url::{Host, Url};
 
 use crate::agent::{BASE_URL, MODEL, SYSTEM, settings, system_text};
 use crate::agents::AgentSpec;
@@ -50,6 +49,13 @@ fn to_built_in(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     }
     if let Some(number) = args.max_turns {
         spec.words.extend(["--max-turn-requests".into(), number.to_string()]);
+    }
+    // It knows what each request takes, so it stops before the next one.
+    if let Some(amount) = args.max_cost {
+        spec.words.extend(["--max-cost".into(), amount.to_string()]);
+    }
+    if let Some(number) = args.max_tokens {
+        spec.words.extend(["--max-tokens".into(), number.to_string()]);
     }
     for (option, rules) in [("--allow", &args.allow), ("--deny", &args.deny)] {
         spec.words.extend(rules.iter().flat_map(|rule| [option.to_owned(), rule.clone()]));
@@ -130,10 +136,12 @@ fn has_local_model(spec: &AgentSpec) -> bool {
 
 fn is_loopback(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let uri: Option<ureq::http::Uri> = format!("http://{rest}").parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    match Url::parse(&format!("http://{rest}")).ok().as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }
 
 #[cfg(test)]

@@ -229,6 +229,9 @@ impl TurnLoop<'_> {
         let denied = self.record.permissions.denied;
         let failed = |status, code, text: &str| (status, Some(Failure::new(code, text)));
         let refused = |status, text: &str| failed(status, Code::Refused, text);
+        if let Some(limit) = self.limits.named_by_agent(turn.meta()) {
+            return refused(Status::Limit, &limit);
+        }
         match stop {
             // Some agents take a denial for the end of the turn.
             Some("end_turn" | "cancelled") if self.args.fail_on_denied && denied > 0 => {

@@ -12,6 +12,7 @@ use super::judge::{Judge, Opinion};
 use super::place::Ground;
 use super::rules::{Rule, Verdict};
 use super::subject::{Session, Subject};
+use crate::trust::{FOLDER, Status, Trust};
 
 /// What becomes of that which no rule decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,7 +152,7 @@ pub struct Engine {
     places: Places,
     user: RulesFile,
     project: RulesFile,
-    repository: Layer,
+    repository: RepositoryRules,
     sessions: HashMap<SessionId, Vec<Rule>>,
 }
 
@@ -197,6 +198,53 @@ impl Default for RulesFile {
     }
 }
 
+/// The rules that a repository brings along, as far as its user trusts it.
+#[derive(Debug)]
+struct RepositoryRules {
+    rules: Layer,
+    /// What all of the rules were read from, while it is trusted.
+    read_from: Option<Vec<u8>>,
+    /// The list of what is trusted, and the project.
+    place: Option<(Trust, PathBuf)>,
+}
+
+impl RepositoryRules {
+    /// Compares what is there with what the user trusts, by its bytes, and reads rules that are others than before.
+    fn reload(&mut self) {
+        let Some((trust, project)) = &self.place else { return };
+        let trusted = match trust.check(project) {
+            Ok((Status::Trusted, contents)) => contents.file("permissions.toml").map(<[u8]>::to_vec),
+            // The user took the trust back.
+            Ok((Status::Unknown, _)) => None,
+            // It was changed, maybe by the agent that the rules are for. Until the user has looked at it, nothing of it
+            // allows anything, and what it denied stays denied.
+            Ok((Status::Changed | Status::Uncovered | Status::NothingToTrust, _)) | Err(_) => {
+                self.read_from = None;
+                if let Ok(rules) = &mut self.rules {
+                    rules.retain(|rule| rule.verdict != Verdict::Allow);
+                }
+                return;
+            }
+        };
+        if trusted.is_some() && trusted == self.read_from {
+            return;
+        }
+        let name = project.join(FOLDER).join("permissions.toml").display().to_string();
+        self.rules = match trusted.as_deref().map(std::str::from_utf8) {
+            None => Ok(Vec::new()),
+            Some(Ok(text)) => parse_rules(&name, text),
+            Some(Err(_)) => Err(RulesError::Wrong { origin: name, problem: "it is not UTF-8".into() }),
+        };
+        self.read_from = trusted;
+    }
+}
+
+impl Default for RepositoryRules {
+    fn default() -> Self {
+        RepositoryRules { rules: Ok(Vec::new()), read_from: None, place: None }
+    }
+}
+
 impl Engine {
     /// Reads the user's rules. Never fails: see [`Engine::problems`].
     pub fn open(places: Places, policy: Policy) -> Self {
@@ -205,7 +253,7 @@ impl Engine {
             places,
             user: RulesFile::default(),
             project: RulesFile::default(),
-            repository: Ok(Vec::new()),
+            repository: RepositoryRules::default(),
             sessions: HashMap::new(),
         };
         engine.reload();
@@ -217,18 +265,18 @@ impl Engine {
         &self.places
     }
 
-    /// Looks at the user's files again. Rules are read only from what has changed, so this may precede every decision.
+    /// Looks at the files again. Rules are read only from what has changed, so this may precede every decision.
     pub fn reload(&mut self) {
         self.user.reload(Some(self.places.user_file()));
         self.project.reload(self.places.project_file());
+        self.repository.reload();
     }
 
-    /// Takes rules from the repository itself: only what the user trusts, see [`crate::trust`].
-    pub fn set_repository_rules(&mut self, name: &str, text: &[u8]) {
-        self.repository = match std::str::from_utf8(text) {
-            Ok(text) => parse_rules(name, text),
-            Err(_) => Err(RulesError::Wrong { origin: name.into(), problem: "it is not UTF-8".into() }),
-        };
+    /// Takes rules from the repository itself, from now on and as long as the user trusts it. What it denied stays denied
+    /// when it is changed and not trusted any more; when the user takes the trust back, none of its rules is left.
+    pub fn follow_repository(&mut self, trust: Trust, project: PathBuf) {
+        self.repository.place = Some((trust, project));
+        self.repository.reload();
     }
 
     /// Chooses what becomes of that which no rule decides, from now on.
@@ -248,12 +296,16 @@ impl Engine {
     }
 
     fn layers(&self) -> impl Iterator<Item = &Vec<Rule>> {
-        [&self.user.rules, &self.project.rules, &self.repository].into_iter().filter_map(|layer| layer.as_ref().ok())
+        [&self.user.rules, &self.project.rules, &self.repository.rules]
+            .into_iter()
+            .filter_map(|layer| layer.as_ref().ok())
     }
 
     /// Which files of rules were refused, and why.
     pub fn problems(&self) -> impl Iterator<Item = &RulesError> {
-        [&self.user.rules, &self.project.rules, &self.repository].into_iter().filter_map(|layer| layer.as_ref().err())
+        [&self.user.rules, &self.project.rules, &self.repository.rules]
+            .into_iter()
+            .filter_map(|layer| layer.as_ref().err())
     }
 
     /// What is to become of a request.

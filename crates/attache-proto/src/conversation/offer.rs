@@ -74,16 +74,17 @@ impl Offer {
     /// Whether a request is served at all.
     pub fn serves(&self, method: Method, dialect: Dialect) -> bool {
         let is_v2 = dialect == Dialect::V2;
-        match method {
+        let is_offered = match method {
             _ if self.methods.contains(&method) => true,
             Method::NewSession | Method::Prompt | Method::CloseSession | Method::SetConfigOption => true,
-            Method::SetMode | Method::SetModel => dialect == Dialect::V1,
+            Method::SetMode | Method::SetModel | Method::CancelToolCall | Method::CancelTerminal => true,
             Method::LoadSession => self.restores,
             Method::ResumeSession => self.restores || is_v2,
             Method::ForkSession => self.forks,
-            Method::ListSessions | Method::CancelToolCall | Method::CancelTerminal => is_v2,
+            Method::ListSessions => is_v2,
             _ => false,
-        }
+        };
+        is_offered && method.name(dialect).is_some()
     }
 
     /// Whether a request holds only content and servers of kinds that are offered.

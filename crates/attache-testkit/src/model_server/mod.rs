@@ -38,6 +38,7 @@
 //! # });
 //! ```
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -87,6 +88,8 @@ struct Seen {
     requests: Vec<ModelRequest>,
     lines: Vec<String>,
     models: Vec<String>,
+    /// What is said under a path instead.
+    pages: HashMap<String, Value>,
 }
 
 impl ModelServer {
@@ -107,7 +110,12 @@ impl ModelServer {
     pub async fn with(script: impl FnMut(&ModelRequest) -> Answer + Send + 'static) -> Self {
         let shared = Arc::new(Shared {
             script: Mutex::new(Box::new(script)),
-            seen: Mutex::new(Seen { requests: Vec::new(), lines: Vec::new(), models: vec!["scripted".to_owned()] }),
+            seen: Mutex::new(Seen {
+                requests: Vec::new(),
+                lines: Vec::new(),
+                models: vec!["scripted".to_owned()],
+                pages: HashMap::new(),
+            }),
             tally: Tally::default(),
         });
         let for_connections = Arc::clone(&shared);
@@ -153,6 +161,12 @@ impl ModelServer {
     /// Sets which models are listed; `scripted` without this. The server answers for any model all the same.
     pub fn list_models(&self, names: &[&str]) {
         self.shared.seen().models = names.iter().map(|&name| name.to_owned()).collect();
+    }
+
+    /// Says this under a path, whatever it would say there itself: a list with prices and contexts at `/v1/models`, the
+    /// settings of llama.cpp at `/props`, what Ollama knows of a model at `/api/show`.
+    pub fn say_at(&self, path: &str, body: Value) {
+        self.shared.seen().pages.insert(path.to_owned(), body);
     }
 
     /// How many clients left before they had the whole answer.
@@ -208,9 +222,11 @@ async fn serve(shared: Arc<Shared>, mut connection: Connection) {
     };
     shared.seen().lines.push(format!("{} {}", request.method, request.target));
     let path = request.target.split('?').next().unwrap_or_default();
-    let is_complete = match (request.method.as_str(), Api::of(path)) {
-        ("POST", Some(api)) => ask(&shared, connection, api, request).await,
-        ("GET", None) if path.ends_with("/models") || path.ends_with("/api/tags") => {
+    let page = shared.seen().pages.get(path).cloned();
+    let is_complete = match (page, request.method.as_str(), Api::of(path)) {
+        (Some(page), ..) => respond(connection, 200, &page).await,
+        (None, "POST", Some(api)) => ask(&shared, connection, api, request).await,
+        (None, "GET", None) if path.ends_with("/models") || path.ends_with("/api/tags") => {
             let list = list(&shared, path, &request);
             respond(connection, 200, &list).await
         }

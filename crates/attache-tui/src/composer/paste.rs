@@ -49,8 +49,8 @@ fn image_path(text: &str) -> Option<String> {
     let quoted = |quote: char| line.strip_prefix(quote).and_then(|line| line.strip_suffix(quote));
     let path = if let Some(path) = quoted('\'').or_else(|| quoted('"')) {
         path.to_owned()
-    } else if let Some(address) = line.strip_prefix("file://") {
-        percent_decoded(address)?
+    } else if line.starts_with("file://") {
+        url::Url::parse(line).ok()?.to_file_path().ok()?.into_os_string().into_string().ok()?
     } else if !line.replace("\\ ", "").contains(' ') {
         line.replace("\\ ", " ")
     } else if line.starts_with(['/', '~']) {
@@ -63,21 +63,6 @@ fn image_path(text: &str) -> Option<String> {
         ["png", "jpg", "jpeg", "gif", "webp", "bmp"].iter().any(|known| extension.eq_ignore_ascii_case(known));
     let is_address = path.contains("://");
     (is_image && !stem.is_empty() && !is_address).then_some(path)
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let value = digit(rest.next())? * 16 + digit(rest.next())?;
-        bytes.push(u8::try_from(value).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -94,7 +79,9 @@ mod tests {
             ("cat.png", Some("cat.png")),
             ("look at cat.png", None),
             ("https://example.com/cat.png", None),
-            ("file:///%zz.png", None),
+            ("file:///%zz.png", Some("/%zz.png")),
+            ("file:///%ff.png", None),
+            ("file://elsewhere/cat.png", None),
             (".png", None),
             ("a.png\nb.png", None),
             ("notes.txt", None),

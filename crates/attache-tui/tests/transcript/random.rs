@@ -5,23 +5,11 @@ use attache_proto::model::prompt::StopReason;
 use attache_proto::model::tool::{ToolCallContent, ToolCallStatus, ToolKind};
 use attache_proto::model::update::{MessageChunk, MessageUpdate, SessionUpdate};
 use attache_proto::view::SessionView;
+use attache_testkit::Dice;
 use attache_tui::theme::ColorDepth;
 use attache_tui::transcript::{Scroll, Transcript};
 
 use crate::support::*;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % limit
-    }
-
-    fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())].clone()
-    }
-}
 
 const PIECES: [&str; 18] = [
     "\r",
@@ -44,35 +32,39 @@ const PIECES: [&str; 18] = [
     "[l](u)",
 ];
 
-fn text(random: &mut Random) -> String {
-    (0..random.below(12)).map(|_| random.one_of(&PIECES)).collect()
+fn text(dice: &mut Dice) -> String {
+    (0..dice.below(12)).map(|_| dice.pick(&PIECES)).collect()
+}
+
+fn one_of<T: Clone>(dice: &mut Dice, choices: &[T]) -> T {
+    choices[dice.below(choices.len())].clone()
 }
 
 /// Changes the session, and returns the place that changed.
-fn change(view: &mut SessionView, random: &mut Random) -> Option<usize> {
-    let id = random.below(3).to_string();
-    match random.below(12) {
-        0 => Some(view.user_prompt(&[text(random).into()])),
-        1 => view.apply(&think(text(random))),
+fn change(view: &mut SessionView, dice: &mut Dice) -> Option<usize> {
+    let id = dice.below(3).to_string();
+    match dice.below(12) {
+        0 => Some(view.user_prompt(&[text(dice).into()])),
+        1 => view.apply(&think(text(dice))),
         2 => {
             let image = ContentBlock::from(ImageContent::new("AAAA", "image/png"));
             view.apply(&SessionUpdate::AgentMessageChunk(MessageChunk::new(image)))
         }
         3 => {
-            let blocks = (0..random.below(4)).map(|_| ContentBlock::text(text(random))).collect::<Vec<_>>();
+            let blocks = (0..dice.below(4)).map(|_| ContentBlock::text(text(dice))).collect::<Vec<_>>();
             view.apply(&SessionUpdate::AgentMessage(MessageUpdate::new(id).content(blocks)))
         }
         4 => {
-            let chunk = MessageChunk::new(ContentBlock::text(text(random))).message_id(id);
+            let chunk = MessageChunk::new(ContentBlock::text(text(dice))).message_id(id);
             view.apply(&SessionUpdate::AgentMessageChunk(chunk))
         }
         5 => {
-            let status = random.one_of(&[ToolCallStatus::InProgress, ToolCallStatus::Completed]);
-            let content = [ToolCallContent::text(text(random)), terminal("t")];
+            let status = one_of(dice, &[ToolCallStatus::InProgress, ToolCallStatus::Completed]);
+            let content = [ToolCallContent::text(text(dice)), terminal("t")];
             let call = call(&id, "Do it", ToolKind::Execute, status).content(content);
             view.apply(&SessionUpdate::ToolCallUpdate(Box::new(call)))
         }
-        6 => view.apply(&output("t", text(random).as_bytes())),
+        6 => view.apply(&output("t", text(dice).as_bytes())),
         7 => {
             view.begin_turn();
             None
@@ -81,7 +73,7 @@ fn change(view: &mut SessionView, random: &mut Random) -> Option<usize> {
             view.end_turn(&StopReason::EndTurn);
             None
         }
-        _ => view.apply(&say(text(random))),
+        _ => view.apply(&say(text(dice))),
     }
 }
 
@@ -100,17 +92,17 @@ fn what_was_laid_out_before_makes_no_difference() {
         Scroll::PreviousMessage,
     ];
     for seed in 0..12 {
-        let mut random = Random(seed);
-        let mut view = SessionView::with_limit(random.one_of(&[16 << 10, 1 << 20]));
+        let mut dice = Dice::new(seed);
+        let mut view = SessionView::with_limit(one_of(&mut dice, &[16 << 10, 1 << 20]));
         let mut transcript = Transcript::new();
-        let size = random.one_of(&[(1, 1), (12, 3), (40, 12), (80, 24)]);
+        let size = one_of(&mut dice, &[(1, 1), (12, 3), (40, 12), (80, 24)]);
         for step in 0..150 {
-            if let Some(place) = change(&mut view, &mut random) {
+            if let Some(place) = change(&mut view, &mut dice) {
                 transcript.changed(place);
             }
-            match random.below(12) {
+            match dice.below(12) {
                 0 => transcript.toggle_fold(),
-                1..5 => transcript.scroll(random.one_of(&scrolls)),
+                1..5 => transcript.scroll(one_of(&mut dice, &scrolls)),
                 _ => {}
             }
             rows(&draw(&mut transcript, &view, size, &colors));

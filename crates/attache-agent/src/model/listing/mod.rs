@@ -60,7 +60,7 @@ pub(crate) struct Source {
 
 /// Asks for the list. `None` if there is none to be had.
 pub(crate) async fn fetch(source: &Source) -> Option<Vec<Listed>> {
-    let asking = Asking::new(source)?;
+    let asking = Asking::new(source).await?;
     let mut models = match source.api {
         Api::Ollama => match asking.ollama().await {
             Some(models) => models,
@@ -88,9 +88,9 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn new(source: &'a Source) -> Option<Self> {
+    async fn new(source: &'a Source) -> Option<Self> {
         let address = Address::new(source.api, &source.base_url).ok()?;
-        let client = client(&address, TIME).ok()?;
+        let client = client(&address).await.ok()?;
         let key = key_headers(source.api, source.key.as_ref().map(Secret::expose));
         let own = source.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
         let headers = headers(key.iter().map(|(name, value)| (*name, value.as_str())).chain(own))?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::address::Address;
 use super::failure::{Trouble, Who};
@@ -16,8 +17,22 @@ const MOST_ERROR: usize = 64 << 10;
 /// How long an error may take to come.
 const ERROR_TIME: Duration = Duration::from_secs(10);
 
-/// A client for an address. Loads the system's certificates if it needs them.
-pub(crate) fn client(address: &Address, timeout: Duration) -> Result<Client, Trouble> {
+/// How long a connection to another machine may take. Whoever asks waits for no longer than they like.
+const CONNECT: Duration = Duration::from_secs(60);
+
+/// The clients there are, made when they are first needed: by whether the server is on this machine, and whether it is
+/// spoken to through TLS. Models and lists share them, because each loads the system's certificates.
+static CLIENTS: [[OnceCell<Client>; 2]; 2] = [const { [const { OnceCell::const_new() }; 2] }; 2];
+
+/// The client for an address.
+pub(crate) async fn client(address: &Address) -> Result<Client, Trouble> {
+    let (is_local, is_secure) = (address.is_local, address.is_secure);
+    let client = &CLIENTS[usize::from(is_local)][usize::from(is_secure)];
+    // Hundreds of files are read for it.
+    client.get_or_try_init(|| crate::off_thread(move || build(is_local, is_secure))).await.cloned()
+}
+
+fn build(is_local: bool, is_secure: bool) -> Result<Client, Trouble> {
     // Whoever came first has installed one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
@@ -26,15 +41,15 @@ pub(crate) fn client(address: &Address, timeout: Duration) -> Result<Client, Tro
         // A small compressed answer can be a very large one.
         .no_gzip()
         .tcp_nodelay(true)
-        .connect_timeout(timeout)
+        .connect_timeout(CONNECT)
         // Servers on this machine close connections as they please, and new ones cost nothing.
-        .pool_max_idle_per_host(if address.is_local { 0 } else { 4 })
+        .pool_max_idle_per_host(if is_local { 0 } else { 4 })
         .pool_idle_timeout(Duration::from_secs(60))
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")));
-    if address.is_local {
+    if is_local {
         builder = builder.no_proxy();
     }
-    if !address.is_secure {
+    if !is_secure {
         // Nothing will be checked against certificates, so none have to be there.
         builder = builder.tls_certs_only([]);
     }

@@ -14,8 +14,8 @@ mod request;
 mod responses;
 mod sse;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use attache::model::Secret;
@@ -98,7 +98,6 @@ pub(super) struct Inner {
     temperature: Option<f64>,
     header_timeout: Duration,
     read_timeout: Duration,
-    client: OnceLock<reqwest::Client>,
     /// Whether the server that should speak Ollama's API only knows chat completions.
     is_plain: AtomicBool,
     /// Whether the server refuses to sum up thoughts.
@@ -184,7 +183,6 @@ impl Remote {
             temperature,
             header_timeout: settings.header_timeout.unwrap_or(Duration::from_secs(header)),
             read_timeout: settings.read_timeout.unwrap_or(Duration::from_secs(read)),
-            client: OnceLock::new(),
             is_plain: AtomicBool::new(false),
             hides_thoughts: AtomicBool::new(false),
             tools: AtomicU8::new(tools as u8),
@@ -316,7 +314,7 @@ impl Inner {
         let url = self.address.request_url(api, &self.info.name);
         let body = request::body(self, request, schema);
         let headers = self.all_headers(api).ok_or_else(|| self.who.bad_key())?;
-        let client = self.client()?;
+        let client = client(&self.address).await?;
         let (response, first) = http::post(&client, &url, headers, &body, &self.who, self.header_timeout).await?;
         let out = Out::new(&request.messages);
         let (who, id) = (self.who.clone(), self.info.id());
@@ -332,15 +330,6 @@ impl Inner {
         let key = self.who.key.as_ref().map(Secret::expose);
         let own: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         headers(key_headers(api, key).iter().map(|(name, value)| (*name, value.as_str())).chain(own))
-    }
-
-    /// The HTTP client, made when it is first needed: it loads the system's certificates.
-    fn client(&self) -> Result<reqwest::Client, Trouble> {
-        if let Some(client) = self.client.get() {
-            return Ok(client.clone());
-        }
-        let client = client(&self.address, self.header_timeout)?;
-        Ok(self.client.get_or_init(|| client).clone())
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::model::Secret;
@@ -139,11 +140,11 @@ impl Commands {
 
     async fn ask_git(&self) -> Option<GitState> {
         let setup = self.setup.clone();
-        let found = tokio::task::spawn_blocking(move || {
+        let found = crate::off_thread(move || {
             let repository = Checkout::of(&setup.cwd)?;
-            Some((repository, sandbox(&setup)?))
+            Some((repository, Arc::new(sandbox(&setup)?)))
         });
-        let (repository, sandbox) = found.await.ok()??;
+        let (repository, sandbox) = found.await?;
         let names = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
         let filters = filters(&self.git(&sandbox, &repository, &names, &[]).await?)?;
         let status = [
@@ -168,7 +169,7 @@ impl Commands {
     /// What git prints on stdout.
     async fn git(
         &self,
-        sandbox: &Sandbox,
+        sandbox: &Arc<Sandbox>,
         repository: &Checkout,
         words: &[&str],
         filters: &[String],
@@ -192,7 +193,8 @@ impl Commands {
         let variables = variables.into_iter().map(|(name, value)| (name, Secret::from(value)));
         let command = Command::Words(words.map(str::to_owned).collect());
         let invocation = Invocation::new(command, &self.setup.cwd).env(variables);
-        let run = self.starter().launch(&invocation, OUTPUT, Some(sandbox)).ok()?;
+        let (starter, sandbox) = (self.starter(), sandbox.clone());
+        let run = crate::off_thread(move || starter.launch(&invocation, OUTPUT, Some(&sandbox))).await.ok()?;
         run.wait().await;
         let written = run.output();
         (!written.is_truncated).then_some(written.text)

@@ -11,6 +11,7 @@ use super::super::{Desk, calls};
 use super::{Help, make, named, question};
 use crate::conversation::Conversation;
 use crate::model::{Call, ModelInfo};
+use crate::off_thread;
 
 /// Commands that say whether a file is written rightly, and change nothing: by its ending, the program, and what is said to
 /// it before the path. What a program prints beside errors is of no use.
@@ -39,7 +40,8 @@ pub(super) async fn written(
     for call in calls.iter().filter(|call| is_write(call)) {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let Some(path) = arguments.get("path").and_then(Value::as_str) else { continue };
-        let Some(command) = command(path, is_installed) else { continue };
+        let path = path.to_owned();
+        let Some(command) = off_thread(move || command(&path, is_installed)).await else { continue };
         let arguments = json!({ "command": command });
         if calls::is_unasked(desk, model, "run_command", &arguments).await {
             make(desk, conversation, turn, model, "run_command", arguments).await?;

@@ -140,9 +140,7 @@ impl Services {
             project: Some(project.root.clone()),
         };
         let mut engine = Engine::open(places, policy);
-        if let Some((name, rules)) = project.permission_rules() {
-            engine.set_repository_rules(&name, rules);
-        }
+        engine.follow_repository(crate::project::trusted()?, project.root.clone());
         let pass_env = crate::agents::config::Config::read()?.command_env;
         let sandbox = setup.sandbox.cloned();
         let confining = sandbox.clone();

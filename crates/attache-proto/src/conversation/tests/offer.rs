@@ -22,7 +22,9 @@ fn an_agent_serves_what_it_offers_and_what_its_dialect_requires() {
         (Method::SetConfigOption, vec![V1, DRAFT, V2], vec![V1, DRAFT, V2]),
         (Method::SetMode, vec![V1], vec![V1]),
         (Method::SetModel, vec![V1], vec![V1]),
+        (Method::LoadSession, vec![], vec![V1, DRAFT]),
         (Method::ResumeSession, vec![V2], vec![V1, DRAFT, V2]),
+        (Method::ForkSession, vec![], vec![V1, V2]),
         (Method::ListSessions, vec![V2], vec![V2]),
         (Method::CancelToolCall, vec![V2], vec![V2]),
         (Method::CancelTerminal, vec![V2], vec![V2]),
@@ -36,11 +38,11 @@ fn an_agent_serves_what_it_offers_and_what_its_dialect_requires() {
         assert_eq!(serving(&plain, method), of_plain, "{method}");
         assert_eq!(serving(&full, method), of_full, "{method}");
     }
-    assert!(!plain.serves(Method::LoadSession, V1) && full.serves(Method::LoadSession, V1));
-    assert!(!plain.serves(Method::ForkSession, V1) && full.serves(Method::ForkSession, V1));
     let mut registered = plain;
     registered.methods.insert(Method::DeleteSession);
     assert_eq!(serving(&registered, Method::DeleteSession), [V1, DRAFT, V2]);
+    registered.methods.insert(Method::SetTitle);
+    assert_eq!(serving(&registered, Method::SetTitle), [V1, V2]);
 }
 
 #[test]
