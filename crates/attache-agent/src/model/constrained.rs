@@ -9,6 +9,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Map, Value, json};
 
 use super::remote::{Out, Trouble, spare_id};
+use super::written::Told;
 use super::{Call, End, EndReason, Finish, Message, Part, Piece, Request, ToolSpec};
 use crate::toolbox::ANSWER;
 use reader::{AnswerReader, Ending};
@@ -209,7 +210,7 @@ impl Constrained {
     /// Reads the answer to a request.
     pub(super) fn new(request: &Request) -> Self {
         let names = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        Constrained { out: Out::new(&request.messages), reader: AnswerReader::new(names) }
+        Constrained { out: Out::new(&request.messages), reader: AnswerReader::new(names, Told::new(request)) }
     }
 
     fn handle(&mut self, piece: Piece) {

@@ -3,14 +3,16 @@
 //! Such an answer is a call only if all of it is, if it names a tool that there is, and if it is nobody else's text: what
 //! stands in a file, a result or a prompt and is said again is a quotation, and is shown.
 
+mod quoted;
 mod templates;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::remote::{Out, Trouble, spare_id};
-use super::{EndReason, Message, Part, Piece, Request};
-use templates::calls_in;
-pub(super) use templates::{call_of, object};
+use super::{EndReason, Piece, Request};
+use crate::tools::usual_name;
+pub(super) use quoted::Told;
+pub(super) use templates::{WrittenCall, call_of, calls_in, object};
 
 /// How much of an answer is held back until it is known what it is.
 const MOST_HELD: usize = 256 << 10;
@@ -23,7 +25,7 @@ pub(super) fn recognise(
     let holder = Holder {
         out: Out::new(&request.messages),
         names: request.tools.iter().map(|tool| tool.name.clone()).collect(),
-        told: request.messages.iter().flat_map(told).collect(),
+        told: Told::new(request),
         held: Some(String::new()),
     };
     let pieces = stream::unfold((answer, holder), |(mut answer, mut holder)| async move {
@@ -44,8 +46,7 @@ pub(super) fn recognise(
 struct Holder {
     out: Out,
     names: Vec<String>,
-    /// What the model was told, which it may quote.
-    told: Vec<String>,
+    told: Told,
     /// `None` when it is known to be no call.
     held: Option<String>,
 }
@@ -63,21 +64,17 @@ impl Holder {
                 None => self.out.text(&text),
             },
             Piece::End(end) => {
-                let calls = match &self.held {
-                    Some(held) if end.reason == EndReason::Done => self.calls(held),
-                    _ => None,
-                };
-                match calls {
+                let held = self.held.take().unwrap_or_default();
+                match self.calls(&held).filter(|_| end.reason == EndReason::Done) {
                     Some(calls) => {
-                        for (number, (name, arguments)) in calls.into_iter().enumerate() {
-                            let number = number as u64;
-                            if self.out.start(number, "", &name, spare_id).is_ok() {
-                                self.out.grow(number, &arguments);
+                        for (number, call) in (0..).zip(calls) {
+                            if self.out.start(number, "", usual_name(&call.name), spare_id).is_ok() {
+                                self.out.grow(number, &call.arguments);
                                 self.out.finish(number);
                             }
                         }
                     }
-                    None => self.give_up(),
+                    None => self.out.text(&held),
                 }
                 self.out.push(Piece::End(end));
             }
@@ -96,36 +93,10 @@ impl Holder {
     }
 
     /// The calls that a whole answer is. `None` if it is anything else.
-    fn calls(&self, text: &str) -> Option<Vec<(String, String)>> {
-        let is_known = |name: &str| self.names.iter().any(|known| known == name);
-        let calls = calls_in(text)?;
-        if calls.is_empty() || !calls.iter().all(|(name, _)| is_known(name)) || self.is_quoted(text) {
-            return None;
-        }
-        Some(calls)
+    fn calls<'a>(&self, text: &'a str) -> Option<Vec<WrittenCall<'a>>> {
+        let is_known = |call: &WrittenCall<'_>| self.names.iter().any(|known| known == usual_name(&call.name));
+        calls_in(text).filter(|calls| calls.iter().all(|call| is_known(call) && !self.told.has(call)))
     }
-
-    /// Whether the model only says what it was told. White space, and what is put around a call, make no difference.
-    fn is_quoted(&self, text: &str) -> bool {
-        let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-        let text = bare(text);
-        let inner = match (text.find('{'), text.rfind('}')) {
-            (Some(start), Some(end)) if start < end => &text[start..=end],
-            _ => text.as_str(),
-        };
-        self.told.iter().any(|told| bare(told).contains(inner))
-    }
-}
-
-/// The texts of a message that others than the model wrote.
-fn told(message: &Message) -> Vec<String> {
-    let (Message::User { parts } | Message::Tool { parts, .. }) = message else { return Vec::new() };
-    let text = |part: &Part| match part {
-        // Only what has an object in it can be quoted as a call.
-        Part::Text { text } if text.contains(['{', '<']) => Some(text.clone()),
-        _ => None,
-    };
-    parts.iter().filter_map(text).collect()
 }
 
 /// How answers begin that are calls.
@@ -133,7 +104,7 @@ const BEGINNINGS: [&str; 10] =
     ["{\"", "[{", "```json", "```tool", "```\n", "<tool_call>", "<function", "[TOOL_CALLS]", "<|", "<｜tool"];
 
 /// Whether an answer that begins like this may become a call.
-fn may_be_call(text: &str) -> bool {
+pub(super) fn may_be_call(text: &str) -> bool {
     let text = text.trim_start();
     // White space is allowed in JSON.
     let dense: String = text.chars().take(40).filter(|c| !matches!(c, ' ' | '\t' | '\r' | '\n')).collect();
