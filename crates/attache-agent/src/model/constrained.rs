@@ -4,6 +4,7 @@
 //! keys come in the order in which a model should think: what it does first, then what it does it with.
 
 mod reader;
+mod references;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Map, Value, json};
@@ -22,7 +23,8 @@ pub(super) const DONE: &str = "done";
 
 /// The same request for a model without tools, and the schema that its answer should keep to.
 pub(super) fn shape(request: &Request) -> (Request, Value) {
-    let tools = request.tools.as_slice();
+    let whole = |tool: &ToolSpec| ToolSpec { schema: references::inlined(&tool.schema), ..tool.clone() };
+    let tools: &[ToolSpec] = &request.tools.iter().map(whole).collect::<Vec<_>>();
     let (may, must) = (request.finish != Finish::MayNot, request.finish == Finish::Must);
     let is_usable = |tool: &&ToolSpec| if tool.name == ANSWER { may } else { !must };
     let branches = tools.iter().filter(is_usable).map(|tool| (tool.name.as_str(), tool.schema.clone()));

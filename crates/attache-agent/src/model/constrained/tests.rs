@@ -190,6 +190,23 @@ fn a_call_that_is_one_of_our_examples_is_done() {
 }
 
 #[test]
+fn a_schema_with_references_is_whole_within_the_schema_of_the_answer() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"at": {"$ref": "#/$defs/Place"}},
+        "$defs": {"Place": {"type": "object", "properties": {"line": {"type": "integer"}}}},
+    });
+    let tools = vec![ToolSpec { name: "look".into(), description: String::new(), schema }];
+    let (_, schema) = shape(&Request { tools, ..Request::default() });
+    let arguments = json!({
+        "type": "object",
+        "properties": {"at": {"type": "object", "properties": {"line": {"type": "integer"}}}},
+        "additionalProperties": false,
+    });
+    assert_eq!(schema["oneOf"][0]["properties"]["arguments"], arguments);
+}
+
+#[test]
 fn a_text_that_was_written_apart_is_not_told_again() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let spec = |name: &str| ToolSpec { name: name.into(), description: String::new(), schema: schema.clone() };
