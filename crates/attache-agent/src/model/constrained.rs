@@ -219,6 +219,9 @@ impl Constrained {
         match piece {
             Piece::Text(text) => {
                 let said = self.reader.handle(&text);
+                if said.is_empty() {
+                    self.out.push(Piece::Held);
+                }
                 self.out.text(&said);
             }
             Piece::End(end) => self.end(end),

@@ -59,6 +59,8 @@ impl Holder {
                     held.push_str(&text);
                     if held.len() > MOST_HELD || !may_be_call(held) {
                         self.give_up();
+                    } else {
+                        self.out.push(Piece::Held);
                     }
                 }
                 None => self.out.text(&text),

@@ -253,6 +253,18 @@ fn a_text_that_repeats_itself_takes_no_longer_than_others() {
     assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
+/// Whoever waits for the answer is to know that the model is not silent.
+#[test]
+fn what_is_held_back_is_noticed() {
+    let request = Request::default();
+    let pieces = ["{\"na", "me\": 1}"].map(|text| Ok(Piece::Text(text.into())));
+    let pieces = stream::iter(pieces.into_iter().chain([Ok(Piece::End(End::default()))])).boxed();
+    let pieces = recognise(pieces, &request).collect::<Vec<_>>().now_or_never().unwrap();
+    let pieces: Vec<Piece> = pieces.into_iter().map(Result::unwrap).collect();
+    let text = Piece::Text("{\"name\": 1}".into());
+    assert_eq!(pieces, [Piece::Held, Piece::Held, text, Piece::End(End::default())]);
+}
+
 #[test]
 fn beside_a_call_of_its_own_text_is_text() {
     let text = r#"{"name": "run_command", "arguments": {"command": "ls"}}"#;
@@ -272,5 +284,5 @@ fn an_answer_that_was_cut_off_is_no_call() {
     let end = End { reason: EndReason::MaxTokens, ..End::default() };
     let pieces = vec![Ok(Piece::Text(text.into())), Ok(Piece::End(end))];
     let pieces = recognise(stream::iter(pieces).boxed(), &request).collect::<Vec<_>>().now_or_never().unwrap();
-    assert!(matches!(pieces[0], Ok(Piece::Text(_))), "{pieces:?}");
+    assert!(matches!(pieces[..], [Ok(Piece::Held), Ok(Piece::Text(_)), Ok(Piece::End(_))]), "{pieces:?}");
 }
