@@ -4,11 +4,13 @@
 //! keys come in the order in which a model should think: what it does first, then what it does it with.
 
 mod reader;
+mod references;
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Map, Value, json};
 
 use super::remote::{Out, Trouble, spare_id};
+use super::written::Told;
 use super::{Call, End, EndReason, Finish, Message, Part, Piece, Request, ToolSpec};
 use crate::toolbox::ANSWER;
 use reader::{AnswerReader, Ending};
@@ -21,7 +23,8 @@ pub(super) const DONE: &str = "done";
 
 /// The same request for a model without tools, and the schema that its answer should keep to.
 pub(super) fn shape(request: &Request) -> (Request, Value) {
-    let tools = request.tools.as_slice();
+    let whole = |tool: &ToolSpec| ToolSpec { schema: references::inlined(&tool.schema), ..tool.clone() };
+    let tools: &[ToolSpec] = &request.tools.iter().map(whole).collect::<Vec<_>>();
     let (may, must) = (request.finish != Finish::MayNot, request.finish == Finish::Must);
     let is_usable = |tool: &&ToolSpec| if tool.name == ANSWER { may } else { !must };
     let branches = tools.iter().filter(is_usable).map(|tool| (tool.name.as_str(), tool.schema.clone()));
@@ -209,13 +212,16 @@ impl Constrained {
     /// Reads the answer to a request.
     pub(super) fn new(request: &Request) -> Self {
         let names = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        Constrained { out: Out::new(&request.messages), reader: AnswerReader::new(names) }
+        Constrained { out: Out::new(&request.messages), reader: AnswerReader::new(names, Told::new(request)) }
     }
 
     fn handle(&mut self, piece: Piece) {
         match piece {
             Piece::Text(text) => {
                 let said = self.reader.handle(&text);
+                if said.is_empty() {
+                    self.out.push(Piece::Held);
+                }
                 self.out.text(&said);
             }
             Piece::End(end) => self.end(end),

@@ -280,7 +280,7 @@ impl Came {
                 self.call = 0;
             }
             Piece::Usage(usage) => self.counted = *usage,
-            Piece::CallStarted { .. } | Piece::Retrying { .. } | Piece::End(_) => {}
+            Piece::CallStarted { .. } | Piece::Held | Piece::Retrying { .. } | Piece::End(_) => {}
         }
     }
 

@@ -285,6 +285,8 @@ pub enum Piece {
     /// What the answer has taken so far, as its provider counts it: for an answer that never comes to its end. Later counts
     /// stand in for earlier ones.
     Usage(Usage),
+    /// More of the answer has come, and cannot be told before it is known what it is: the model is not silent.
+    Held,
     /// The request failed and is made again. All pieces that came before are void: the answer begins anew.
     Retrying {
         /// How long is waited.
@@ -352,6 +354,9 @@ impl Usage {
         }
     }
 }
+
+/// The way out where the server has to get over something first.
+const ASK_LATER: &str = "hint: ask again later, or choose another model";
 
 fn is_none(count: &u64) -> bool {
     *count == 0

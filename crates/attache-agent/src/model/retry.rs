@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use tokio::time::Instant;
 
-use super::{Model, ModelError, ModelInfo, Piece, Reply, Request};
+use super::{ASK_LATER, Failure, Model, ModelError, ModelInfo, Piece, Reply, Request};
 
 /// How often and how patiently a model is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Patience {
     pub longest: Duration,
     /// How long a server may make us wait. Whoever wants more is taken to have failed.
     pub bearable: Duration,
-    /// How long is waited at most, all attempts together: for the next one, and for an answer that never began.
+    /// How long is waited at most, all attempts together: for the next one, for an answer that does not begin, and for one
+    /// that does not go on. The first attempt has the time that its server is given.
     pub total: Duration,
 }
 
@@ -76,7 +77,7 @@ impl<M: Model + ?Sized> Model for Retry<M> {
             reply: None,
             wait: None,
             waited: Duration::ZERO,
-            asked: None,
+            silent_since: None,
             over: false,
         };
         stream::unfold(asking, Asking::next).boxed()
@@ -94,8 +95,8 @@ struct Asking<M: ?Sized> {
     wait: Option<Duration>,
     /// How long was waited so far.
     waited: Duration,
-    /// Since when an attempt runs that has brought nothing yet.
-    asked: Option<Instant>,
+    /// Since when the attempt that runs has said nothing. What is counted on the way says nothing.
+    silent_since: Option<Instant>,
     over: bool,
 }
 
@@ -110,18 +111,31 @@ impl<M: Model + ?Sized> Asking<M> {
         let reply = match &mut self.reply {
             Some(reply) => reply,
             empty => {
-                self.asked = Some(Instant::now());
+                self.silent_since = Some(Instant::now());
                 empty.insert(self.model.ask(self.request.clone()))
             }
         };
-        let piece = match reply.next().await {
-            Some(Ok(piece)) => {
-                self.asked = None;
+        let left = self.patience.total.saturating_sub(self.waited);
+        // Whoever was told how much longer it takes at most is not kept waiting beyond that.
+        let deadline = self.silent_since.filter(|_| self.attempt > 1).and_then(|since| since.checked_add(left));
+        let next = match deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline, reply.next()).await,
+            None => Ok(reply.next().await),
+        };
+        let piece = match next {
+            Ok(Some(Ok(piece))) => {
+                if !matches!(piece, Piece::Usage(_)) {
+                    self.silent_since = Some(Instant::now());
+                }
                 self.over = matches!(piece, Piece::End(_));
                 Ok(piece)
             }
-            Some(Err(error)) => self.failed(error),
-            None => self.failed(ModelError::new(super::Failure::Server, "the answer of the model was cut off")),
+            Ok(Some(Err(error))) => self.failed(error),
+            Ok(None) => self.failed(ModelError::new(Failure::Server, "the answer of the model was cut off")),
+            Err(_) => {
+                let message = format!("`{}` did not answer in time\n{ASK_LATER}", self.model.info().id());
+                self.failed(ModelError::new(Failure::Server, message))
+            }
         };
         Some((piece, self))
     }
@@ -129,7 +143,7 @@ impl<M: Model + ?Sized> Asking<M> {
     /// What follows from a failure: one more attempt, or the end.
     fn failed(&mut self, mut error: ModelError) -> Result<Piece, ModelError> {
         self.reply = None;
-        self.waited += self.asked.take().map(|asked| asked.elapsed()).unwrap_or_default();
+        self.waited += self.silent_since.take().map(|since| since.elapsed()).unwrap_or_default();
         if !error.kind.is_passing() || self.attempt >= self.patience.attempts {
             return self.give_up(error);
         }

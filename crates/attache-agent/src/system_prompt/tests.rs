@@ -43,6 +43,17 @@ fn instructions_are_marked_as_whose_they_are() {
     assert!(text.contains("Use blanks.") && !text.contains("Use tabs."));
 }
 
+/// What the system prompt says is taken for a quotation when the model says it again.
+#[test]
+fn our_own_words_hold_no_call() {
+    let root = tempfile::tempdir().unwrap();
+    let place = place(root.path());
+    for is_brief in [true, false] {
+        let text = system_prompt(&place, is_brief);
+        assert!(!text.contains(['{', '<']), "{text}");
+    }
+}
+
 #[test]
 fn what_does_not_change_is_short() {
     let root = tempfile::tempdir().unwrap();

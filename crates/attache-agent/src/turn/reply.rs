@@ -60,7 +60,7 @@ pub(super) async fn ask(
                 message.pause().await?;
                 begun.push((id, name));
             }
-            Piece::Usage(_) => {}
+            Piece::Usage(_) | Piece::Held => {}
             Piece::CallGrew { id, arguments } => {
                 // They are shown in their order.
                 let Some((_, name)) = begun.first().filter(|(first, _)| *first == id && arguments.len() <= EARLY)

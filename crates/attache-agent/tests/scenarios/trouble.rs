@@ -52,12 +52,14 @@ async fn a_server_that_says_when_is_asked_then() {
         &chat.turn("hi").await,
         r#"
         error -32029 `openai` has had too many requests: the script wants this error
+        hint: ask again later, or choose another model
         hint: it can be asked again in 2 hours
         "#,
     );
     assert_eq!(world.model().requests().len(), 1);
     let error = chat.failed.unwrap();
-    assert_eq!(error.message, "`openai` has had too many requests\nhint: it can be asked again in 2 hours");
+    let hints = "hint: ask again later, or choose another model\nhint: it can be asked again in 2 hours";
+    assert_eq!(error.message, format!("`openai` has had too many requests\n{hints}"));
     let data: serde_json::Value = error.data.unwrap().parse().unwrap();
     let expected = json!({"reason": "rate_limited", "retryAfter": 7200, "details": "the script wants this error"});
     assert_eq!(data, expected);
@@ -83,10 +85,12 @@ async fn a_model_that_stays_broken_ends_the_turn_with_a_sentence() {
             thought `openai` has a problem (500): the script wants this error; trying again in 1 s (4 of 5, for 4 minutes at most)
             thought `openai` has a problem (500): the script wants this error; trying again in 1 s (5 of 5, for 4 minutes at most)
             error -32603 `openai` has a problem (500) (after 5 attempts): the script wants this error
+            hint: look at the log of the server, or choose another model
             "#,
         );
         check(&chat.turn("and now?").await, "text Here.\nusage\nstop end_turn");
-        assert_eq!(world.model().requests()[5].texts().last().map(String::as_str), Some("and now?"));
+        // Nobody has answered the first one.
+        assert_eq!(world.model().requests()[5].texts(), ["hi\n\nand now?"]);
     }
 }
 

@@ -157,9 +157,9 @@ async fn a_compaction_is_loaded_and_the_model_goes_on_with_its_summary() {
         assert_eq!(has_summary, person.news || person.protocol == Protocol::V2, "{}", picture(&loaded));
         chat.turn("the third thing").await;
         let texts = world.model().requests().last().unwrap().texts();
-        assert!(texts[1].contains("THE SUMMARY"), "{texts:?}");
-        assert_eq!(texts[0], "the first thing");
-        assert_eq!(texts[2..], ["the second thing", "fine", "the third thing"]);
+        let (first, second) = texts[0].split_once("THE SUMMARY").unwrap();
+        assert!(first.starts_with("the first thing\n\nSummary of the conversation"), "{texts:?}");
+        assert_eq!((second, &texts[1..]), ("\n\nthe second thing", &["fine".into(), "the third thing".into()][..]));
     }
 }
 

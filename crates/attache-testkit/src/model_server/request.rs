@@ -230,10 +230,15 @@ pub(super) fn push_text(turns: &mut Vec<Turn>, is_user: bool, text: &mut String)
     }
 }
 
-/// A prompt without what an agent tells of where it works, which differs from day to day.
+/// A prompt without what an agent tells of where it works, which differs from day to day. Several prompts may have come in
+/// one message, each with its own.
 fn without_environment(text: String) -> String {
-    match text.strip_prefix("<environment>").and_then(|rest| rest.split_once("</environment>")) {
-        Some((_, prompt)) => prompt.trim_start().to_owned(),
-        None => text,
+    let mut rest = text.as_str();
+    let mut prompt = String::new();
+    while let Some((before, environment)) = rest.split_once("<environment>") {
+        let Some((_, after)) = environment.split_once("</environment>") else { break };
+        prompt.push_str(before);
+        rest = after.trim_start();
     }
+    prompt + rest
 }

@@ -29,7 +29,8 @@ pub(super) fn answer(request: &ModelRequest) -> Answer {
     for turn in &turns {
         match turn {
             Turn::User(prompt) => {
-                if let Some(script) = parse(prompt) {
+                // Several prompts may have come in one message, with empty lines between them.
+                if let Some(script) = prompt.rsplit("\n\n").find_map(parse) {
                     (steps, results) = (script, 0);
                 }
             }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::DONE;
-use crate::model::written;
+use crate::model::written::{self, Told};
 
 /// How an answer begins that ends the work: these, with or without white space between them. What follows is text.
 const OPENING: [&str; 11] =
@@ -15,6 +15,7 @@ const OPENING: [&str; 11] =
 pub(super) struct AnswerReader {
     /// The tools that there are.
     names: Vec<String>,
+    told: Told,
     /// All that came.
     all: String,
     /// How far of that was shown, or looked at.
@@ -46,8 +47,8 @@ pub(super) enum Ending {
 }
 
 impl AnswerReader {
-    pub(super) fn new(names: Vec<String>) -> Self {
-        AnswerReader { names, all: String::new(), at: 0, state: State::Opening }
+    pub(super) fn new(names: Vec<String>, told: Told) -> Self {
+        AnswerReader { names, told, all: String::new(), at: 0, state: State::Opening }
     }
 
     /// Takes in some text, and gives what of it is for people.
@@ -73,15 +74,8 @@ impl AnswerReader {
         match rest.chars().next() {
             None => return,
             Some('{') => {}
-            // A fence, such as ```json. Too early to say until its line is whole.
-            Some('`') => {
-                self.state = match rest.split_once('\n') {
-                    Some((line, _)) if line.trim_end().len() > 10 => State::Plain,
-                    Some(_) => State::Json,
-                    None => return,
-                };
-                return;
-            }
+            // Too early to say what it is.
+            Some(_) if written::may_be_call(rest) => return,
             Some(_) => {
                 self.state = State::Plain;
                 return;
@@ -126,17 +120,22 @@ impl AnswerReader {
             State::Opening | State::Json => {}
         }
         let body = all.find('{').map(|start| &all[start..]).unwrap_or_default();
-        let Some(value) = written::object(body).filter(Value::is_object) else {
-            return self.broken(body).unwrap_or_else(|| Ending::Text(all.to_owned()));
-        };
-        match written::call_of(&value) {
-            Some((DONE, arguments)) => {
-                let message = arguments.get("message").and_then(Value::as_str).unwrap_or("Done.");
-                Ending::Text(message.to_owned())
-            }
-            Some((name, arguments)) => Ending::Call { name: name.to_owned(), arguments: arguments.to_string() },
-            // An object of another shape is all that the model had to say.
-            None => Ending::Text(all.to_owned()),
+        let object = written::object(body).filter(Value::is_object);
+        if let Some((DONE, arguments)) = object.as_ref().and_then(written::call_of) {
+            let message = arguments.get("message").and_then(Value::as_str).unwrap_or("Done.");
+            return Ending::Text(message.to_owned());
+        }
+        let as_it_is = || Ending::Text(all.to_owned());
+        match written::calls_in(all) {
+            Some(calls) if calls.iter().any(|call| self.told.has(call)) => as_it_is(),
+            // One at a time: what comes of it is told before the next.
+            Some(calls) => calls.into_iter().next().map_or_else(as_it_is, |call| {
+                let written::WrittenCall { name, arguments, .. } = call;
+                Ending::Call { name, arguments }
+            }),
+            // An object of another shape, or one with words beside it, is all that the model had to say.
+            None if object.is_some() => as_it_is(),
+            None => self.broken(body).unwrap_or_else(as_it_is),
         }
     }
 

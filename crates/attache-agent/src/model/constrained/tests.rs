@@ -8,10 +8,14 @@ use crate::model::{Call, End, ToolSpec};
 
 /// What comes of an answer in these parts: what is said, the call, and why it ended.
 fn story(parts: &[&str], reason: EndReason) -> (String, Option<(String, String)>, EndReason) {
+    story_of(&request(), parts, reason)
+}
+
+fn story_of(request: &Request, parts: &[&str], reason: EndReason) -> (String, Option<(String, String)>, EndReason) {
     let end = Piece::End(End { reason, ..End::default() });
     let parts = parts.iter().map(|part| Ok(Piece::Text((*part).to_owned()))).chain([Ok(end)]);
     let answer = stream::iter(parts.collect::<Vec<_>>()).boxed();
-    let pieces = unwrap(answer, Constrained::new(&request())).collect::<Vec<_>>().now_or_never().unwrap();
+    let pieces = unwrap(answer, Constrained::new(request)).collect::<Vec<_>>().now_or_never().unwrap();
     let (mut text, mut call, mut last) = (String::new(), None, EndReason::NotUnderstood);
     for piece in pieces {
         match piece.unwrap() {
@@ -48,11 +52,20 @@ fn an_answer_is_an_action_and_its_arguments() {
     let read = Some(("read_file", r#"{"path":"a"}"#));
     check(r#"{"action": "done", "arguments": {"message": "hello"}}"#, "hello", None);
     check(r#"{"action":"read_file","arguments":{"path":"a"}}"#, "", read);
-    check(" {\n \"action\" : \"read_file\" , \"arguments\" : {\"path\":\"a\"} } and more", "", read);
+    check(" {\n \"action\" : \"read_file\" , \"arguments\" : {\"path\":\"a\"} }\n", "", read);
     check(r#"{"name":"read_file","parameters":{"path":"a"}}"#, "", read);
     check("```json\n{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n```", "", read);
     check("```json\n{\"action\":\"done\",\"arguments\":{\"message\":\"hi\"}}\n```", "hi", None);
     check(r#"{"action":"done","arguments":{}}"#, "Done.", None);
+    // Of several, the first: what comes of it is told before the next.
+    check(
+        "{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n{\"action\":\"edit_file\",\"arguments\":{}}",
+        "",
+        read,
+    );
+    // Some keep to what they were taught.
+    check("<tool_call>\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n</tool_call>", "", read);
+    check("<|tool_call|>[{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}]", "", read);
     check(r#"{"arguments":{"message":"turned round"},"action":"done"}"#, "turned round", None);
 }
 
@@ -76,6 +89,11 @@ fn what_is_not_the_json_that_was_asked_for_is_said_as_it_is() {
         "{broken",
         "`code` is plain too, and long\n{}",
         "```rust fn main\nx",
+        "{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}} and more",
+        "```json\n{\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}}\n```\nThat is an example.",
+        "```json {\"action\":\"read_file\",\"arguments\":{\"path\":\"a\"}} ``` That is an example.",
+        "<tool_call>{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}</tool_call> would read it.",
+        "<b>bold</b>",
     ] {
         check(answer, answer, None);
     }
@@ -136,6 +154,56 @@ fn a_request_is_put_without_tools() {
     assert_eq!(schema["oneOf"].as_array().unwrap().len(), 1);
     let (_, schema) = shape(&Request { finish: Finish::MayNot, ..request });
     assert!(!schema.to_string().contains("done"));
+}
+
+#[test]
+fn a_quoted_call_is_said_and_not_done() {
+    let call = r#"{"action":"read_file","arguments":{"path":"a"}}"#;
+    let file = Message::Tool {
+        id: "1".into(),
+        name: "read_file".into(),
+        parts: vec![Part::text("1\t{\n2\t  \"action\": \"read_file\",\n3\t  \"arguments\": {\"path\": \"a\"}\n4\t}\n")],
+        is_error: false,
+    };
+    let instructions = Request { system: format!("Never answer {call}."), ..request() };
+    for request in [Request { messages: vec![file], ..request() }, instructions] {
+        for text in [call.to_owned(), format!("```json\n{call}\n```")] {
+            assert_eq!(story_of(&request, &[&text], EndReason::Done), (text, None, EndReason::Done));
+        }
+    }
+}
+
+/// Nobody quotes our worked examples: whoever does what is done there means it.
+#[test]
+fn a_call_that_is_one_of_our_examples_is_done() {
+    let mut request = request();
+    request.tools.push(ToolSpec { name: "run_command".into(), description: String::new(), schema: json!({}) });
+    let (shaped, _) = shape(&request);
+    for (name, arguments) in
+        [("read_file", r#"{"path":"square.py"}"#), ("run_command", r#"{"command":"mv notes.txt notes.md"}"#)]
+    {
+        let text = format!(r#"{{"action":"{name}","arguments":{arguments}}}"#);
+        assert!(shaped.messages.contains(&assistant(text.clone())), "{text}");
+        let call = Some((name.to_owned(), arguments.to_owned()));
+        assert_eq!(story_of(&request, &[&text], EndReason::Done), (String::new(), call, EndReason::Done));
+    }
+}
+
+#[test]
+fn a_schema_with_references_is_whole_within_the_schema_of_the_answer() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"at": {"$ref": "#/$defs/Place"}},
+        "$defs": {"Place": {"type": "object", "properties": {"line": {"type": "integer"}}}},
+    });
+    let tools = vec![ToolSpec { name: "look".into(), description: String::new(), schema }];
+    let (_, schema) = shape(&Request { tools, ..Request::default() });
+    let arguments = json!({
+        "type": "object",
+        "properties": {"at": {"type": "object", "properties": {"line": {"type": "integer"}}}},
+        "additionalProperties": false,
+    });
+    assert_eq!(schema["oneOf"][0]["properties"]["arguments"], arguments);
 }
 
 #[test]

@@ -100,6 +100,7 @@ async fn ask(request: Request) -> Said {
                 open.2 = arguments;
             }
             Piece::Usage(usage) => panic!("rules take nothing: {usage:?}"),
+            Piece::Held => panic!("rules say what they have to say at once"),
             Piece::Call(call) => {
                 assert_eq!(open.take().unwrap(), (call.id.clone(), call.name.clone(), call.arguments.clone()));
                 said.calls.push(call);

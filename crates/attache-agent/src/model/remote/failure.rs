@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::reader::text;
-use crate::model::{Failure, ModelError, catalog, tidy};
+use crate::model::{ASK_LATER, Failure, ModelError, catalog, tidy};
 
 /// A failure, and whether it says that the model lacks something that we can do without.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Who {
         } else if is(&["insufficient_quota", "billing_error"]) || status == Some(402) {
             Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left"))
         } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) || status == Some(429) {
-            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests"))
+            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests\n{ASK_LATER}"))
         } else if is(&["context_length_exceeded", "exceed_context_size_error", "request_too_large"])
             || status == Some(413)
             || (status.is_none_or(|status| status < 500) && has(TOO_LONG))
@@ -112,16 +112,16 @@ impl Who {
             let hint = "hint: look at the name of the model and at the base URL";
             Trouble::new(Failure::Request, format!("`{provider}` has no model `{}`\n{hint}", self.name))
         } else if is(&["overloaded_error", "UNAVAILABLE"]) || matches!(status, Some(503 | 529)) {
-            Trouble::new(Failure::Server, format!("`{provider}` is overloaded"))
+            Trouble::new(Failure::Server, format!("`{provider}` is overloaded\n{ASK_LATER}"))
         } else if is(&["api_error", "server_error", "INTERNAL"]) || matches!(status, Some(408 | 409 | 425 | 500..)) {
-            Trouble::new(Failure::Server, format!("`{provider}` has a problem{}", number(status)))
+            self.broken(&format!("`{provider}` has a problem{}", number(status)))
         } else if matches!(status, Some(300..=399)) {
             let hint = "hint: give the address that it leads to as the base URL";
             Trouble::new(Failure::Request, format!("`{}` sends us elsewhere{}\n{hint}", self.host, number(status)))
         } else if status.is_some() || is(&["invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
             Trouble::new(Failure::Request, format!("`{provider}` did not take the request{}", number(status)))
         } else {
-            Trouble::new(Failure::Server, format!("`{provider}` broke off with an error"))
+            self.broken(&format!("`{provider}` broke off with an error"))
         };
         // What a server says of a key that it does not know often has a part of the key in it.
         let is_about_key = trouble.error.kind == Failure::Key && status != Some(403);
@@ -155,7 +155,7 @@ impl Who {
 
     /// No head of an answer came.
     pub(super) fn late(&self) -> Trouble {
-        Trouble::new(Failure::Server, format!("`{}` did not answer in time", self.host))
+        self.broken(&format!("`{}` did not answer in time", self.host))
     }
 
     /// The request or its answer did not come through.
@@ -191,12 +191,22 @@ impl Who {
             let kind = if is_local(host) && is_refused(error) { Failure::NotRunning } else { Failure::Server };
             return Trouble::new(kind, format!("`{host}` cannot be reached{why}{hint}"));
         }
-        Trouble::new(Failure::Server, format!("the connection to `{host}` was lost"))
+        self.broken(&format!("the connection to `{host}` was lost"))
     }
 
     /// The server went quiet in the middle of an answer.
     pub(super) fn silence(&self) -> Trouble {
-        Trouble::new(Failure::Server, format!("`{}` stopped in the middle of its answer", self.host))
+        self.broken(&format!("`{}` stopped in the middle of its answer", self.host))
+    }
+
+    /// The server does not do what it should. One of this machine tells in its log why.
+    pub(super) fn broken(&self, what: &str) -> Trouble {
+        let hint = if is_local(&self.host) {
+            "hint: look at the log of the server, or choose another model"
+        } else {
+            ASK_LATER
+        };
+        Trouble::new(Failure::Server, format!("{what}\n{hint}"))
     }
 
     /// What the server said, on one line.

@@ -114,9 +114,7 @@ impl Reader {
                 out.push(Piece::End(End { opaque, ..end }));
                 Ok(())
             }
-            None => {
-                Err(Trouble::new(Failure::Server, format!("the answer of `{}` was cut off before its end", who.name)))
-            }
+            None => Err(who.broken(&format!("the answer of `{}` was cut off before its end", who.name))),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::model::{End, Failure};
 struct Scripted {
     info: ModelInfo,
     scripts: Mutex<VecDeque<Vec<Result<Piece, ModelError>>>>,
-    /// How long it says nothing before it fails.
-    silence: Option<Duration>,
+    /// How long it says nothing before it fails, after it has said these pieces.
+    silence: Option<(Vec<Piece>, Duration)>,
 }
 
 impl Scripted {
@@ -30,8 +30,8 @@ impl Scripted {
         Scripted { info, scripts: Mutex::new(scripts.into()), silence: None }
     }
 
-    fn silent(silence: Duration) -> Self {
-        Scripted { silence: Some(silence), ..Scripted::new(Vec::new()) }
+    fn silent(after: Vec<Piece>, silence: Duration) -> Self {
+        Scripted { silence: Some((after, silence)), ..Scripted::new(Vec::new()) }
     }
 }
 
@@ -40,12 +40,12 @@ impl Model for Scripted {
         &self.info
     }
     fn ask(&self, _: Request) -> Reply {
-        if let Some(silence) = self.silence {
+        if let Some((after, silence)) = self.silence.clone() {
             let silent = async move {
                 tokio::time::sleep(silence).await;
                 Err(ModelError::new(Failure::Server, "it was silent"))
             };
-            return stream::once(silent).boxed();
+            return stream::iter(after.into_iter().map(Ok)).chain(stream::once(silent)).boxed();
         }
         let script = self.scripts.lock().unwrap().pop_front().unwrap();
         stream::iter(script).boxed()
@@ -132,10 +132,51 @@ async fn no_more_is_waited_than_a_person_would() {
         (200, "error: it is busy (after 3 attempts)\nhint: wait\nhint: it can be asked again in 100 seconds"),
     ];
     assert_eq!(words, expected);
-    let silent = || Scripted::silent(Duration::from_secs(150));
-    let seen = self::seen_of(silent()).await;
-    assert_eq!(seen.last().unwrap().1, "error: it was silent (after 2 attempts)");
-    assert!((300..310).contains(&seen.last().unwrap().0), "{seen:?}");
+    let usage = || Piece::Usage(crate::model::Usage { input: 9, ..Default::default() });
+    for after in [vec![], vec![usage()], vec![Piece::Text("hel".into()), usage()], vec![Piece::Held]] {
+        // Short silences count together.
+        let seen = self::seen_of(Scripted::silent(after.clone(), Duration::from_secs(70))).await;
+        let (at, last) = seen.last().unwrap();
+        assert_eq!(
+            last,
+            "error: `test:test` did not answer in time (after 4 attempts)\nhint: ask again later, or choose another model"
+        );
+        assert_eq!(*at, 240, "{seen:?}");
+        // However long a server may be silent, no more is waited than was told.
+        let seen = self::seen_of(Scripted::silent(after, Duration::from_secs(150))).await;
+        let (at, last) = seen.last().unwrap();
+        assert!(last.contains("(after 2 attempts)"), "{seen:?}");
+        assert_eq!(*at, 240, "{seen:?}");
+    }
+}
+
+/// One that is slow and goes on is waited for, also when nothing of it can be shown yet.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_goes_on_is_never_given_up() {
+    struct Slow(Scripted, Piece);
+    impl Model for Slow {
+        fn info(&self) -> &ModelInfo {
+            self.0.info()
+        }
+        fn ask(&self, request: Request) -> Reply {
+            if self.0.scripts.lock().unwrap().len() > 1 {
+                return self.0.ask(request);
+            }
+            let slowly = |piece: Piece| async move {
+                tokio::time::sleep(Duration::from_secs(100)).await;
+                Ok(piece)
+            };
+            let pieces = std::iter::repeat_n(self.1.clone(), 20).chain([Piece::End(End::default())]);
+            stream::iter(pieces.collect::<Vec<_>>()).then(slowly).boxed()
+        }
+    }
+    for piece in [Piece::Text("on ".into()), Piece::Held, Piece::Thought("hm".into())] {
+        let slow = Slow(Scripted::new(vec![busy(Some(7)), vec![]]), piece);
+        let model = Retry::new(Arc::new(slow), Patience::default());
+        let pieces: Vec<_> = model.ask(Request::default()).collect().await;
+        assert_eq!(pieces.len(), 22, "{pieces:?}");
+        assert_eq!(pieces.last(), Some(&Ok(Piece::End(End::default()))));
+    }
 }
 
 #[tokio::test(start_paused = true)]

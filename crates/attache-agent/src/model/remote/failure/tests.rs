@@ -55,6 +55,30 @@ fn statuses_and_errors_are_sorted() {
     check(500, r#"{"error":"context size"}"#, Server, "context size");
 }
 
+/// Whatever fails for now says what to do: wait, or look at one's own server.
+#[test]
+fn failures_that_may_pass_have_a_way_out() {
+    let later = "hint: ask again later, or choose another model";
+    let own = "hint: look at the log of the server, or choose another model";
+    let there = who();
+    let here = Who { host: "127.0.0.1:8080".into(), ..who() };
+    let status = |who: &Who, status| who.status(status, &HeaderMap::new(), "").error.to_string();
+    for (told, expected) in [
+        (status(&there, 429), format!("`openai` has had too many requests\n{later}")),
+        (status(&there, 503), format!("`openai` is overloaded\n{later}")),
+        (status(&there, 529), format!("`openai` is overloaded\n{later}")),
+        (status(&there, 500), format!("`openai` has a problem (500)\n{later}")),
+        (status(&here, 429), format!("`openai` has had too many requests\n{later}")),
+        (status(&here, 502), format!("`openai` has a problem (502)\n{own}")),
+        (there.late().error.to_string(), format!("`api.example.com` did not answer in time\n{later}")),
+        (here.late().error.to_string(), format!("`127.0.0.1:8080` did not answer in time\n{own}")),
+        (there.silence().error.to_string(), format!("`api.example.com` stopped in the middle of its answer\n{later}")),
+        (here.silence().error.to_string(), format!("`127.0.0.1:8080` stopped in the middle of its answer\n{own}")),
+    ] {
+        assert_eq!(told, expected);
+    }
+}
+
 #[test]
 fn errors_in_the_middle_of_a_stream_are_sorted() {
     for (error, kind) in [

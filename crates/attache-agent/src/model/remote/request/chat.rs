@@ -13,7 +13,7 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
     messages.extend(system(request).map(|text| json!({ "role": "system", "content": text })));
     for group in grouped(&request.messages) {
         match &group[0] {
-            Message::User { parts } => messages.push(json!({ "role": "user", "content": content(model, parts) })),
+            Message::User { parts } => push_user(&mut messages, content(model, parts)),
             Message::Assistant { text, calls, opaque } => {
                 messages.extend(Said::new(model, text, calls, opaque.as_ref()).map(|said| assistant(model, &said)));
             }
@@ -43,6 +43,28 @@ pub(super) fn body(model: &Inner, request: &Request, schema: Option<Value>) -> V
     let limit = if is_newer { "max_completion_tokens" } else { "max_tokens" };
     extend(&mut body, [(limit, json!(request.max_tokens))]);
     body
+}
+
+/// Adds what the person says. Many templates want the roles by turns, so neighbours become one message: what was sent
+/// before is its beginning, which caches need.
+fn push_user(messages: &mut Vec<Value>, content: Value) {
+    match messages.last_mut().filter(|last| last["role"] == "user") {
+        Some(last) => {
+            let before = last["content"].take();
+            last["content"] = match (before, content) {
+                (Value::String(before), Value::String(content)) => json!(format!("{before}\n\n{content}")),
+                (before, content) => parts_of(before).into_iter().chain(parts_of(content)).collect(),
+            };
+        }
+        None => messages.push(json!({ "role": "user", "content": content })),
+    }
+}
+
+fn parts_of(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({ "type": "text", "text": text })],
+    }
 }
 
 /// The content of a person's message: text where that is all, because not every server takes parts.
@@ -108,6 +130,6 @@ fn results(model: &Inner, group: &[Message], messages: &mut Vec<Value>) {
         messages.push(json!({ "role": "tool", "tool_call_id": call_id(model, id), "content": text }));
     }
     if !beside.is_empty() {
-        messages.push(json!({ "role": "user", "content": content(model, &beside) }));
+        push_user(messages, content(model, &beside));
     }
 }

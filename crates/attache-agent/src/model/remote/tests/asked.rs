@@ -68,6 +68,43 @@ async fn the_conversation_is_told_whole() {
     }
 }
 
+/// Templates of chat completions want the roles by turns; the other APIs put neighbours together themselves.
+#[tokio::test]
+async fn neighbouring_prompts_are_one_message_that_begins_as_it_was() {
+    let image = || Part::Media { mime: "image/png".into(), data: "iVBORw0=".into() };
+    let mut request = request("first");
+    let mut before: Option<String> = None;
+    for (added, expected) in [
+        (None, json!("first")),
+        (Some(Message::user("a summary")), json!("first\n\na summary")),
+        (Some(Message::user("second")), json!("first\n\na summary\n\nsecond")),
+        // An empty answer is not sent, and parts nobody.
+        (
+            Some(Message::Assistant { text: String::new(), calls: vec![], opaque: None }),
+            json!("first\n\na summary\n\nsecond"),
+        ),
+        (Some(Message::user("third")), json!("first\n\na summary\n\nsecond\n\nthird")),
+    ] {
+        request.messages.extend(added);
+        let asked = asked(|settings| settings, "openai", request.clone()).await;
+        let messages = asked.body["messages"].as_array().unwrap();
+        assert_eq!(messages[1..], [json!({"role": "user", "content": expected})]);
+        let text = json!(messages).to_string();
+        // The end of a message is three signs: its text, itself and the list.
+        if let Some(before) = before.replace(text.clone()) {
+            assert_eq!(text[..before.len() - 3], before[..before.len() - 3]);
+        }
+    }
+    let parts = vec![Part::text("look"), image()];
+    request.messages.extend([Message::User { parts }, Message::user("and?")]);
+    let set = |settings| Settings { images: Some(true), ..settings };
+    let asked = asked(set, "openai", request).await;
+    let content = asked.body["messages"][1]["content"].as_array().unwrap();
+    let texts: Vec<&str> = content.iter().filter_map(|part| part["text"].as_str()).collect();
+    assert_eq!(texts, ["first\n\na summary\n\nsecond\n\nthird", "look", "and?"]);
+    assert_eq!((content.len(), &content[2]["type"]), (4, &json!("image_url")));
+}
+
 #[tokio::test]
 async fn the_key_goes_where_it_belongs_and_nowhere_else() {
     for (provider, header, value) in [

@@ -287,7 +287,8 @@ async fn a_web_page_is_no_answer() {
 async fn an_answer_in_one_piece_is_an_error_with_its_words() {
     let error = r#" {"error":{"message":"out of memory","type":"server_error"}}"#;
     let story = hear("openai", Response::bytes("application/json", error)).await;
-    assert_eq!(story, "error Server: `openai` has a problem: out of memory");
+    let hint = "hint: look at the log of the server, or choose another model";
+    assert_eq!(story, format!("error Server: `openai` has a problem: out of memory\n{hint}"));
     let story = hear("openai", Response::bytes("application/json", r#"{"choices":[]}"#)).await;
     assert!(story.starts_with("error Request: ") && story.contains("without a stream"), "{story}");
     // Some servers call a stream so.
