@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::scripted;
 use crate::support::{Person, World, check};
 
-fn hook(event: HookEvent, tools: &[&str], command: &str) -> Hook {
+pub(super) fn hook(event: HookEvent, tools: &[&str], command: &str) -> Hook {
     let tools = tools.iter().map(|&tool| tool.to_owned()).collect();
     Hook { event, tools, command: command.into(), timeout: Duration::from_secs(20) }
 }
