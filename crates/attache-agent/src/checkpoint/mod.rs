@@ -7,6 +7,7 @@
 //! What is not covered is said where it matters: files that git ignores and commands change, files that are too large, what
 //! may hold secrets, git's own data, and what a background job changes after its turn.
 
+mod changes;
 mod contents;
 mod diff;
 mod journal;
@@ -20,8 +21,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache::model::tool::ToolCallContent;
-use attache_host::files::{EntryKind, FileError, Files};
+use attache_host::files::{FileError, Files};
 
+use changes::{Changes, Touched, changes_of, unsaved_bytes};
 use contents::{Address, Contents};
 use journal::{Journal, Record, Step, Turns};
 use state::{State, look};
@@ -29,8 +31,7 @@ use survey::{Survey, Surveyor};
 
 use crate::lock;
 use crate::toolbox::Task;
-use crate::tools::commands::CommandWork;
-use crate::workspace::{Target, Text, Workspace, blocking};
+use crate::workspace::{Workspace, blocking};
 
 /// How many files that a command changed are kept. More is a checkout or a build, for which there are other ways back.
 const MOST_CHANGES: usize = 5_000;
@@ -78,31 +79,6 @@ pub(crate) enum Kept {
     Paths,
     /// The whole project, because it is a program.
     Project,
-}
-
-/// What a task changes.
-enum Changes {
-    Nothing,
-    /// These, and nothing else.
-    Paths(Vec<Touched>),
-    /// A directory is moved, which may need directories above its new name.
-    Move {
-        from: PathBuf,
-        to: PathBuf,
-        was_asked: bool,
-    },
-    /// Whatever it likes, until it ends or, if it goes on, until the turn does.
-    Anything {
-        goes_on: bool,
-    },
-}
-
-/// A path that is about to change.
-struct Touched {
-    path: PathBuf,
-    was_asked: bool,
-    /// What an editor had of it that was not saved.
-    unsaved: Option<String>,
 }
 
 impl Checkpoints {
@@ -204,40 +180,6 @@ impl Checkpoints {
         let inner = self.inner.clone();
         blocking(move || work(&mut lock(&inner))).await.ok()
     }
-}
-
-fn changes_of(task: &Task, shown: &[ToolCallContent]) -> Changes {
-    match task {
-        Task::File(work) => {
-            let targets = work.changed_targets();
-            match targets.as_slice() {
-                [] => Changes::Nothing,
-                [from, to] if from.kind() == Some(EntryKind::Directory) => Changes::Move {
-                    from: from.real.clone(),
-                    to: to.real.clone(),
-                    was_asked: was_asked(from) || was_asked(to),
-                },
-                targets => Changes::Paths(targets.iter().map(|target| touched(target, shown)).collect()),
-            }
-        }
-        Task::Command(CommandWork::Run { .. }) | Task::Mcp(_) => Changes::Anything { goes_on: false },
-        Task::Command(CommandWork::Start { .. }) => Changes::Anything { goes_on: true },
-        Task::Command(CommandWork::Look { .. } | CommandWork::Stop { .. }) | Task::Fetch(_) | Task::Skill(_) => {
-            Changes::Nothing
-        }
-    }
-}
-
-fn was_asked(target: &Target) -> bool {
-    !target.is_inside() || target.has_more_names()
-}
-
-fn touched(target: &Target, shown: &[ToolCallContent]) -> Touched {
-    let unsaved = shown.iter().find_map(|content| match content {
-        ToolCallContent::Diff(diff) => diff.to_text().filter(|diff| diff.path == target.path)?.old_text,
-        _ => None,
-    });
-    Touched { path: target.real.clone(), was_asked: was_asked(target), unsaved }
 }
 
 impl Inner {
@@ -436,33 +378,7 @@ fn addresses(step: &Step) -> Vec<&Address> {
     files.collect()
 }
 
-/// What an editor had and the disk did not, as bytes of the same kind. Line ends are an editor's own business.
-fn unsaved_bytes(on_disk: &[u8], text: String) -> Option<Vec<u8>> {
-    let saved = Text::decode(on_disk.to_vec()).ok()?;
-    let plain = |text: &str| text.replace("\r\n", "\n");
-    (plain(&saved.content) != plain(&text)).then(|| saved.with(text).encode())
-}
-
 /// A path for people.
 fn name(path: &Path) -> String {
     attache_host::permission::visible(&path.to_string_lossy())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_editor_has_not_saved_is_told_from_its_line_ends() {
-        for (on_disk, text, unsaved) in [
-            (&b"a\r\nb\r\n"[..], "a\nb\n", None),
-            (b"a\n", "a\n", None),
-            (b"a\n", "a\nmore\n", Some(&b"a\nmore\n"[..])),
-            (b"a\r\nb\r\n", "a\nc\n", Some(b"a\r\nc\r\n")),
-            (b"\xef\xbb\xbfa", "b", Some(b"\xef\xbb\xbfb")),
-            (b"\0binary", "x", None),
-        ] {
-            assert_eq!(unsaved_bytes(on_disk, text.into()).as_deref(), unsaved, "{on_disk:?} {text:?}");
-        }
-    }
 }
