@@ -1,8 +1,12 @@
 //! Undo: what the agent changes in a turn is kept before it is changed, outside of the person's own git.
 //!
 //! Changes by the tools for files are known exactly. Commands and MCP servers may change anything, so the project's files
-//! are looked at before and after them ([`survey`]). What is kept is beneath the state directory, for the user alone, bounded,
-//! and written before the change is made, so that it is there when the agent was killed.
+//! are looked at before and after them ([`survey`]). What has changed in between may also be the work of the person, who
+//! goes on typing while a command runs, so it is marked (`while_running`): `/undo` names it and leaves it alone, `/undo all`
+//! takes it back, too.
+//!
+//! What is kept is beneath the state directory, for the user alone, bounded, and written before the change is made, so that
+//! it is there when the agent was killed.
 //!
 //! What is not covered is said where it matters: files that git ignores and commands change, files that are too large, what
 //! may hold secrets, git's own data, and what a background job changes after its turn.
@@ -27,7 +31,7 @@ use changes::{Changes, Touched, changes_of, unsaved_bytes};
 use contents::{Address, Contents};
 use journal::{Journal, Record, Step, Turns};
 use state::{State, look};
-use survey::{Survey, Surveyor};
+use survey::{Changed, Survey, Surveyor};
 
 use crate::lock;
 use crate::toolbox::Task;
@@ -53,7 +57,7 @@ struct Inner {
     /// The number of the turn that runs.
     turn: u64,
     surveyor: Surveyor,
-    /// What the project was like before the programs ran that are running now.
+    /// What the project was like before the programs ran that are running now, with what the agent itself has changed since.
     window: Option<Survey>,
     /// Paths that are being changed.
     pending: Vec<PathBuf>,
@@ -188,6 +192,7 @@ impl Inner {
         for Touched { path, was_asked, unsaved } in paths {
             let files = if was_asked { files.clone().allow(&path) } else { files.clone() };
             self.keep_missing_parents(&files, &path, was_asked);
+            self.note_others(&files, &path);
             let (mut state, mut bytes) = look(&files, &path);
             if let (State::File { mode, .. }, Some(on_disk), Some(text)) = (&state, &bytes, unsaved)
                 && let Some(text) = unsaved_bytes(on_disk, text)
@@ -196,6 +201,15 @@ impl Inner {
                 bytes = Some(text);
             }
             self.keep(path, state, bytes, was_asked);
+        }
+    }
+
+    /// A path that has changed since a program was started, and not by the agent itself, which is about to do so.
+    fn note_others(&mut self, files: &Files, path: &Path) {
+        let Some(window) = &self.window else { return };
+        if let Some(changed) = self.surveyor.change_of(files, window, path) {
+            let records = self.while_running(changed);
+            self.write(records.into());
         }
     }
 
@@ -223,8 +237,10 @@ impl Inner {
         if let State::Unkept { why } = &before {
             self.notices.push(format!("`/undo` will not be able to restore `{}`: {why}", name(&path)));
         }
-        self.pending.push(path.clone());
-        self.write(vec![Record::Before { turn: self.turn, path, before, was_asked }]);
+        if !self.pending.contains(&path) {
+            self.pending.push(path.clone());
+        }
+        self.write(vec![Record::Before { turn: self.turn, path, before, was_asked, while_running: false }]);
     }
 
     /// The state, or why its content could not be kept.
@@ -280,12 +296,17 @@ impl Inner {
             // It was allowed when it was changed, and is only looked at.
             let (state, bytes) = look(&files.clone().allow(&path), &path);
             let after = self.kept(state, bytes.as_deref());
+            if let Some(window) = &mut self.window {
+                self.surveyor.note_change(files, window, &path);
+            }
             records.push(Record::After { turn: self.turn, path, after });
         }
         if let Some((from, to)) = self.moving.take() {
             let is_there = |path: &Path| files.clone().allow(path).stat_name(path).is_ok();
             if is_there(&from) || !is_there(&to) {
                 records.push(Record::NotMoved { turn: self.turn, from, to });
+            } else if let Some(window) = &mut self.window {
+                window.note_move(&from, &to);
             }
         }
         self.write(records);
@@ -317,24 +338,32 @@ impl Inner {
                 records.push(Record::Uncovered { turn, what });
                 continue;
             }
-            let bytes = |state: &State| match state {
-                State::File { content, .. } => {
-                    change.contents.iter().find(|(address, _)| address == content).map(|(_, bytes)| bytes.as_slice())
-                }
-                _ => None,
-            };
-            let (bytes_before, bytes_after) = (bytes(&change.before), bytes(&change.after));
-            let before = self.kept(change.before.clone(), bytes_before);
-            let after = self.kept(change.after.clone(), bytes_after);
-            let path = change.path;
-            records.push(Record::Before { turn, path: path.clone(), before, was_asked: false });
-            records.push(Record::After { turn, path, after });
+            records.extend(self.while_running(change));
         }
         if left_out > 0 {
             records.push(Record::Uncovered { turn, what: format!("{left_out} more files that commands changed") });
         }
         records.push(Record::Ended { turn, is_cut: before.is_cut || after.is_cut });
         self.write(records);
+    }
+
+    /// What is written down of a change that was seen by comparing.
+    fn while_running(&mut self, changed: Changed) -> [Record; 2] {
+        let Changed { path, before, after, contents } = changed;
+        let bytes = |state: &State| match state {
+            State::File { content, .. } => {
+                contents.iter().find(|(address, _)| address == content).map(|(_, bytes)| bytes.as_slice())
+            }
+            _ => None,
+        };
+        let (bytes_before, bytes_after) = (bytes(&before), bytes(&after));
+        let before = self.kept(before, bytes_before);
+        let after = self.kept(after, bytes_after);
+        let turn = self.turn;
+        [
+            Record::Before { turn, path: path.clone(), before, was_asked: false, while_running: true },
+            Record::After { turn, path, after },
+        ]
     }
 
     /// Writes records down, and takes them into account. What cannot be written down is still known to this process.
@@ -358,8 +387,8 @@ impl Inner {
     fn forget_oldest(&mut self, wanted: u64) {
         while !self.contents.has_room(wanted) && self.turns.0.first().is_some_and(|turn| turn.number != self.turn) {
             self.turns.0.remove(0);
-            let addresses = self.turns.0.iter().flat_map(|turn| &turn.steps).flat_map(addresses).cloned();
-            self.contents.retain(&addresses.collect());
+            let addresses = self.turns.0.iter().flat_map(|turn| &turn.steps).flat_map(addresses);
+            self.contents.retain(&addresses.cloned().collect());
             let _ = self.journal.rewrite(&self.turns);
         }
     }
@@ -382,3 +411,7 @@ fn addresses(step: &Step) -> Vec<&Address> {
 fn name(path: &Path) -> String {
     attache_host::permission::visible(&path.to_string_lossy())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;

@@ -70,6 +70,9 @@ async fn what_a_hook_after_a_tool_says_is_told_and_what_it_changes_is_taken_back
     assert!(world.results()[0].contains("A hook of the person's says:\nline 1 is bad"), "{:?}", world.results());
     assert_eq!(world.files(), "a.txt \"formatted\\n\"");
     let seen = chat.turn("/undo").await;
+    assert!(seen.contains("- `a.txt`, with what the agent changed before that"), "{seen}");
+    assert_eq!(world.files(), "a.txt \"formatted\\n\"");
+    let seen = chat.turn("/undo all").await;
     assert_eq!(world.files(), "", "{seen}");
 }
 
