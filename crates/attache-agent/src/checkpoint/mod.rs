@@ -54,6 +54,8 @@ struct Inner {
     contents: Contents,
     journal: Journal,
     turns: Turns,
+    /// Contents that are kept for records which are not among the turns yet.
+    unwritten: HashSet<Address>,
     /// The number of the turn that runs.
     turn: u64,
     surveyor: Surveyor,
@@ -96,6 +98,7 @@ impl Checkpoints {
             contents,
             journal,
             turns,
+            unwritten: HashSet::new(),
             turn,
             surveyor: Surveyor::default(),
             window: None,
@@ -254,7 +257,10 @@ impl Inner {
             None => Err(io::Error::other("its content is not there any more")),
         };
         match kept {
-            Ok(()) => state,
+            Ok(()) => {
+                self.unwritten.insert(content.clone());
+                state
+            }
             Err(error) => State::unkept(format!("its content could not be kept: {error}")),
         }
     }
@@ -377,6 +383,7 @@ impl Inner {
         for record in records {
             self.turns.apply(record);
         }
+        self.unwritten.clear();
         while self.turns.0.len() > MOST_TURNS || (self.journal.is_too_long() && self.turns.0.len() > 1) {
             self.turns.0.remove(0);
             let _ = self.journal.rewrite(&self.turns);
@@ -388,7 +395,7 @@ impl Inner {
         while !self.contents.has_room(wanted) && self.turns.0.first().is_some_and(|turn| turn.number != self.turn) {
             self.turns.0.remove(0);
             let addresses = self.turns.0.iter().flat_map(|turn| &turn.steps).flat_map(addresses);
-            self.contents.retain(&addresses.cloned().collect());
+            self.contents.retain(&addresses.chain(&self.unwritten).cloned().collect());
             let _ = self.journal.rewrite(&self.turns);
         }
     }

@@ -111,3 +111,21 @@ fn what_others_do_between_the_agents_changes_is_a_step_of_its_own() {
     let running = ["file 0 1", "file 2 3", "file 3 4 ?", "file 4 5", "file 5 6 ?"];
     assert_eq!(project.steps(), running);
 }
+
+#[test]
+fn room_is_not_made_at_the_cost_of_what_is_being_written_down() {
+    let mut project = Project::with(&["a", "b"]);
+    project.put("b", "before");
+    project.inner.turn = 1;
+    project.edit("old", "old");
+    // A file without content on the disk stands for a session that has kept much.
+    let contents = project.inner.directory.join("contents");
+    fs::File::create(contents.join("0".repeat(64))).unwrap().set_len((256 << 20) - 5).unwrap();
+    project.inner.contents = Contents::new(contents);
+    project.inner.turn = 2;
+    project.start_program();
+    project.put("a", "1");
+    project.put("b", "2");
+    project.end_programs();
+    assert_eq!(project.steps(), ["a 0 1 ?", "b before 2 ?"], "the older turn is forgotten");
+}
