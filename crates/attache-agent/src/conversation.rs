@@ -27,6 +27,8 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// Which of the messages is the summary of those that are gone.
     pub(crate) summary: Option<usize>,
+    /// How many of the last prompts are of this turn: the one that began it, and what was said to the model meanwhile.
+    pub(crate) turn_prompts: usize,
     /// How full the context is.
     pub(crate) context: ContextUse,
     /// The system prompt of this turn, and whether it is the short one.
@@ -76,7 +78,7 @@ impl Conversation {
                 }
             }
             Message::Tool { id, .. } => self.open.retain(|open| open.call_id != *id),
-            Message::User { .. } => {}
+            Message::User { .. } => self.turn_prompts += 1,
         }
         self.messages.push(message);
         kept
@@ -135,6 +137,7 @@ impl Conversation {
         self.surroundings = around.or(self.surroundings.take());
         self.system = None;
         let parts = told.map(Part::text).into_iter().chain(parts).collect();
+        self.turn_prompts = 0;
         self.say(desk, Message::User { parts }).await
     }
 
@@ -198,8 +201,18 @@ impl Conversation {
 
     /// Where the last prompt is.
     pub(crate) fn last_prompt(&self) -> Option<usize> {
-        let is_prompt =
-            |(at, message): (usize, &Message)| matches!(message, Message::User { .. }) && Some(at) != self.summary;
-        self.messages.iter().enumerate().rposition(is_prompt)
+        self.prompts().next_back()
+    }
+
+    /// Where the prompt is that began the last turn, and what was said to the model in it: by the person, by a hook.
+    pub(crate) fn prompts_of_turn(&self) -> Vec<usize> {
+        let mut prompts: Vec<usize> = self.prompts().rev().take(self.turn_prompts.max(1)).collect();
+        prompts.reverse();
+        prompts
+    }
+
+    fn prompts(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let is_prompt = |at: &usize| matches!(self.messages[*at], Message::User { .. }) && Some(*at) != self.summary;
+        (0..self.messages.len()).filter(is_prompt)
     }
 }

@@ -183,10 +183,15 @@ impl CodingSession {
                     false => "There is nothing to compact yet.\n".into(),
                 }
             }
-            BuiltIn::Undo => {
-                let report = desk.checkpoints.undo(&desk.tools.workspace).await;
+            BuiltIn::Undo if rest.is_empty() || rest == "all" => {
+                let report = desk.checkpoints.undo(&desk.tools.workspace, rest == "all").await;
                 self.undone.extend(report.note);
                 report.text
+            }
+            BuiltIn::Undo => {
+                "Say `/undo` for what the agent changed in its last turn with changes, or `/undo all` for \
+                              what changed while its commands ran, too.\n"
+                    .into()
             }
             BuiltIn::Diff if rest.is_empty() || rest == "last" => {
                 desk.checkpoints.diff(&desk.tools.workspace, rest == "last").await

@@ -26,7 +26,12 @@ const BUILT_IN: &[(BuiltIn, &str, &str, Option<&str>)] = &[
     (BuiltIn::Plan, "plan", "Read and plan, without changing anything", Some("what to plan")),
     (BuiltIn::Compact, "compact", "Put a summary in the place of the conversation", None),
     (BuiltIn::Init, "init", "Write an AGENTS.md for this project", None),
-    (BuiltIn::Undo, "undo", "Take back what the agent changed in its last turn with changes", None),
+    (
+        BuiltIn::Undo,
+        "undo",
+        "Take back what the agent changed in its last turn with changes; `all`: also what changed while its commands ran",
+        Some("all"),
+    ),
     (BuiltIn::Diff, "diff", "Show what the agent has changed in this session", Some("last")),
     (BuiltIn::Permissions, "permissions", "List what is always allowed or refused", Some("remove NUMBER")),
     (BuiltIn::Model, "model", "Show or change the model", Some("provider:name")),

@@ -1,4 +1,4 @@
-//! `/diff`: what the agent has changed, as a unified diff.
+//! `/diff`: what the agent has changed, and what changed while programs ran, as unified diffs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +23,7 @@ struct Change {
     path: PathBuf,
     before: State,
     after: State,
+    while_running: bool,
 }
 
 impl Checkpoints {
@@ -42,29 +43,35 @@ impl Inner {
             return "The agent has changed no files in this session, or its changes were taken back.\n".into();
         }
         let (changes, moves) = collected(turns);
-        let mut text = String::new();
+        let mut answer = String::new();
         let mut left_out = 0;
-        for (from, to) in &moves {
-            text.push_str(&format!("rename from {}/\nrename to {}/\n", name(from), name(to)));
-        }
         let mut room = MOST_BYTES;
-        for change in &changes {
-            if room == 0 {
-                left_out += 1;
-                continue;
+        for (is_running, heading) in [(false, OWN), (true, WHILE_RUNNING)] {
+            let mut text = String::new();
+            for (from, to) in moves.iter().filter(|_| !is_running) {
+                text.push_str(&format!("rename from {}/\nrename to {}/\n", name(from), name(to)));
             }
-            let shown = shown(&self.contents, change, &name(&change.path));
-            if shown.len() <= room {
-                room -= shown.len();
-                text.push_str(&shown);
-                continue;
+            for change in changes.iter().filter(|change| change.while_running == is_running) {
+                if room == 0 {
+                    left_out += 1;
+                    continue;
+                }
+                let shown = shown(&self.contents, change, &name(&change.path));
+                if shown.len() <= room {
+                    room -= shown.len();
+                    text.push_str(&shown);
+                    continue;
+                }
+                let end = shown[..shown.floor_char_boundary(room)].rfind('\n').map_or(0, |end| end + 1);
+                text.push_str(&shown[..end]);
+                text.push_str("… the rest of this file's changes is left out\n");
+                room = 0;
             }
-            let end = shown[..shown.floor_char_boundary(room)].rfind('\n').map_or(0, |end| end + 1);
-            text.push_str(&shown[..end]);
-            text.push_str("… the rest of this file's changes is left out\n");
-            room = 0;
+            if !text.is_empty() {
+                let line = if answer.is_empty() { "" } else { "\n" };
+                answer.push_str(&format!("{line}{heading}\n\n{}", fenced(&text)));
+            }
         }
-        let mut answer = if text.is_empty() { String::new() } else { fenced(&text) };
         if left_out > 0 {
             answer.push_str(&format!("\n{left_out} more files are left out.\n"));
         }
@@ -78,17 +85,25 @@ impl Inner {
     }
 }
 
+const OWN: &str = "Changed by the agent:";
+const WHILE_RUNNING: &str = "Changed while a command or another program ran:";
+
 /// The changes of turns, path by path; where nobody else came in between, as one.
 fn collected(turns: &[&Turn]) -> (Vec<Change>, Vec<(PathBuf, PathBuf)>) {
     let (mut changes, mut moves): (Vec<Change>, _) = (Vec::new(), Vec::new());
     for step in turns.iter().flat_map(|turn| &turn.steps) {
         match step {
             Step::Move { from, to, .. } => moves.push((from.clone(), to.clone())),
-            Step::Change { path, before, after, .. } => {
+            Step::Change { path, before, after, while_running, .. } => {
                 let after = after.clone().unwrap_or_else(|| State::unkept("the agent was stopped meanwhile"));
                 match changes.iter_mut().rev().find(|change| change.path == *path) {
-                    Some(last) if last.after == *before => last.after = after,
-                    _ => changes.push(Change { path: path.clone(), before: before.clone(), after }),
+                    Some(last) if last.after == *before && last.while_running == *while_running => last.after = after,
+                    _ => changes.push(Change {
+                        path: path.clone(),
+                        before: before.clone(),
+                        after,
+                        while_running: *while_running,
+                    }),
                 }
             }
         }

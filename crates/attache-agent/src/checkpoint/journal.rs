@@ -25,6 +25,9 @@ pub(super) enum Record {
         /// It is not beneath the session's directories, or has other names: a person allowed the change by name.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         was_asked: bool,
+        /// It changed while a program ran, by that or by somebody else: nobody can tell.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        while_running: bool,
     },
     /// It has changed.
     After { turn: u64, path: PathBuf, after: State },
@@ -49,8 +52,10 @@ pub(super) enum Record {
     },
     /// Something was changed that cannot be taken back.
     Uncovered { turn: u64, what: String },
-    /// The turn was taken back.
+    /// The turn was taken back. What is left of it, if anything, is written down anew after this.
     Undone { turn: u64 },
+    /// The agent's own changes of the turn were taken back as far as possible; this is what is left.
+    Left { turn: u64 },
 }
 
 /// What one turn changed.
@@ -65,6 +70,8 @@ pub(super) struct Turn {
     pub(super) is_cut: bool,
     /// What was changed and cannot be taken back.
     pub(super) uncovered: Vec<String>,
+    /// Whether the agent's own changes were taken back already, and these steps were left.
+    pub(super) is_left: bool,
 }
 
 /// One thing that was changed.
@@ -76,6 +83,9 @@ pub(super) enum Step {
         /// `None` while it is being changed, and for ever if the agent was stopped meanwhile.
         after: Option<State>,
         was_asked: bool,
+        /// It was seen by comparing the project before and after a program: the program may have changed it, or somebody
+        /// else meanwhile. All other steps are the agent's own.
+        while_running: bool,
     },
     Move {
         from: PathBuf,
@@ -84,15 +94,61 @@ pub(super) enum Step {
     },
 }
 
+impl Step {
+    /// The path that it has changed.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Step::Change { path, .. } | Step::Move { to: path, .. } => path,
+        }
+    }
+
+    pub(super) fn is_while_running(&self) -> bool {
+        matches!(self, Step::Change { while_running: true, .. })
+    }
+
+    /// Whether the next change of the path, which found it like this, goes on where this one ended: nobody came in between.
+    fn goes_on_with(&self, found: &State, is_running: bool) -> bool {
+        let Step::Change { before, after, while_running, .. } = self else { return false };
+        let left = after.as_ref().unwrap_or(before);
+        // Of what is not kept nobody knows whether it is the same.
+        *while_running == is_running && left == found && !matches!(found, State::Unkept { .. })
+    }
+}
+
 impl Turn {
-    fn change(&mut self, wanted: &Path) -> Option<&mut Step> {
+    /// The last change of a path.
+    fn last_change(&mut self, wanted: &Path) -> Option<&mut Step> {
         // What was done before a directory was moved is another step: the path may have meant another file.
         let later = self.steps.iter().rposition(|step| matches!(step, Step::Move { .. })).map_or(0, |place| place + 1);
-        self.steps[later..].iter_mut().find(|step| matches!(step, Step::Change { path, .. } if path == wanted))
+        self.steps[later..].iter_mut().rfind(|step| step.path() == wanted)
     }
 
     pub(super) fn changed_something(&self) -> bool {
         !self.steps.is_empty() || !self.uncovered.is_empty() || self.is_running
+    }
+
+    /// The records that this turn follows from.
+    pub(super) fn records(&self) -> Vec<Record> {
+        let turn = self.number;
+        let mut records = Vec::new();
+        if self.ran_programs {
+            records.push(Record::Running { turn });
+        }
+        for step in self.steps.iter().cloned() {
+            match step {
+                Step::Change { path, before, after, was_asked, while_running } => {
+                    records.push(Record::Before { turn, path: path.clone(), before, was_asked, while_running });
+                    records.extend(after.map(|after| Record::After { turn, path, after }));
+                }
+                Step::Move { from, to, was_asked } => records.push(Record::Moved { turn, from, to, was_asked }),
+            }
+        }
+        records.extend(self.uncovered.iter().cloned().map(|what| Record::Uncovered { turn, what }));
+        if self.ran_programs && !self.is_running {
+            records.push(Record::Ended { turn, is_cut: self.is_cut });
+        }
+        records.extend(self.is_left.then_some(Record::Left { turn }));
+        records
     }
 }
 
@@ -104,24 +160,22 @@ impl Turns {
     /// Takes a record into account.
     pub(super) fn apply(&mut self, record: Record) {
         match record {
-            Record::Before { turn, path, before, was_asked } => {
+            Record::Before { turn, path, before, was_asked, while_running } => {
                 let turn = self.turn(turn);
-                match turn.change(&path) {
+                match turn.last_change(&path).filter(|step| step.goes_on_with(&before, while_running)) {
                     Some(Step::Change { after, .. }) => *after = None,
-                    _ => turn.steps.push(Step::Change { path, before, after: None, was_asked }),
+                    _ => turn.steps.push(Step::Change { path, before, after: None, was_asked, while_running }),
                 }
             }
             Record::After { turn, path, after: now } => {
-                let turn = self.turn(turn);
-                let is_it = |step: &&mut Step| matches!(step, Step::Change { path: other, .. } if *other == path);
-                let Some(Step::Change { before, after, .. }) = turn.steps.iter_mut().rev().find(is_it) else { return };
-                let is_unchanged = *before == now && !matches!(now, State::Unkept { .. });
-                *after = Some(now);
-                if is_unchanged {
-                    turn.steps.retain(|step| {
-                        !matches!(step, Step::Change { path: other, before, after: Some(after), .. }
-                            if *other == path && before == after)
-                    });
+                let steps = &mut self.turn(turn).steps;
+                let is_it = |step: &Step| matches!(step, Step::Change { path: other, .. } if *other == path);
+                let Some(place) = steps.iter().rposition(is_it) else { return };
+                let Step::Change { before, after, .. } = &mut steps[place] else { return };
+                if *before == now && !matches!(now, State::Unkept { .. }) {
+                    steps.remove(place);
+                } else {
+                    *after = Some(now);
                 }
             }
             Record::Moved { turn, from, to, was_asked } => {
@@ -150,43 +204,17 @@ impl Turns {
                 }
             }
             Record::Undone { turn } => self.0.retain(|other| other.number != turn),
+            Record::Left { turn } => self.turn(turn).is_left = true,
         }
     }
 
     fn turn(&mut self, number: u64) -> &mut Turn {
-        let place = self.0.iter().rposition(|turn| turn.number == number).unwrap_or_else(|| {
-            self.0.push(Turn { number, ..Turn::default() });
-            self.0.len() - 1
-        });
-        &mut self.0[place]
-    }
-
-    /// The records that these turns follow from.
-    fn records(&self) -> Vec<Record> {
-        let mut records = Vec::new();
-        for turn in &self.0 {
-            let number = turn.number;
-            if turn.ran_programs {
-                records.push(Record::Running { turn: number });
-            }
-            for step in turn.steps.iter().cloned() {
-                match step {
-                    Step::Change { path, before, after, was_asked } => {
-                        records.push(Record::Before { turn: number, path: path.clone(), before, was_asked });
-                        records.extend(after.map(|after| Record::After { turn: number, path, after }));
-                    }
-                    Step::Move { from, to, was_asked } => {
-                        records.push(Record::Moved { turn: number, from, to, was_asked });
-                    }
-                }
-            }
-            let uncovered = turn.uncovered.iter().cloned();
-            records.extend(uncovered.map(|what| Record::Uncovered { turn: number, what }));
-            if turn.ran_programs && !turn.is_running {
-                records.push(Record::Ended { turn: number, is_cut: turn.is_cut });
-            }
+        let place = self.0.partition_point(|turn| turn.number < number);
+        if self.0.get(place).is_none_or(|turn| turn.number != number) {
+            // What is left of an older turn stands where that stood.
+            self.0.insert(place, Turn { number, ..Turn::default() });
         }
-        records
+        &mut self.0[place]
     }
 }
 
@@ -250,7 +278,7 @@ impl Journal {
     pub(super) fn rewrite(&mut self, turns: &Turns) -> io::Result<()> {
         let draft = self.path.with_extension("new");
         let mut text = Vec::new();
-        for record in turns.records() {
+        for record in turns.0.iter().flat_map(Turn::records) {
             serde_json::to_writer(&mut text, &record)?;
             text.push(b'\n');
         }
@@ -268,7 +296,7 @@ mod tests {
     use super::*;
 
     fn before(turn: u64, path: &str, before: State) -> Record {
-        Record::Before { turn, path: path.into(), before, was_asked: false }
+        Record::Before { turn, path: path.into(), before, was_asked: false, while_running: false }
     }
 
     fn after(turn: u64, path: &str, after: State) -> Record {
@@ -304,6 +332,7 @@ mod tests {
                     before: two.clone(),
                     after: Some(State::Nothing),
                     was_asked: false,
+                    while_running: false,
                 },
                 Step::Move { from: "/p/d".into(), to: "/p/e".into(), was_asked: true },
             ];
@@ -330,5 +359,65 @@ mod tests {
             turns.apply(record);
         }
         assert_eq!(turns.0[0].steps.len(), 3);
+    }
+
+    /// The steps of the turns that these lines of a journal tell of: `12` from 1 to 2 by the agent, `12?` while a program
+    /// ran, `!` in front of what is left of a turn. Reading what such turns are written down as tells the same.
+    fn steps(lines: &str) -> String {
+        let mut turns = Turns::default();
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            turns.apply(serde_json::from_str(&line.replace('\'', "\"")).unwrap());
+        }
+        turns.0.retain(Turn::changed_something);
+        let mut again = Turns::default();
+        turns.0.iter().flat_map(Turn::records).for_each(|record| again.apply(record));
+        assert_eq!(turns.0, again.0);
+        let letter = |state: &State| if let State::Link { to } = state { to.display().to_string() } else { "-".into() };
+        let step = |step: &Step| match step {
+            Step::Change { before, after, while_running, .. } => {
+                let after = after.as_ref().map_or("…".into(), letter);
+                format!("{}{after}{}", letter(before), if *while_running { "?" } else { "" })
+            }
+            Step::Move { .. } => "moved".into(),
+        };
+        let turn = |turn: &Turn| {
+            let steps: Vec<String> = turn.steps.iter().map(step).collect();
+            format!("{}{}", if turn.is_left { "!" } else { "" }, steps.join(" "))
+        };
+        turns.0.iter().map(turn).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn a_change_goes_on_with_the_one_before_unless_somebody_came_in_between() {
+        const ONE_TWO: &str = "{'type':'before','turn':1,'path':'/p/a','before':{'is':'link','to':'1'}}
+                               {'type':'after','turn':1,'path':'/p/a','after':{'is':'link','to':'2'}}";
+        let and = |from: &str, to: &str, more: &str| {
+            format!(
+                "{ONE_TWO}
+                 {{'type':'before','turn':1,'path':'/p/a','before':{{'is':'link','to':'{from}'}}{more}}}
+                 {{'type':'after','turn':1,'path':'/p/a','after':{{'is':'link','to':'{to}'}}}}"
+            )
+        };
+        assert_eq!(steps(ONE_TWO), "12");
+        assert_eq!(steps(&and("2", "3", "")), "13");
+        assert_eq!(steps(&and("2", "1", "")), "", "it is as it was");
+        assert_eq!(steps(&and("5", "6", "")), "12 56");
+        assert_eq!(steps(&and("5", "5", "")), "12", "the second change did not happen");
+        assert_eq!(steps(&and("2", "3", ",'while_running':true")), "12 23?");
+        let unkept = "{'type':'after','turn':1,'path':'/p/a','after':{'is':'unkept','why':'large'}}
+                      {'type':'before','turn':1,'path':'/p/a','before':{'is':'unkept','why':'large'}}
+                      {'type':'after','turn':1,'path':'/p/a','after':{'is':'nothing'}}";
+        assert_eq!(steps(&format!("{ONE_TWO}\n{unkept}")), "1- --", "it may not be the same");
+    }
+
+    #[test]
+    fn what_is_left_of_a_turn_stands_where_the_turn_stood() {
+        let lines = "{'type':'before','turn':1,'path':'/p/a','before':{'is':'link','to':'1'}}
+                     {'type':'after','turn':1,'path':'/p/a','after':{'is':'link','to':'2'}}
+                     {'type':'before','turn':2,'path':'/p/b','before':{'is':'link','to':'3'}}
+                     {'type':'undone','turn':1}
+                     {'type':'before','turn':1,'path':'/p/a','before':{'is':'link','to':'4'},'while_running':true}
+                     {'type':'left','turn':1}";
+        assert_eq!(steps(lines), "!4…?, 3…");
     }
 }

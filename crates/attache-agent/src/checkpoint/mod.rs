@@ -1,12 +1,17 @@
 //! Undo: what the agent changes in a turn is kept before it is changed, outside of the person's own git.
 //!
 //! Changes by the tools for files are known exactly. Commands and MCP servers may change anything, so the project's files
-//! are looked at before and after them ([`survey`]). What is kept is beneath the state directory, for the user alone, bounded,
-//! and written before the change is made, so that it is there when the agent was killed.
+//! are looked at before and after them ([`survey`]). What has changed in between may also be the work of the person, who
+//! goes on typing while a command runs, so it is marked (`while_running`): `/undo` names it and leaves it alone, `/undo all`
+//! takes it back, too.
+//!
+//! What is kept is beneath the state directory, for the user alone, bounded, and written before the change is made, so that
+//! it is there when the agent was killed.
 //!
 //! What is not covered is said where it matters: files that git ignores and commands change, files that are too large, what
 //! may hold secrets, git's own data, and what a background job changes after its turn.
 
+mod changes;
 mod contents;
 mod diff;
 mod journal;
@@ -20,17 +25,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use attache::model::tool::ToolCallContent;
-use attache_host::files::{EntryKind, FileError, Files};
+use attache_host::files::{FileError, Files};
 
+use changes::{Changes, Touched, changes_of, unsaved_bytes};
 use contents::{Address, Contents};
 use journal::{Journal, Record, Step, Turns};
 use state::{State, look};
-use survey::{Survey, Surveyor};
+use survey::{Changed, Survey, Surveyor};
 
 use crate::lock;
 use crate::toolbox::Task;
-use crate::tools::commands::CommandWork;
-use crate::workspace::{Target, Text, Workspace, blocking};
+use crate::workspace::{Workspace, blocking};
 
 /// How many files that a command changed are kept. More is a checkout or a build, for which there are other ways back.
 const MOST_CHANGES: usize = 5_000;
@@ -49,10 +54,12 @@ struct Inner {
     contents: Contents,
     journal: Journal,
     turns: Turns,
+    /// Contents that are kept for records which are not among the turns yet.
+    unwritten: HashSet<Address>,
     /// The number of the turn that runs.
     turn: u64,
     surveyor: Surveyor,
-    /// What the project was like before the programs ran that are running now.
+    /// What the project was like before the programs ran that are running now, with what the agent itself has changed since.
     window: Option<Survey>,
     /// Paths that are being changed.
     pending: Vec<PathBuf>,
@@ -80,31 +87,6 @@ pub(crate) enum Kept {
     Project,
 }
 
-/// What a task changes.
-enum Changes {
-    Nothing,
-    /// These, and nothing else.
-    Paths(Vec<Touched>),
-    /// A directory is moved, which may need directories above its new name.
-    Move {
-        from: PathBuf,
-        to: PathBuf,
-        was_asked: bool,
-    },
-    /// Whatever it likes, until it ends or, if it goes on, until the turn does.
-    Anything {
-        goes_on: bool,
-    },
-}
-
-/// A path that is about to change.
-struct Touched {
-    path: PathBuf,
-    was_asked: bool,
-    /// What an editor had of it that was not saved.
-    unsaved: Option<String>,
-}
-
 impl Checkpoints {
     /// What is kept of a session in this directory, which need not exist.
     pub(crate) fn open(directory: PathBuf) -> Self {
@@ -116,6 +98,7 @@ impl Checkpoints {
             contents,
             journal,
             turns,
+            unwritten: HashSet::new(),
             turn,
             surveyor: Surveyor::default(),
             window: None,
@@ -206,46 +189,13 @@ impl Checkpoints {
     }
 }
 
-fn changes_of(task: &Task, shown: &[ToolCallContent]) -> Changes {
-    match task {
-        Task::File(work) => {
-            let targets = work.changed_targets();
-            match targets.as_slice() {
-                [] => Changes::Nothing,
-                [from, to] if from.kind() == Some(EntryKind::Directory) => Changes::Move {
-                    from: from.real.clone(),
-                    to: to.real.clone(),
-                    was_asked: was_asked(from) || was_asked(to),
-                },
-                targets => Changes::Paths(targets.iter().map(|target| touched(target, shown)).collect()),
-            }
-        }
-        Task::Command(CommandWork::Run { .. }) | Task::Mcp(_) => Changes::Anything { goes_on: false },
-        Task::Command(CommandWork::Start { .. }) => Changes::Anything { goes_on: true },
-        Task::Command(CommandWork::Look { .. } | CommandWork::Stop { .. }) | Task::Fetch(_) | Task::Skill(_) => {
-            Changes::Nothing
-        }
-    }
-}
-
-fn was_asked(target: &Target) -> bool {
-    !target.is_inside() || target.has_more_names()
-}
-
-fn touched(target: &Target, shown: &[ToolCallContent]) -> Touched {
-    let unsaved = shown.iter().find_map(|content| match content {
-        ToolCallContent::Diff(diff) => diff.to_text().filter(|diff| diff.path == target.path)?.old_text,
-        _ => None,
-    });
-    Touched { path: target.real.clone(), was_asked: was_asked(target), unsaved }
-}
-
 impl Inner {
     /// Keeps what paths hold, and which directories they will need.
     fn keep_paths(&mut self, files: &Files, paths: Vec<Touched>) {
         for Touched { path, was_asked, unsaved } in paths {
             let files = if was_asked { files.clone().allow(&path) } else { files.clone() };
             self.keep_missing_parents(&files, &path, was_asked);
+            self.note_others(&files, &path);
             let (mut state, mut bytes) = look(&files, &path);
             if let (State::File { mode, .. }, Some(on_disk), Some(text)) = (&state, &bytes, unsaved)
                 && let Some(text) = unsaved_bytes(on_disk, text)
@@ -254,6 +204,15 @@ impl Inner {
                 bytes = Some(text);
             }
             self.keep(path, state, bytes, was_asked);
+        }
+    }
+
+    /// A path that has changed since a program was started, and not by the agent itself, which is about to do so.
+    fn note_others(&mut self, files: &Files, path: &Path) {
+        let Some(window) = &self.window else { return };
+        if let Some(changed) = self.surveyor.change_of(files, window, path) {
+            let records = self.while_running(changed);
+            self.write(records.into());
         }
     }
 
@@ -281,8 +240,10 @@ impl Inner {
         if let State::Unkept { why } = &before {
             self.notices.push(format!("`/undo` will not be able to restore `{}`: {why}", name(&path)));
         }
-        self.pending.push(path.clone());
-        self.write(vec![Record::Before { turn: self.turn, path, before, was_asked }]);
+        if !self.pending.contains(&path) {
+            self.pending.push(path.clone());
+        }
+        self.write(vec![Record::Before { turn: self.turn, path, before, was_asked, while_running: false }]);
     }
 
     /// The state, or why its content could not be kept.
@@ -296,7 +257,10 @@ impl Inner {
             None => Err(io::Error::other("its content is not there any more")),
         };
         match kept {
-            Ok(()) => state,
+            Ok(()) => {
+                self.unwritten.insert(content.clone());
+                state
+            }
             Err(error) => State::unkept(format!("its content could not be kept: {error}")),
         }
     }
@@ -338,12 +302,17 @@ impl Inner {
             // It was allowed when it was changed, and is only looked at.
             let (state, bytes) = look(&files.clone().allow(&path), &path);
             let after = self.kept(state, bytes.as_deref());
+            if let Some(window) = &mut self.window {
+                self.surveyor.note_change(files, window, &path);
+            }
             records.push(Record::After { turn: self.turn, path, after });
         }
         if let Some((from, to)) = self.moving.take() {
             let is_there = |path: &Path| files.clone().allow(path).stat_name(path).is_ok();
             if is_there(&from) || !is_there(&to) {
                 records.push(Record::NotMoved { turn: self.turn, from, to });
+            } else if let Some(window) = &mut self.window {
+                window.note_move(&from, &to);
             }
         }
         self.write(records);
@@ -375,24 +344,32 @@ impl Inner {
                 records.push(Record::Uncovered { turn, what });
                 continue;
             }
-            let bytes = |state: &State| match state {
-                State::File { content, .. } => {
-                    change.contents.iter().find(|(address, _)| address == content).map(|(_, bytes)| bytes.as_slice())
-                }
-                _ => None,
-            };
-            let (bytes_before, bytes_after) = (bytes(&change.before), bytes(&change.after));
-            let before = self.kept(change.before.clone(), bytes_before);
-            let after = self.kept(change.after.clone(), bytes_after);
-            let path = change.path;
-            records.push(Record::Before { turn, path: path.clone(), before, was_asked: false });
-            records.push(Record::After { turn, path, after });
+            records.extend(self.while_running(change));
         }
         if left_out > 0 {
             records.push(Record::Uncovered { turn, what: format!("{left_out} more files that commands changed") });
         }
         records.push(Record::Ended { turn, is_cut: before.is_cut || after.is_cut });
         self.write(records);
+    }
+
+    /// What is written down of a change that was seen by comparing.
+    fn while_running(&mut self, changed: Changed) -> [Record; 2] {
+        let Changed { path, before, after, contents } = changed;
+        let bytes = |state: &State| match state {
+            State::File { content, .. } => {
+                contents.iter().find(|(address, _)| address == content).map(|(_, bytes)| bytes.as_slice())
+            }
+            _ => None,
+        };
+        let (bytes_before, bytes_after) = (bytes(&before), bytes(&after));
+        let before = self.kept(before, bytes_before);
+        let after = self.kept(after, bytes_after);
+        let turn = self.turn;
+        [
+            Record::Before { turn, path: path.clone(), before, was_asked: false, while_running: true },
+            Record::After { turn, path, after },
+        ]
     }
 
     /// Writes records down, and takes them into account. What cannot be written down is still known to this process.
@@ -406,6 +383,7 @@ impl Inner {
         for record in records {
             self.turns.apply(record);
         }
+        self.unwritten.clear();
         while self.turns.0.len() > MOST_TURNS || (self.journal.is_too_long() && self.turns.0.len() > 1) {
             self.turns.0.remove(0);
             let _ = self.journal.rewrite(&self.turns);
@@ -416,8 +394,8 @@ impl Inner {
     fn forget_oldest(&mut self, wanted: u64) {
         while !self.contents.has_room(wanted) && self.turns.0.first().is_some_and(|turn| turn.number != self.turn) {
             self.turns.0.remove(0);
-            let addresses = self.turns.0.iter().flat_map(|turn| &turn.steps).flat_map(addresses).cloned();
-            self.contents.retain(&addresses.collect());
+            let addresses = self.turns.0.iter().flat_map(|turn| &turn.steps).flat_map(addresses);
+            self.contents.retain(&addresses.chain(&self.unwritten).cloned().collect());
             let _ = self.journal.rewrite(&self.turns);
         }
     }
@@ -436,33 +414,11 @@ fn addresses(step: &Step) -> Vec<&Address> {
     files.collect()
 }
 
-/// What an editor had and the disk did not, as bytes of the same kind. Line ends are an editor's own business.
-fn unsaved_bytes(on_disk: &[u8], text: String) -> Option<Vec<u8>> {
-    let saved = Text::decode(on_disk.to_vec()).ok()?;
-    let plain = |text: &str| text.replace("\r\n", "\n");
-    (plain(&saved.content) != plain(&text)).then(|| saved.with(text).encode())
-}
-
 /// A path for people.
 fn name(path: &Path) -> String {
     attache_host::permission::visible(&path.to_string_lossy())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_editor_has_not_saved_is_told_from_its_line_ends() {
-        for (on_disk, text, unsaved) in [
-            (&b"a\r\nb\r\n"[..], "a\nb\n", None),
-            (b"a\n", "a\n", None),
-            (b"a\n", "a\nmore\n", Some(&b"a\nmore\n"[..])),
-            (b"a\r\nb\r\n", "a\nc\n", Some(b"a\r\nc\r\n")),
-            (b"\xef\xbb\xbfa", "b", Some(b"\xef\xbb\xbfb")),
-            (b"\0binary", "x", None),
-        ] {
-            assert_eq!(unsaved_bytes(on_disk, text.into()).as_deref(), unsaved, "{on_disk:?} {text:?}");
-        }
-    }
-}
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;

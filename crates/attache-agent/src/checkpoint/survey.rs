@@ -60,6 +60,19 @@ enum Is {
     Unread(&'static str),
 }
 
+impl Survey {
+    /// Takes into this look that the agent itself has moved a directory since.
+    pub(super) fn note_move(&mut self, from: &Path, to: &Path) {
+        let is_moved = |path: &&PathBuf| path.starts_with(from);
+        let moved: Vec<PathBuf> = self.entries.keys().filter(is_moved).cloned().collect();
+        for path in moved {
+            if let (Some(seen), Ok(rest)) = (self.entries.remove(&path), path.strip_prefix(from)) {
+                self.entries.insert(if rest == Path::new("") { to.to_owned() } else { to.join(rest) }, seen);
+            }
+        }
+    }
+}
+
 /// Something that has changed between two looks.
 #[derive(Debug)]
 pub(super) struct Changed {
@@ -122,6 +135,35 @@ impl Surveyor {
         Ok(survey)
     }
 
+    /// Looks at one path. `None` if nothing is there.
+    fn look_at(&mut self, files: &Files, path: &Path) -> io::Result<Option<Seen>> {
+        let info = match files.stat_name(path) {
+            Ok(info) => info,
+            Err(FileError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        let relative = files.roots().find_map(|root| path.strip_prefix(root).ok()).unwrap_or(path);
+        let is = self.read(files, path, relative, &info, 0)?;
+        Ok(Some(Seen { info, is, is_doubtful: true }))
+    }
+
+    /// Takes into an earlier look that the agent itself has changed a path since, so that comparing does not find that.
+    pub(super) fn note_change(&mut self, files: &Files, survey: &mut Survey, path: &Path) {
+        match self.look_at(files, path) {
+            Ok(Some(seen)) => drop(survey.entries.insert(path.to_owned(), seen)),
+            Ok(None) => drop(survey.entries.remove(path)),
+            // It is outside of the roots, so it is not looked at.
+            Err(_) => {}
+        }
+    }
+
+    /// What has become of a path since an earlier look. `None` if it was not seen then: git may have ignored it.
+    pub(super) fn change_of(&mut self, files: &Files, before: &Survey, path: &Path) -> Option<Changed> {
+        let old = before.entries.get(path)?;
+        let new = self.look_at(files, path).ok()?;
+        self.change(Some(old), new.as_ref(), path)
+    }
+
     fn read(&mut self, files: &Files, path: &Path, relative: &Path, info: &Info, held: u64) -> io::Result<Is> {
         Ok(match info.kind {
             EntryKind::Directory => Is::Directory,
@@ -182,7 +224,7 @@ impl Surveyor {
                 let is_same_mode = before.info.mode & 0o777 == after.info.mode & 0o777;
                 match (&before.is, &after.is) {
                     (Is::Directory, Is::Directory) => true,
-                    (Is::Unread(_), Is::Unread(_)) => before.info == after.info,
+                    (Is::Unread(_), _) | (_, Is::Unread(_)) => before.info == after.info,
                     (Is::File { content: one, .. }, Is::File { content: two, .. }) => one == two && is_same_mode,
                     (one, two) => one == two,
                 }

@@ -1,6 +1,9 @@
 //! `/undo`: takes back what the last turn changed, and leaves alone what others have changed since.
+//!
+//! What changed while a program ran may be the person's own work. `/undo` names it and leaves it, with what the agent did
+//! to the same files before; `/undo all` takes it back, too.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use attache_host::files::{EntryKind, FileError, Files};
@@ -16,11 +19,25 @@ const MOST_LINES: usize = 200;
 /// What came of taking a turn back.
 #[derive(Debug, Default)]
 struct Undone {
-    restored: Vec<(PathBuf, &'static str)>,
+    /// Paths that were taken back, each with what was done last.
+    restored: BTreeMap<PathBuf, &'static str>,
     /// Paths that were left alone, each with the reason.
-    refused: Vec<(PathBuf, String)>,
+    refused: BTreeMap<PathBuf, String>,
+    /// Paths that changed while a program ran and were left, each with whether the agent had changed it before that.
+    left: BTreeMap<PathBuf, bool>,
+    /// Where directories were that stay where the agent moved them: these paths mean nothing now.
+    moved_away: Vec<PathBuf>,
     /// Something failed that may work another time.
     has_failed: bool,
+}
+
+/// A turn that is to be taken back.
+struct Wanted {
+    turn: Turn,
+    /// Also what changed while programs ran.
+    is_all: bool,
+    /// Paths that later turns changed, where that was left.
+    later: HashSet<PathBuf>,
 }
 
 /// What is to be said of it.
@@ -39,46 +56,77 @@ enum Todo {
 }
 
 impl Checkpoints {
-    /// Takes back the last turn that changed files.
-    pub(crate) async fn undo(&self, workspace: &Workspace) -> Report {
-        let last = |inner: &mut Inner| inner.turns.0.iter().rev().find(|turn| turn.changed_something()).cloned();
-        let Some(turn) = self.work(last).await.flatten() else {
-            let text = "There is nothing to undo: no turn of this session has changed files, or all were taken back.\n";
+    /// Takes back the last turn that changed files: the agent's own changes, and with `is_all` also what changed while
+    /// programs ran.
+    pub(crate) async fn undo(&self, workspace: &Workspace, is_all: bool) -> Report {
+        let Some(wanted) = self.work(move |inner| inner.last_turn(is_all)).await.flatten() else {
+            let is_left = self.work(|inner| inner.last_turn(true).is_some()).await.unwrap_or_default();
+            let text = if is_left { NOTHING_BUT_LEFT } else { NOTHING };
             return Report { text: text.into(), note: None };
         };
         let mut undone = Undone::default();
-        let mut blocked: HashSet<PathBuf> = HashSet::new();
-        for step in turn.steps.iter().rev() {
-            let files = workspace.files_without_links();
-            let path = match step {
-                Step::Change { path, .. } | Step::Move { to: path, .. } => path.clone(),
-            };
-            if blocked.contains(&path) {
-                continue;
-            }
-            let todo = match self.todo(workspace, step, files).await {
-                Ok(todo) => todo,
-                Err(why) => {
-                    blocked.insert(path.clone());
-                    undone.refused.push((path, why));
-                    continue;
-                }
-            };
-            match self.take_back(workspace, todo).await {
-                Ok(Some(what)) => undone.restored.push((path, what)),
-                Ok(None) => {}
-                Err(why) => {
-                    undone.has_failed = true;
-                    blocked.insert(path.clone());
-                    undone.refused.push((path, why));
-                }
+        let mut rest = Vec::new();
+        for step in wanted.turn.steps.iter().rev() {
+            if !self.undo_step(workspace, &wanted, step, &mut undone).await {
+                rest.push(step.clone());
             }
         }
-        if !undone.has_failed {
-            let number = turn.number;
-            self.work(move |inner| inner.write(vec![Record::Undone { turn: number }])).await;
+        rest.reverse();
+        let mut records = vec![Record::Undone { turn: wanted.turn.number }];
+        if undone.has_failed || !undone.left.is_empty() {
+            let is_left = wanted.turn.is_left || !undone.has_failed;
+            records.extend(Turn { steps: rest, is_left, ..wanted.turn.clone() }.records());
         }
-        report(workspace, &turn, &undone)
+        self.work(move |inner| inner.write(records)).await;
+        report(workspace, &wanted, &undone)
+    }
+
+    /// Takes one step back, if it may be. True if nothing is left of it.
+    async fn undo_step(&self, workspace: &Workspace, wanted: &Wanted, step: &Step, undone: &mut Undone) -> bool {
+        let path = step.path();
+        if undone.is_blocked(path) {
+            if let Some(has_more) = undone.left.get_mut(path) {
+                *has_more |= !step.is_while_running();
+            }
+            return false;
+        }
+        let todo = match self.todo(workspace, step, workspace.files_without_links()).await {
+            Ok(Todo::Nothing) => return true,
+            Ok(todo) => todo,
+            Err(_) if wanted.later.contains(path) => {
+                undone.left.insert(path.to_owned(), !step.is_while_running());
+                return false;
+            }
+            Err(why) => {
+                let why = if undone.restored.contains_key(path) { IN_BETWEEN.into() } else { why };
+                undone.refused.insert(path.to_owned(), why);
+                return false;
+            }
+        };
+        let is_left = match step {
+            Step::Change { while_running, .. } => *while_running && !wanted.is_all,
+            // What is left in it has to be found where it is.
+            Step::Move { to, .. } => undone.left.keys().chain(&wanted.later).any(|left| left.starts_with(to)),
+        };
+        if is_left {
+            if let Step::Move { from, .. } = step {
+                undone.moved_away.push(from.clone());
+            }
+            undone.left.insert(path.to_owned(), !step.is_while_running());
+            return false;
+        }
+        match self.take_back(workspace, todo).await {
+            Ok(what) => {
+                undone.restored.extend(what.map(|what| (path.to_owned(), what)));
+                // A directory may not be empty yet.
+                what.is_some()
+            }
+            Err(why) => {
+                undone.has_failed = true;
+                undone.refused.insert(path.to_owned(), why);
+                false
+            }
+        }
     }
 
     /// What there is to do for a step, or why nothing may be done.
@@ -102,7 +150,7 @@ impl Checkpoints {
                 .await
                 .unwrap_or_else(|| Err(INTERNAL.into()))
             }
-            Step::Change { path, before, after, was_asked } => {
+            Step::Change { path, before, after, was_asked, .. } => {
                 let files = if was_asked { files.allow(&path) } else { files };
                 let (looked, looked_files) = (path.clone(), files.clone());
                 let (now, bytes) = self.work(move |_| look(&looked_files, &looked)).await.ok_or(INTERNAL)?;
@@ -187,6 +235,27 @@ impl Checkpoints {
     }
 }
 
+impl Undone {
+    fn is_blocked(&self, path: &Path) -> bool {
+        let is_named = self.refused.contains_key(path) || self.left.contains_key(path);
+        is_named || self.moved_away.iter().any(|from| path.starts_with(from))
+    }
+}
+
+impl Inner {
+    /// The last turn that changed something, and was not taken back as far as this would do it.
+    fn last_turn(&mut self, is_all: bool) -> Option<Wanted> {
+        let turns = &self.turns.0;
+        let place = turns.iter().rposition(|turn| turn.changed_something() && (is_all || !turn.is_left))?;
+        let later = turns[place + 1..].iter().flat_map(|turn| &turn.steps).map(|step| step.path().to_owned());
+        Some(Wanted { turn: turns[place].clone(), is_all, later: later.collect() })
+    }
+}
+
+const NOTHING: &str = "There is nothing to undo: no turn of this session has changed files, or all were taken back.\n";
+const NOTHING_BUT_LEFT: &str = "There is nothing to undo but what changed while commands ran. Type `/undo all` to take \
+                                that back.\n";
+const IN_BETWEEN: &str = "the agent's earlier change of it stays, because somebody else changed it in between";
 const INTERNAL: &str = "an internal error: the file system's thread has ended";
 
 /// Whether an editor has changes of the file that are not saved.
@@ -206,23 +275,32 @@ async fn check_editor(workspace: &Workspace, path: &Path, on_disk: Vec<u8>) -> R
     Err("the editor has changes of it that are not saved".into())
 }
 
-fn report(workspace: &Workspace, turn: &Turn, undone: &Undone) -> Report {
+fn report(workspace: &Workspace, wanted: &Wanted, undone: &Undone) -> Report {
+    let Wanted { turn, is_all, .. } = wanted;
     let names = workspace.real_names();
     let name = |path: &Path| names.of(path);
     let mut text = String::new();
-    let mut restored = undone.restored.clone();
-    restored.sort();
-    let mut refused = undone.refused.clone();
-    refused.sort();
-    if restored.is_empty() {
-        text.push_str("Nothing was taken back.\n");
-    } else {
-        text.push_str("Took back what the agent changed in its last turn with changes:\n\n");
-        text.push_str(&list(restored.iter().map(|(path, what)| format!("- `{}`: {what}\n", name(path)))));
-    }
-    if !refused.is_empty() {
+    text.push_str(match (undone.restored.is_empty(), *is_all) {
+        (true, _) => "Nothing was taken back.\n",
+        (false, false) => "Took back what the agent changed in its last turn with changes:\n\n",
+        (false, true) => "Took back what changed in the agent's last turn with changes:\n\n",
+    });
+    text.push_str(&list(undone.restored.iter().map(|(path, what)| format!("- `{}`: {what}\n", name(path)))));
+    if !undone.refused.is_empty() {
         text.push_str("\nLeft alone:\n\n");
-        text.push_str(&list(refused.iter().map(|(path, why)| format!("- `{}`: {why}\n", name(path)))));
+        text.push_str(&list(undone.refused.iter().map(|(path, why)| format!("- `{}`: {why}\n", name(path)))));
+    }
+    if !undone.left.is_empty() {
+        text.push_str("\nChanged while a command or another program ran, perhaps by you, and left as it is:\n\n");
+        // A directory goes without saying where something in it is named.
+        let next = undone.left.keys().skip(1).map(Some).chain([None]);
+        let rows =
+            undone.left.iter().zip(next).filter(|((path, _), next)| !next.is_some_and(|it| it.starts_with(path)));
+        let rows = rows.map(|((path, has_more), _)| {
+            format!("- `{}`{}\n", name(path), if *has_more { ", with what the agent changed before that" } else { "" })
+        });
+        text.push_str(&list(rows.collect::<Vec<_>>().into_iter()));
+        text.push_str("\nType `/undo all` to take this back.\n");
     }
     if turn.is_running {
         text.push_str(
@@ -245,10 +323,11 @@ fn report(workspace: &Workspace, turn: &Turn, undone: &Undone) -> Report {
         );
     }
     if undone.has_failed {
-        text.push_str("\nType `/undo` again to try what failed once more.\n");
+        let command = if *is_all { "/undo all" } else { "/undo" };
+        text.push_str(&format!("\nType `{command}` again to try what failed once more.\n"));
     }
-    let note = (!restored.is_empty()).then(|| {
-        let names = restored.iter().take(50).map(|(path, what)| format!("`{}` ({what})", name(path)));
+    let note = (!undone.restored.is_empty()).then(|| {
+        let names = undone.restored.iter().take(50).map(|(path, what)| format!("`{}` ({what})", name(path)));
         format!(
             "(The person has undone your changes of an earlier turn: {}. Read these files again before you change them, and \
              do not repeat the changes unless you are asked to.)",

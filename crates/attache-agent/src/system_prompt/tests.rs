@@ -48,8 +48,8 @@ fn instructions_are_marked_as_whose_they_are() {
 fn our_own_words_hold_no_call() {
     let root = tempfile::tempdir().unwrap();
     let place = place(root.path());
-    for is_brief in [true, false] {
-        let text = system_prompt(&place, is_brief);
+    for detail in [FULL, BRIEF, SMALL] {
+        let text = system_prompt(&place, detail);
         assert!(!text.contains(['{', '<']), "{text}");
     }
 }

@@ -58,8 +58,8 @@ async fn compact_by(
     is_asked: bool,
 ) -> Result<bool, Trouble> {
     let room = conversation.context.room(model.info(), desk.limits.compact_at);
-    let prompt = conversation.last_prompt();
-    let Some(plan) = Plan::of(&conversation.messages, conversation.summary, prompt, room, is_asked) else {
+    let prompts = conversation.prompts_of_turn();
+    let Some(plan) = Plan::of(&conversation.messages, conversation.summary, &prompts, room, is_asked) else {
         return Ok(false);
     };
     let id = desk.log.fresh_id("compaction");
@@ -134,7 +134,7 @@ pub(super) async fn leave_prompt_out(
     let size = context.real(tokens::of_message(&conversation.messages[at]));
     if size <= most / 2 {
         // It is not the prompt. What came of its calls goes, and the person can ask again.
-        let mut messages = conversation.messages[..=at].to_vec();
+        let mut messages = up_to(conversation, at);
         messages.push(Message::Assistant { text: STOPPED.into(), calls: Vec::new(), opaque: None });
         let summary = conversation.summary;
         conversation.replace(desk, messages, summary).await?;
@@ -142,10 +142,9 @@ pub(super) async fn leave_prompt_out(
             format!("the conversation is longer than `{name}` takes, and could not be made shorter\nhint: {HINT}");
         return Ok(ModelError::new(Failure::TooLong, text));
     }
-    let mut messages = conversation.messages[..at].to_vec();
-    messages.push(Message::user(format!(
-        "(The person sent about {size} tokens here, which were too many and are left out.)"
-    )));
+    let mut messages = up_to(conversation, at);
+    messages[at] =
+        Message::user(format!("(The person sent about {size} tokens here, which were too many and are left out.)"));
     let said = Message::Assistant { text: "That was too long for me.".into(), calls: Vec::new(), opaque: None };
     messages.push(said);
     let summary = conversation.summary;
@@ -155,6 +154,12 @@ pub(super) async fn leave_prompt_out(
          hint: send it in parts, or put it into a file and name that"
     );
     Ok(ModelError::new(Failure::TooLong, text))
+}
+
+/// The messages up to a prompt, with the summary, which stands behind the prompt if that is the first one.
+fn up_to(conversation: &Conversation, prompt: usize) -> Vec<Message> {
+    let end = conversation.summary.map_or(prompt, |summary| summary.max(prompt));
+    conversation.messages[..=end].to_vec()
 }
 
 /// What the model is told of a turn that had to be given up.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use attache::Protocol;
-use attache_agent::ModelFacts;
 use attache_agent::store::{Entry, Store};
+use attache_agent::{HookEvent, ModelFacts};
 use attache_testkit::model_server::{Answer, ModelRequest, ModelServer, Turn};
 use serde_json::json;
 
+use crate::hooks::hook;
 use crate::support::{Person, World, check};
 
 /// A model that is full after its first answer.
@@ -140,6 +141,73 @@ async fn a_request_that_was_too_long_is_compacted_and_asked_again() {
         "#,
     );
     check(&chat.turn("hi").await, "text Hello.\nusage\nstop end_turn");
+}
+
+/// A turn that has to be given up leaves the summary of its beginning behind.
+#[tokio::test]
+async fn a_turn_that_stays_too_long_keeps_its_summary() {
+    let world = World::answering(vec![
+        Answer::new().call("list_directory", json!({})),
+        Answer::new().call("find_files", json!({"pattern": "*"})),
+        too_long(),
+        Answer::text("They want the files listed: there are none."),
+        too_long(),
+        Answer::text("Hello."),
+        Answer::text("A summary of the summary."),
+    ])
+    .await;
+    let mut chat = world.open(Person::new()).await;
+    let seen = chat.turn("list them").await;
+    assert!(seen.contains("the conversation is longer than `scripted` takes"), "{seen}");
+    let id = chat.session().id().clone();
+    drop(chat);
+    let mut chat = world.connect(Person::new()).await;
+    chat.session = Some(chat.connection.session(world.project()).load(id).await.unwrap());
+    // What is told again comes before that.
+    chat.turn("/status").await;
+    check(&chat.turn("hi").await, "text Hello.\nusage\nstop end_turn");
+    check(
+        &world.model().requests().last().unwrap().texts().join("\n---\n"),
+        r#"
+        list them
+        ---
+        Summary of the conversation so far; what came before is no longer shown:
+
+        They want the files listed: there are none.
+        ---
+        (Stopped here: what the tools brought was too long.)
+        ---
+        hi
+        "#,
+    );
+    // It is known as the summary, which the next one is made of.
+    chat.turn("/compact").await;
+    let texts = world.model().requests().last().unwrap().texts().concat();
+    assert_eq!(texts.matches("there are none").count(), 1, "{texts}");
+    assert!(!texts.contains("Summary of the conversation so far"), "{texts}");
+}
+
+/// What a hook says at the end of a turn is no new task: the prompt that began the turn stays.
+#[tokio::test]
+async fn the_prompt_of_a_turn_stays_when_a_hook_has_something_to_say() {
+    let mut world = full(vec![
+        said("Blue."),
+        Answer::text("They asked for the colour: blue."),
+        said("Done."),
+        Answer::text("It was painted."),
+        Answer::text("Really."),
+    ])
+    .await;
+    let command = "[ -e painted ] || exit 0; echo 'the tests fail'; exit 2";
+    world.config.hooks = vec![hook(HookEvent::EndOfTurn, &[], command)];
+    let mut chat = world.open(Person::new()).await;
+    chat.turn("which colour?").await;
+    world.put("painted", "");
+    chat.turn("paint it").await;
+    let texts = world.model().requests().last().unwrap().texts();
+    assert!(texts.iter().any(|text| text == "paint it"), "{texts:?}");
+    assert!(texts.last().unwrap().contains("the tests fail"), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("It was painted.")), "{texts:?}");
 }
 
 #[tokio::test]

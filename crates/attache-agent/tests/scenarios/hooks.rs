@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::scripted;
 use crate::support::{Person, World, check};
 
-fn hook(event: HookEvent, tools: &[&str], command: &str) -> Hook {
+pub(super) fn hook(event: HookEvent, tools: &[&str], command: &str) -> Hook {
     let tools = tools.iter().map(|&tool| tool.to_owned()).collect();
     Hook { event, tools, command: command.into(), timeout: Duration::from_secs(20) }
 }
@@ -70,6 +70,9 @@ async fn what_a_hook_after_a_tool_says_is_told_and_what_it_changes_is_taken_back
     assert!(world.results()[0].contains("A hook of the person's says:\nline 1 is bad"), "{:?}", world.results());
     assert_eq!(world.files(), "a.txt \"formatted\\n\"");
     let seen = chat.turn("/undo").await;
+    assert!(seen.contains("- `a.txt`, with what the agent changed before that"), "{seen}");
+    assert_eq!(world.files(), "a.txt \"formatted\\n\"");
+    let seen = chat.turn("/undo all").await;
     assert_eq!(world.files(), "", "{seen}");
 }
 

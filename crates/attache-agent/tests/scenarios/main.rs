@@ -30,6 +30,7 @@ mod subagents;
 mod through_client;
 mod trouble;
 mod undo;
+mod undo_others;
 mod written;
 
 use attache_testkit::model_server::Answer;

@@ -20,7 +20,7 @@ async fn help_status_and_model_say_how_things_stand() {
               | - `/plan [what to plan]`: Read and plan, without changing anything
               | - `/compact`: Put a summary in the place of the conversation
               | - `/init`: Write an AGENTS.md for this project
-              | - `/undo`: Take back what the agent changed in its last turn with changes
+              | - `/undo [all]`: Take back what the agent changed in its last turn with changes; `all`: also what changed while its commands ran
               | - `/diff [last]`: Show what the agent has changed in this session
               | - `/permissions [remove NUMBER]`: List what is always allowed or refused
               | - `/model [provider:name]`: Show or change the model

@@ -8,7 +8,7 @@ use crate::scripted;
 use crate::support::{Chat, DIALECTS, Person, World, check};
 
 /// Every file, link and directory of the project with what is in it and who may execute it.
-fn picture(world: &World) -> String {
+pub(super) fn picture(world: &World) -> String {
     fn add(top: &Path, directory: &Path, lines: &mut Vec<String>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -104,7 +104,7 @@ async fn what_the_tools_for_files_did_is_taken_back_exactly_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn what_a_command_did_is_taken_back_too() {
+async fn what_a_command_did_is_taken_back_exactly_if_that_is_wanted() {
     let world = scripted().await;
     project(&world);
     world.put(".gitignore", "ignored\n");
@@ -115,11 +115,38 @@ async fn what_a_command_did_is_taken_back_too() {
     chat.turn("call run_command {\"command\":\"ls\"}").await;
     let seen = chat.turn(COMMAND).await;
     assert!(seen.contains("completed"), "{seen}");
-    assert_ne!(picture(&world), before);
+    let after = picture(&world);
+    assert_ne!(after, before);
+    check(
+        &chat.turn("/undo").await,
+        r#"
+        text Nothing was taken back.
+          |
+          | Changed while a command or another program ran, perhaps by you, and left as it is:
+          |
+          | - `B.txt`
+          | - `a.txt`
+          | - `b.txt`
+          | - `empty`
+          | - `link`
+          | - `new/deep/d.txt`
+          | - `old/c.txt`
+          | - `run.sh`
+          |
+          | Type `/undo all` to take this back.
+          |
+          | Commands ran in that turn. Not covered: files that git ignores, git's own data, and everything outside of the project.
+        stop end_turn
+        "#,
+    );
+    assert_eq!(picture(&world), after);
     let seen = chat.turn("/undo").await;
+    assert!(seen.contains("nothing to undo but what changed while commands ran. Type `/undo all`"), "{seen}");
+    let seen = chat.turn("/undo all").await;
     assert_eq!(picture(&world), before, "{seen}");
     assert!(seen.contains("Not covered: files that git ignores"), "{seen}");
-    assert!(chat.turn("/undo").await.contains("nothing to undo"));
+    assert!(chat.turn("/undo all").await.contains("nothing to undo: no turn"));
+    assert!(chat.turn("/undo everything").await.contains("Say `/undo`"));
 }
 
 #[tokio::test]
@@ -134,7 +161,7 @@ async fn undo_goes_back_turn_by_turn_and_the_model_is_told() {
     )
     .await;
     for expected in ["1", "0"] {
-        let seen = chat.turn("/undo").await;
+        let seen = chat.turn("/undo all").await;
         assert!(seen.contains("`a.txt`: restored"), "{seen}");
         assert_eq!(fs::read_to_string(world.project().join("a.txt")).unwrap(), expected);
     }
@@ -160,12 +187,26 @@ async fn the_diff_of_a_session_and_of_its_last_turn_is_shown() {
     check(
         &chat.turn("/diff").await,
         r#"
-        text ````diff
+        text Changed by the agent:
+          |
+          | ```diff
           | --- a/a.txt
           | +++ b/a.txt
           | @@ -1,3 +1,3 @@
           |  one
           | -two
+          | +2
+          |  three
+          | ```
+          |
+          | Changed while a command or another program ran:
+          |
+          | ````diff
+          | --- a/a.txt
+          | +++ b/a.txt
+          | @@ -1,3 +1,3 @@
+          |  one
+          | -2
           | +```
           |  three
           | --- /dev/null
@@ -178,7 +219,7 @@ async fn the_diff_of_a_session_and_of_its_last_turn_is_shown() {
     );
     let last = chat.turn("/diff last").await;
     assert!(last.contains("-2\n") && !last.contains("-two"), "{last}");
-    chat.turn("/undo").await;
+    chat.turn("/undo all").await;
     let seen = chat.turn("/diff").await;
     assert!(seen.contains("+2\n") && !seen.contains("bin"), "{seen}");
 }
@@ -211,7 +252,7 @@ async fn after(change: &str, other: impl FnOnce(&World, &mut Chat)) -> (String, 
     let seen = chat.turn(format!("call run_command {{\"command\":\"echo after > b.txt\"}}\n{change}").as_str()).await;
     assert!(!seen.contains("failed"), "{seen}");
     other(&world, &mut chat);
-    let seen = chat.turn("/undo").await;
+    let seen = chat.turn("/undo all").await;
     assert!(seen.contains("- `b.txt`: restored"), "what nobody else changed is taken back: {seen}");
     let line = seen.lines().find(|line| line.contains("`a.txt`")).unwrap_or_default();
     (line.trim_start_matches("  | ").to_owned(), picture(&world).replace("b.txt \"before\\n\"", "").trim().to_owned())
@@ -265,7 +306,7 @@ async fn a_directory_that_became_a_link_leads_nobody_outside() {
     world.put_at("outside/b.txt", "new\n");
     fs::remove_dir_all(world.project().join("dir")).unwrap();
     symlink(world.root.join("outside"), world.project().join("dir")).unwrap();
-    let seen = chat.turn("/undo").await;
+    let seen = chat.turn("/undo all").await;
     assert!(seen.contains("Nothing was taken back") && seen.contains("`dir/a.txt`"), "{seen}");
     assert_eq!(fs::read_to_string(world.root.join("outside/a.txt")).unwrap(), "after\n");
     assert_eq!(fs::read_to_string(world.root.join("outside/b.txt")).unwrap(), "new\n");
@@ -280,10 +321,10 @@ async fn two_sessions_in_one_project_take_back_their_own_changes_only() {
     let mut two = world.open(Person::new()).await;
     one.turn("call run_command {\"command\":\"echo one > a.txt; echo one > b.txt\"}").await;
     two.turn("call run_command {\"command\":\"echo two > b.txt\"}").await;
-    let seen = one.turn("/undo").await;
+    let seen = one.turn("/undo all").await;
     assert!(seen.contains("`a.txt`: restored") && seen.contains("`b.txt`: it has changed since"), "{seen}");
     assert_eq!(world.files(), "a.txt \"0\\n\"\nb.txt \"two\\n\"");
-    assert!(two.turn("/undo").await.contains("`b.txt`: restored"));
+    assert!(two.turn("/undo all").await.contains("`b.txt`: restored"));
     assert_eq!(world.files(), "a.txt \"0\\n\"\nb.txt \"one\\n\"");
 }
 
@@ -298,7 +339,7 @@ async fn what_cannot_be_kept_is_said_and_named() {
     let seen = chat.turn("/undo").await;
     assert!(seen.contains("`large`: what it was before is not kept: it has more than 8 MiB"), "{seen}");
     chat.turn("call run_command {\"command\":\"echo KEY=2 > .env; echo x > y\"}").await;
-    let seen = chat.turn("/undo").await;
+    let seen = chat.turn("/undo all").await;
     assert!(seen.contains("`.env`: what it was before is not kept: it may hold secrets"), "{seen}");
     assert!(seen.contains("`y`: removed"), "{seen}");
     assert_eq!(world.files(), ".env \"KEY=2\\n\"");

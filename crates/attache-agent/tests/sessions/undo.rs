@@ -42,7 +42,7 @@ async fn a_turn_can_be_taken_back_after_the_agent_was_killed() {
     let id = kill_when(&world, prompt, "a.txt \"after\\n\"\nb.txt \"after\\n\"\nc.txt \"new\"").await;
     let mut chat = world.connect(Person::new()).await;
     load(&mut chat, &world.project(), &id).await;
-    let seen = chat.turn("/undo").await;
+    let seen = chat.turn("/undo all").await;
     assert_eq!(world.files(), "a.txt \"before\\n\"\nb.txt \"before\\n\"", "{seen}");
     assert!(!seen.contains("Left alone"), "{seen}");
 }
@@ -81,7 +81,7 @@ async fn a_command_that_is_cancelled_is_taken_back() {
         chat.handle(event, &mut transcript).await;
     }
     assert_eq!(world.files(), "b.txt \"after\\n\"");
-    let seen = chat.turn("/undo").await;
+    let seen = chat.turn("/undo all").await;
     assert!(seen.contains("`b.txt`: restored"), "{seen}");
     assert_eq!(world.files(), "b.txt \"before\\n\"");
 }

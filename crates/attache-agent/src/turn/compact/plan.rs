@@ -12,8 +12,8 @@ pub(super) struct Plan {
     pub(super) first: Option<Message>,
     /// What is summed up.
     pub(super) older: Vec<Message>,
-    /// The prompt that is being answered, where it would be among the older ones.
-    prompt: Option<Message>,
+    /// The prompts of the turn that runs, where they would be among the older ones.
+    prompts: Vec<Message>,
     /// What stays as it is.
     recent: Vec<Message>,
     /// How long the summary may be.
@@ -24,24 +24,24 @@ pub(super) struct Plan {
 const LEAST_SUMMARY: u64 = 150;
 
 impl Plan {
-    /// Divides messages that should take no more than `room` tokens. `summary` and `prompt` are where the last summary and
-    /// the last prompt are. `None` if there is nothing that could be summed up.
+    /// Divides messages that should take no more than `room` tokens. `summary` and `prompts` are where the last summary and
+    /// the prompts of the last turn are. `None` if there is nothing that could be summed up.
     pub(super) fn of(
         messages: &[Message],
         summary: Option<usize>,
-        prompt: Option<usize>,
+        prompts: &[usize],
         room: u64,
         is_asked: bool,
     ) -> Option<Plan> {
         let has_first = summary != Some(0) && matches!(messages.first(), Some(Message::User { .. }));
         let start = summary.map_or(usize::from(has_first), |summary| summary + 1);
-        let prompt = prompt.and_then(|at| Some((at, messages.get(at)?)));
-        // The prompt that is being answered stays whole; the rest shares what it leaves.
-        let rest = room.saturating_sub(prompt.map_or(0, |(_, prompt)| tokens::of_message(prompt)));
+        // What was said in the turn that runs stays whole, or the last of it if all is too long; the rest shares what it leaves.
+        let size = |prompts: &[usize]| prompts.iter().map(|at| tokens::of_message(&messages[*at])).sum::<u64>();
+        let prompts = if size(prompts) <= room { prompts } else { &prompts[prompts.len().saturating_sub(1)..] };
+        let rest = room.saturating_sub(size(prompts));
         let recent_room = if is_asked { rest / 10 } else { rest / 3 };
-        let cost = |at: usize| {
-            if prompt.is_some_and(|(prompt, _)| prompt == at) { 0 } else { tokens::of_message(&messages[at]) }
-        };
+        let is_prompt = |at: usize| prompts.contains(&at);
+        let cost = |at: usize| if is_prompt(at) { 0 } else { tokens::of_message(&messages[at]) };
 
         let groups = groups(messages, start);
         let mut from = messages.len();
@@ -53,12 +53,11 @@ impl Plan {
             }
             from = group.start;
         }
-        let is_prompt = |at: usize| prompt.is_some_and(|(prompt, _)| prompt == at);
         let older = |from: usize| (start..from).filter(|at| !is_prompt(*at)).count();
         if older(from) == 0 {
             // It all seems to fit, and yet it is too long, or the person wants it shorter: the turn that runs is kept, or
             // its last step, or nothing.
-            let turn = prompt.map_or(start, |(at, _)| at);
+            let turn = prompts.first().map_or(start, |at| *at);
             let last = groups.last().map_or(start, |group| group.start);
             let steps = [turn, if is_asked { messages.len() } else { last }];
             from = steps.into_iter().find(|from| older(*from) > 0)?;
@@ -76,16 +75,16 @@ impl Plan {
         let first = messages.first().filter(|_| has_first);
         let first = first.map(|first| if is_prompt(0) { first.clone() } else { prompt_within(first, rest / 4) });
         let older = (start..end).filter(|at| !is_prompt(*at)).map(|at| messages[at].clone()).collect();
-        let is_older = |at: &usize| (start..end).contains(at);
-        let prompt = prompt.filter(|(at, _)| is_older(at)).map(|(_, prompt)| prompt.clone());
+        let older_prompts = prompts.iter().filter(|at| (start..end).contains(*at));
+        let prompts = older_prompts.map(|at| messages[*at].clone()).collect();
         let summary_bytes = tokens::bytes((rest / 4).max(LEAST_SUMMARY));
-        Some(Plan { first, older, prompt, recent, summary_bytes })
+        Some(Plan { first, older, prompts, recent, summary_bytes })
     }
 
     /// The messages with a summary in the place of the older ones, and where it is.
     pub(super) fn with_summary(self, summary: Message) -> (Vec<Message>, usize) {
         let at = usize::from(self.first.is_some());
-        let messages = self.first.into_iter().chain([summary]).chain(self.prompt).chain(self.recent);
+        let messages = self.first.into_iter().chain([summary]).chain(self.prompts).chain(self.recent);
         (messages.collect(), at)
     }
 }

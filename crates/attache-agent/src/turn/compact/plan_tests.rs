@@ -1,16 +1,18 @@
 //! Tests of what stays of a conversation.
 
 use super::*;
+use crate::conversation::Conversation;
 use crate::model::Call;
 
-/// Messages of one letter each: `p` is a prompt, `a` an answer, `c` a call with its result; capitals are long.
+/// Messages of one letter each: `p` is a prompt, `h` what was said in mid-turn, `a` an answer, `c` a call with its result;
+/// capitals are long.
 fn messages(letters: &str) -> Vec<Message> {
     let mut messages = Vec::new();
     for (at, letter) in letters.chars().enumerate() {
         let size = if letter.is_uppercase() { 4000 } else { 40 };
         let text = format!("{letter}{at} {}", "x".repeat(size));
         match letter.to_ascii_lowercase() {
-            'p' | 's' => messages.push(Message::user(text)),
+            'p' | 'h' | 's' => messages.push(Message::user(text)),
             'a' => messages.push(Message::Assistant { text, calls: Vec::new(), opaque: None }),
             _ => {
                 let call = Call { id: at.to_string(), name: "read".into(), arguments: format!("{letter}{at}") };
@@ -43,9 +45,10 @@ fn words(messages: &[Message]) -> String {
 fn check(letters: &str, room: u64, is_asked: bool, older: &str, kept: &str) {
     let messages = messages(letters);
     let summary = letters.find('s');
-    let mut prompt = messages.iter().enumerate();
-    let prompt = prompt.rposition(|(at, message)| matches!(message, Message::User { .. }) && Some(at) != summary);
-    match Plan::of(&messages, summary, prompt, room, is_asked) {
+    let in_turn = letters.to_ascii_lowercase().rsplit('p').next().unwrap_or_default().matches('h').count();
+    let mut conversation = Conversation::new(messages.clone(), summary);
+    conversation.turn_prompts = 1 + in_turn;
+    match Plan::of(&messages, summary, &conversation.prompts_of_turn(), room, is_asked) {
         None => assert_eq!(("", ""), (older, kept), "{letters}"),
         Some(plan) => {
             assert_eq!(words(&plan.older), older, "{letters}");
@@ -65,6 +68,15 @@ fn the_first_prompt_and_what_was_said_last_stay() {
     check("papCCc", 1000, false, "a1 C3 C3 C4 C4", "p0 SUMMARY p2 c5 c5");
     // A first prompt that is too long for what it is worth later is cut.
     check("PApa", 1000, false, "A1", "P0… SUMMARY p2 a3");
+}
+
+#[test]
+fn what_was_said_in_mid_turn_stays_and_so_does_the_prompt_before_it() {
+    check("papah", 100_000, false, "a1", "p0 SUMMARY p2 a3 h4");
+    check("papCChCc", 1000, false, "a1 C3 C3 C4 C4 C6 C6", "p0 SUMMARY p2 h5 c7 c7");
+    check("psCh", 100_000, false, "C2 C2", "p0 SUMMARY h3");
+    // Of what is too long together, the last stays.
+    check("paPaH", 1500, false, "a1 P2", "p0 SUMMARY a3 H4");
 }
 
 #[test]
@@ -118,7 +130,7 @@ fn what_stays_fits() {
         let prompt = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
         let room = 300 + roll(6000);
         let prompt_size = prompt.map_or(0, |at| tokens::of_message(&messages[at]));
-        let Some(plan) = Plan::of(&messages, None, prompt, room, false) else { continue };
+        let Some(plan) = Plan::of(&messages, None, prompt.as_slice(), room, false) else { continue };
         let rest = room.saturating_sub(prompt_size);
         let summary = plan.summary_bytes;
         let (kept, _) = plan.with_summary(Message::user("x".repeat(summary)));
