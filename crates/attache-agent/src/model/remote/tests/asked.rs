@@ -356,6 +356,28 @@ async fn a_server_that_sums_up_no_thoughts_is_not_asked_to() {
 }
 
 #[tokio::test]
+async fn requests_that_fail_together_are_all_made_again() {
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let page = attache_testkit::Response::bytes("text/event-stream", chunk);
+    let plain = attache_testkit::HttpFixture::start(vec![("/v1/chat/completions", page)]).await;
+    let ollama = Settings { base_url: Some(plain.url("/v1")), ..Settings::new("ollama", "m") };
+    let server = ModelServer::with(|request| match request.body["reasoning"].get("summary") {
+        Some(_) => Says::status(400).body(json!({"error": {
+            "message": "Your organization must be verified to generate reasoning summaries.", "param": "reasoning.summary",
+        }})),
+        None => Says::text("ok"),
+    })
+    .await;
+    for settings in [ollama, settings("responses", &server)] {
+        let model = Remote::new(settings).unwrap();
+        let (one, other) = tokio::join!(story(&model, request("hi")), story(&model, request("hi")));
+        assert_eq!((one.as_str(), other.as_str()), ("say ok | end Done", "say ok | end Done"), "{model:?}");
+    }
+    // Both of each were made before anything was known.
+    assert_eq!((plain.requests().len(), server.requests().len()), (4, 4));
+}
+
+#[tokio::test]
 async fn openai_itself_has_another_api_for_models_that_think() {
     let api = |name: &str, base_url: Option<&str>| {
         let key = Some(Secret::from(KEY));
