@@ -64,6 +64,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A file that is there to be locked, so that only one process at a time changes another one.
+fn open_lock(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let directory = path.parent().unwrap_or(std::path::Path::new("/"));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 /// Does work that blocks, and not on the runtime's thread: a disk that is stuck must not keep another session from being
 /// cancelled. The work goes on if nobody waits for it.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
