@@ -228,6 +228,7 @@ impl CodingAgent {
             unended: Mutex::default(),
             left: Mutex::default(),
         };
+            context_told: Mutex::default(),
         let watched = Watched::start(files.commands, desk.tools.servers.offered(), handle, &self.watches);
         let (options, available) = (desk.settings.options(), watched.available());
         lock(&self.open).insert(id.clone(), session_log.clone());

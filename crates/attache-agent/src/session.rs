@@ -298,7 +298,7 @@ impl CodingSession {
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
-        let result = closed.and(turn::keep_spent(&desk).await).and(result);
+        let result = closed.and(turn::tell_rest(&desk, self.conversation.used()).await).and(result);
         desk.log.keep(Entry::TurnEnded { stop }).await?;
         desk.log.sync().await?;
         result
