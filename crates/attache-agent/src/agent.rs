@@ -344,6 +344,8 @@ impl Fork for CodingAgent {
     async fn fork(
         &self,
         session: SessionId,
+        } else {
+            replay::tell_usage(&handle, &entries).await?;
         request: OpenRequest,
         handle: SessionHandle,
     ) -> Result<Opened<CodingSession>, HandlerError> {
