@@ -49,7 +49,7 @@ pub use agent::{CodingAgent, StartError, delete_session};
 pub use config::{Config, ConfigError, ModelFacts, PriceFacts};
 pub use hooks::{Hook, HookEvent};
 pub use keys::{KeyError, Keys};
-pub use model_list::{Choice, ModelList};
+pub use model_list::{Choice, Lists, ModelList};
 pub use providers::OwnProvider;
 pub use session::CodingSession;
 pub use settings::Mode;

@@ -1,6 +1,7 @@
 //! Which models there are, and which one a session begins with.
 
 mod lists;
+pub(crate) mod news;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,8 @@ use crate::model::retry::Retry;
 use crate::model::{Failure, Model, ModelError, ModelInfo};
 use crate::providers::OwnProvider;
 
+pub use lists::Lists;
+
 /// The name of the model that needs nothing.
 pub(crate) const OFFLINE: &str = "offline:rules";
 /// How long is looked for a server on this machine.
@@ -46,7 +49,8 @@ pub struct ModelList {
 struct Shared {
     config: Config,
     keys: Keys,
-    found: Option<Found>,
+    /// The model servers of this machine that answered.
+    found: Mutex<Vec<Found>>,
     /// The model that sessions begin with, as `provider:name`.
     first: String,
     /// Why that one.
@@ -60,6 +64,8 @@ struct Shared {
     listed: Mutex<BTreeMap<String, Vec<Listed>>>,
     /// The providers whose lists are being fetched.
     fetching: watch::Sender<HashSet<String>>,
+    /// Tells that there are other models to choose from.
+    news: watch::Sender<()>,
 }
 
 /// Who serves a model.
@@ -125,7 +131,7 @@ impl ModelList {
             (Some(model), _) => (config.model_id(model)?, "it was chosen".into()),
             (None, Some((provider, model))) => (model, keys.origin(provider)),
             (None, None) => {
-                found = discover::local_server(DISCOVERY).await;
+                found = discover::among(&config.local_servers, DISCOVERY).await;
                 match found.as_ref().and_then(|found| Some((found, found.models.first()?))) {
                     Some((found, name)) => {
                         (format!("{}:{name}", found.provider), format!("it is served at {}", found.base_url))
@@ -138,7 +144,7 @@ impl ModelList {
         let shared = Arc::new(Shared {
             config: config.clone(),
             keys,
-            found,
+            found: Mutex::new(found.into_iter().collect()),
             first,
             why,
             is_chosen,
@@ -146,6 +152,7 @@ impl ModelList {
             is_logged_out: AtomicBool::new(false),
             listed: Mutex::default(),
             fetching: watch::Sender::default(),
+            news: watch::Sender::default(),
         });
         let reader = shared.clone();
         // Files are read where nobody waits for the runtime.
@@ -218,7 +225,7 @@ impl ModelList {
         for model in PROVIDERS.iter().filter_map(|provider| with_key(&shared.keys, provider)) {
             add(model, "");
         }
-        if let Some(found) = &shared.found {
+        for found in crate::lock(&shared.found).iter() {
             for name in found.models.iter().take(50) {
                 add(format!("{}:{name}", found.provider), "on this machine");
             }
@@ -235,6 +242,13 @@ impl ModelList {
             Choice { id, info, tools, origin }
         };
         ids.into_iter().map(choice).collect()
+    }
+
+    /// Whether a model may be chosen that is not among those to choose from: its provider is known, and gave no list that
+    /// it is missing from.
+    pub(crate) fn may_be_unlisted(&self, id: &str) -> bool {
+        let is_known = self.shared.config.model_id(id).is_ok_and(|whole| whole == id);
+        is_known && !crate::lock(&self.shared.listed).contains_key(provider_of(id))
     }
 
     /// A model, ready to be asked.
@@ -419,10 +433,15 @@ impl Shared {
 
     fn base_url(&self, id: &str) -> Option<String> {
         let provider = provider_of(id);
-        let found = self.found.as_ref().filter(|found| found.provider == provider);
-        // An address belongs to the provider of the model that it was given with.
-        let own = self.config.base_url.clone().filter(|_| provider_of(&self.first) == provider);
-        own.or_else(|| found.map(|found| found.base_url.clone()))
+        self.given_url(provider).map(str::to_owned).or_else(|| {
+            let found = crate::lock(&self.found);
+            found.iter().find(|found| found.provider == provider).map(|found| found.base_url.clone())
+        })
+    }
+
+    /// The address that the user gave. It belongs to the provider of the model that it was given with.
+    fn given_url(&self, provider: &str) -> Option<&str> {
+        self.config.base_url.as_deref().filter(|_| provider_of(&self.first) == provider)
     }
 
     /// The provider that was chosen and wants a key: there is a login for it.

@@ -6,10 +6,31 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::{ModelList, Shared, provider_of};
+use super::{ModelList, OFFLINE, Shared, provider_of};
 use crate::config::Config;
 use crate::model::catalog::{self, PROVIDERS};
+use crate::model::discover;
 use crate::model::listing::{self, Cache, Source};
+
+/// How long is looked for servers on this machine where nobody waits for it.
+const DISCOVERY: Duration = Duration::from_millis(500);
+
+/// Which lists to fetch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lists {
+    /// All that can be had.
+    All,
+    /// Those that were never fetched, unless nobody is to be asked for lists.
+    Missing,
+}
+
+/// How old a list is that was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Missing,
+    Old,
+    New,
+}
 
 impl ModelList {
     /// The models of the lists that were kept, as `provider:name`. Reads files, looks for no key and asks nobody: whoever
@@ -38,27 +59,33 @@ impl ModelList {
         // At once, so that a prompt that follows finds something to wait for.
         let has_begun = shared.begin(&first);
         tokio::spawn(async move {
-            let reader = shared.clone();
-            let sources = tokio::task::spawn_blocking(move || reader.sources()).await.unwrap_or_default();
-            let wanted = sources.into_iter().filter(|(source, is_stale)| *is_stale || source.is_own);
-            let mine = |source: &Source| (has_begun && source.provider == first) || shared.begin(&source.provider);
-            let wanted: Vec<Source> = wanted.map(|(source, _)| source).filter(mine).collect();
-            let mut fetches: FuturesUnordered<_> = wanted.iter().map(|source| shared.fetch(source)).collect();
-            while fetches.next().await.is_some() {}
-            if has_begun {
-                shared.end(&first);
-            }
+            let is_old = |source: &Source, age: Age| age != Age::New || source.is_own;
+            let known = async {
+                let is_mine = |name: &str| (has_begun && name == first) || shared.begin(name);
+                shared.fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}).await;
+                if has_begun {
+                    shared.end(&first);
+                }
+            };
+            // A port that does not answer keeps nobody else waiting.
+            let local = async {
+                shared.look_for_servers().await;
+                let is_mine = |name: &str| shared.is_found(name) && shared.begin(name);
+                shared.fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}).await;
+            };
+            tokio::join!(known, local);
         });
     }
 
-    /// Fetches all lists that can be had, and waits for them.
-    pub async fn fetch_lists(&self) {
-        let sources = self.shared.sources().into_iter().map(|(source, _)| source);
-        let mut fetches: FuturesUnordered<_> = sources
-            .filter(|source| self.shared.begin(&source.provider))
-            .map(|source| async move { self.shared.fetch(&source).await })
-            .collect();
-        while fetches.next().await.is_some() {}
+    /// Fetches lists, and waits for them. Whose lists these are is told before, if there are any.
+    pub async fn fetch_lists(&self, which: Lists, tell: impl FnOnce(&[&str])) {
+        let shared = &self.shared;
+        if which == Lists::Missing && !shared.config.lists_models {
+            return;
+        }
+        shared.look_for_servers().await;
+        let is_wanted = |age: Age| which == Lists::All || age == Age::Missing;
+        shared.fetch_where(|source, age| is_wanted(age) && shared.begin(&source.provider), tell).await;
     }
 
     /// Waits until the list of a model's provider is there, if that is a server of one's own which is being asked; not
@@ -75,15 +102,60 @@ impl ModelList {
 }
 
 impl Shared {
-    /// Whom to ask for lists: who has a key, who was found, who was chosen; and whether what was kept of it is old.
-    fn sources(&self) -> Vec<(Source, bool)> {
+    /// Looks for model servers on this machine. One whose address the user gave is not looked for, and none for those who
+    /// chose to do without.
+    async fn look_for_servers(&self) {
+        if self.is_chosen && self.first == OFFLINE {
+            return;
+        }
+        let mut places = self.config.local_servers.clone();
+        places.retain(|place| self.given_url(place.provider).is_none());
+        for found in discover::all(&places, DISCOVERY).await {
+            let provider = found.provider;
+            let mut all = crate::lock(&self.found);
+            match all.iter_mut().find(|known| known.provider == provider) {
+                Some(known) if *known == found => continue,
+                Some(known) => *known = found,
+                None => all.push(found),
+            }
+            drop(all);
+            self.forget_opened(provider);
+            self.news.send_replace(());
+        }
+    }
+
+    /// Makes the models of a provider anew: more is known of them now.
+    fn forget_opened(&self, provider: &str) {
+        crate::lock(&self.open).retain(|id, _| provider_of(id) != provider);
+    }
+
+    fn is_found(&self, provider: &str) -> bool {
+        crate::lock(&self.found).iter().any(|found| found.provider == provider)
+    }
+
+    /// Fetches the lists that are wanted, and waits for them.
+    async fn fetch_where(self: &Arc<Self>, is_wanted: impl Fn(&Source, Age) -> bool, tell: impl FnOnce(&[&str])) {
+        let shared = self.clone();
+        let sources = crate::off_thread(move || shared.sources()).await.into_iter();
+        let sources: Vec<Source> =
+            sources.filter(|(source, age)| is_wanted(source, *age)).map(|(source, _)| source).collect();
+        let names: Vec<&str> = sources.iter().map(|source| source.provider.as_str()).collect();
+        if !names.is_empty() {
+            tell(&names);
+        }
+        let mut fetches: FuturesUnordered<_> = sources.iter().map(|source| self.fetch(source)).collect();
+        while fetches.next().await.is_some() {}
+    }
+
+    /// Whom to ask for lists: who has a key, who was found, who was chosen; and how old that is which was kept of it.
+    fn sources(&self) -> Vec<(Source, Age)> {
         let cache = Cache::new(&self.config.state_dir);
         let known = PROVIDERS.iter().filter_map(|provider| {
             let id = format!("{}:", provider.name);
             let base_url = self.base_url(&id);
             let key = self.keys.find(provider).ok().flatten();
-            let is_used = self.first.starts_with(&id);
-            let is_wanted = if provider.needs_key { key.is_some() || base_url.is_some() } else { is_used };
+            let is_wanted =
+                base_url.is_some() || if provider.needs_key { key.is_some() } else { self.first.starts_with(&id) };
             is_wanted.then(|| Source {
                 provider: provider.name.into(),
                 api: provider.api,
@@ -106,8 +178,12 @@ impl Shared {
             })
         });
         let with_age = |source: Source| {
-            let is_stale = cache.read(&source.provider, &source.base_url).is_none_or(|kept| kept.is_stale());
-            (source, is_stale)
+            let age = match cache.read(&source.provider, &source.base_url) {
+                None => Age::Missing,
+                Some(kept) if kept.is_stale() => Age::Old,
+                Some(_) => Age::New,
+            };
+            (source, age)
         };
         known.chain(own).map(with_age).collect()
     }
@@ -138,9 +214,8 @@ impl Shared {
                 Cache::new(&shared.config.state_dir).write(&source.provider, &source.base_url, &models);
                 let before = crate::lock(&shared.listed).insert(source.provider.clone(), models.clone());
                 if before.as_ref() != Some(&models) {
-                    // Those that were made with what was known before are made anew.
-                    let prefix = format!("{}:", source.provider);
-                    crate::lock(&shared.open).retain(|id, _| !id.starts_with(&prefix));
+                    shared.forget_opened(&source.provider);
+                    shared.news.send_replace(());
                 }
             };
             let _ = tokio::task::spawn_blocking(keep).await;
