@@ -13,6 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.model = Some(next()?);
     config.base_url = next().ok();
     config.sandbox = SandboxMode::Off;
+    config.local_servers.clear();
     CodingAgent::new(config).await?.server().stdio().await?;
     Ok(())
 }

@@ -28,7 +28,7 @@ use crate::model::metered::{Budget, Meter};
 use crate::model_list::ModelList;
 use crate::project::Watched;
 use crate::replay::{self, Past};
-use crate::session::{self, CodingSession};
+use crate::session::{self, Begin, CodingSession};
 use crate::session_files::SessionFiles;
 use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
@@ -162,7 +162,9 @@ impl CodingAgent {
         for repair in past.repairs {
             session_log.keep(repair).await?;
         }
+        let news = self.models.news();
         self.models.refresh();
+        let is_model_kept = past.settings.iter().any(|(option, _)| option == "model");
         let read = {
             let (config, models, handle) = (self.config.clone(), self.models.clone(), handle.clone());
             let (cwd, directories) = (cwd.clone(), directories.clone());
@@ -171,7 +173,7 @@ impl CodingAgent {
                 Ok::<_, Error>((files, settings(&config, &models, &past.settings)))
             }
         };
-        let (files, settings) = off_thread(read).await?;
+        let (files, (settings, other_model)) = off_thread(read).await?;
         let id = handle.id().clone();
         let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
         let spill = Arc::new(Spill::new(self.config.spill_dir(id.as_str())));
@@ -202,6 +204,7 @@ impl CodingAgent {
         let meter = Meter::new(budget, past.spent).for_run(self.config.run_budget);
         let mut notices = files.notices;
         notices.extend(files.gate.problems().await);
+        notices.extend(other_model);
         let desk = Desk {
             log: session_log.clone(),
             settings,
@@ -226,16 +229,23 @@ impl CodingAgent {
             limits: self.config.limits.clone(),
             checkpoints: files.checkpoints,
             hooks: files.hooks,
+            context_told: Mutex::default(),
             unended: Mutex::default(),
             left: Mutex::default(),
         };
+        let teller = news.tell(desk.models.clone(), desk.settings.clone(), handle.clone());
         let watched = Watched::start(files.commands, desk.tools.servers.offered(), handle, &self.watches);
         let (options, available) = (desk.settings.options(), watched.available());
         lock(&self.open).insert(id.clone(), session_log.clone());
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
-        let conversation = Conversation::new(past.messages, past.summary);
-        let session = CodingSession::new(desk, conversation, past.title.is_some(), watched, notices, place);
+        let begin = Begin {
+            conversation: Conversation::new(past.messages, past.summary),
+            has_title: past.title.is_some(),
+            is_model_kept,
+            notices,
+        };
+        let session = CodingSession::new(desk, begin, watched, teller, place);
         Ok(Opened::from(session).options(options).commands(available))
     }
 
@@ -335,6 +345,8 @@ impl Restore for CodingAgent {
         if replay {
             entries.extend(past.repairs.iter().cloned());
             replay::tell(&handle, &entries).await?;
+        } else {
+            replay::tell_usage(&handle, &entries).await?;
         }
         Ok(self.build(request, handle, log, past).await?)
     }
@@ -401,20 +413,37 @@ impl Authenticate for CodingAgent {
     }
 }
 
-/// What sessions begin with: what is set for all of them, and what was set in this one.
-fn settings(config: &Config, models: &ModelList, set: &[(String, String)]) -> Settings {
+/// What sessions begin with: what is set for all of them, and what was set in this one. And what the person should know
+/// if the session cannot go on with its model.
+fn settings(config: &Config, models: &ModelList, set: &[(String, String)]) -> (Settings, Option<String>) {
     let values =
         Values { mode: config.mode, model: models.first().into(), thought: config.thought, sandbox: config.sandbox };
     let choices = models.choices();
     let thinks = choices.iter().any(|(id, _)| models.facts(id).thinks);
     let settings = Settings::new(values, choices, thinks);
-    for (option, value) in set {
+    for (option, value) in set.iter().filter(|(option, _)| option != "model") {
         // What cannot be had any more stays as it is by default.
         let _ = settings.set_word(option, value);
     }
-    // Its key is read now and not on the runtime's thread.
-    let _ = models.open(&settings.now().model);
-    settings
+    let own = set.iter().rfind(|(option, _)| option == "model").map(|(_, id)| id.as_str());
+    // Keys are read now and not on the runtime's thread. A model that its provider does not list any more may still be
+    // there; one without a provider or a key is not.
+    let opened = models.open(own.unwrap_or(models.first()));
+    match (own, opened) {
+        (Some(own), Ok(_)) => {
+            settings.add_model(own);
+            let _ = settings.set_word("model", own);
+            (settings, None)
+        }
+        (Some(own), Err(error)) if own != models.first() => {
+            let _ = models.open(models.first());
+            let (own, now) = (crate::tools::first_line(own, 80), models.first());
+            let why = error.message.lines().next().unwrap_or_default();
+            let notice = format!("This session's model `{own}` cannot be used: {why}. It goes on with `{now}`.");
+            (settings, Some(notice))
+        }
+        _ => (settings, None),
+    }
 }
 
 fn opened(request: &OpenRequest) -> store::Opened {

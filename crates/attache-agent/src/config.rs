@@ -11,6 +11,7 @@ use attache_host::permission::{Policy, Rule};
 use attache_host::sandbox::LayerLimits;
 
 use crate::hooks::{Hook, HookSettings};
+use crate::model::discover::{self, Place};
 use crate::model::metered::Budget;
 use crate::model::price::{Cost, Price};
 use crate::model::retry::Patience;
@@ -81,6 +82,9 @@ pub struct Config {
     /// How patiently a model is asked again. No file says it: it is for tests, which have no time.
     #[doc(hidden)]
     pub patience: Patience,
+    /// Where model servers of this machine may be. No file says it: it is for tests, which leave the machine's own alone.
+    #[doc(hidden)]
+    pub local_servers: Vec<Place>,
     /// Whether pages of this machine can be fetched. No file says it: it is for tests, which have no other server.
     #[doc(hidden)]
     pub fetches_loopback: bool,
@@ -214,6 +218,7 @@ impl Config {
             providers: BTreeMap::new(),
             lists_models: true,
             patience: Patience::default(),
+            local_servers: discover::usual_places(&std::env::var("OLLAMA_HOST").unwrap_or_default()),
             fetches_loopback: false,
             watches_files: true,
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use attache::model::Secret;
@@ -108,6 +108,7 @@ impl Keys {
         if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(KeyError::NoKey);
         }
+        let _lock = self.lock()?;
         let mut keys = self.read()?;
         keys.insert(name.into(), key.into());
         self.write(&keys)
@@ -120,11 +121,14 @@ impl Keys {
 
     /// The same for any name.
     pub fn forget_for(&self, name: &str) -> Result<bool, KeyError> {
+        // Nothing is written, not even a lock, where there is nothing to forget.
+        if !self.read()?.contains_key(name) {
+            return Ok(false);
+        }
+        let _lock = self.lock()?;
         let mut keys = self.read()?;
         let had = keys.remove(name).is_some();
-        if had {
-            self.write(&keys)?;
-        }
+        self.write(&keys)?;
         Ok(had)
     }
 
@@ -142,12 +146,19 @@ impl Keys {
         serde_json::from_slice(&text).map_err(|_| KeyError::Broken { path: path() })
     }
 
+    /// Waits until no other process changes the file. None does until it is dropped.
+    fn lock(&self) -> Result<fs::File, KeyError> {
+        let lock = crate::open_lock(&self.file.with_extension("lock"));
+        let locked = lock.and_then(|lock| lock.lock().map(|()| lock));
+        locked.map_err(|error| KeyError::Io { path: self.file.clone(), error })
+    }
+
     /// Replaces the file, all at once.
     fn write(&self, keys: &BTreeMap<String, String>) -> Result<(), KeyError> {
         let failed = |error| KeyError::Io { path: self.file.clone(), error };
-        let directory = self.file.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let temporary = self.file.with_extension(format!("{}.tmp", std::process::id()));
+        // What a process left that was killed here before.
+        let _ = fs::remove_file(&temporary);
         let text = serde_json::to_vec_pretty(keys).map_err(|error| failed(error.into()))?;
         let write = || {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -201,6 +212,26 @@ mod tests {
         let error = keys.keep(vllm, "other").unwrap_err();
         assert!(matches!(error, KeyError::Broken { .. }));
         assert!(!format!("{error} {error:?}").contains("secret-1"));
+    }
+
+    #[test]
+    fn keys_that_are_kept_at_the_same_time_are_all_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = Keys::new(&directory.path().join("attache"));
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let keys = &keys;
+                scope.spawn(move || keys.keep_for(&format!("own{number}"), "secret").unwrap());
+            }
+        });
+        assert_eq!(keys.kept().unwrap().len(), 8);
+        std::thread::scope(|scope| {
+            for number in 0..7 {
+                let keys = &keys;
+                scope.spawn(move || assert!(keys.forget_for(&format!("own{number}")).unwrap()));
+            }
+        });
+        assert_eq!(keys.kept().unwrap(), ["own7"]);
     }
 
     #[test]

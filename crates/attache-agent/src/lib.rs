@@ -50,7 +50,7 @@ pub use config::{Config, ConfigError, ModelFacts, PriceFacts};
 pub use hooks::{Hook, HookEvent};
 pub use keys::{KeyError, Keys};
 pub use model::metered::Budget;
-pub use model_list::{Choice, ModelList};
+pub use model_list::{Choice, Lists, ModelList};
 pub use providers::OwnProvider;
 pub use session::{CodingSession, LIMIT};
 pub use settings::Mode;
@@ -63,6 +63,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A lock that a panic elsewhere does not spoil.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that is there to be locked, so that only one process at a time changes another one.
+fn open_lock(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let directory = path.parent().unwrap_or(std::path::Path::new("/"));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 /// Does work that blocks, and not on the runtime's thread: a disk that is stuck must not keep another session from being

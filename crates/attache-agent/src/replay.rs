@@ -184,6 +184,18 @@ pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<()
     Ok(())
 }
 
+/// Tells a client that has the history how full the context was at last, and what the session has cost.
+pub(crate) async fn tell_usage(handle: &SessionHandle, entries: &[Entry]) -> Result<(), Error> {
+    let last = entries.iter().rev().find_map(|entry| match entry {
+        Entry::Update { update } if matches!(**update, SessionUpdate::Usage(_)) => Some((**update).clone()),
+        _ => None,
+    });
+    match last {
+        Some(usage) => handle.update(usage).await,
+        None => Ok(()),
+    }
+}
+
 /// What a message begins with where there are whole messages: nothing yet. A client that has some of it already does not
 /// show that twice.
 fn beginning(

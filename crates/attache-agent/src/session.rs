@@ -20,6 +20,8 @@ use crate::conversation::Conversation;
 use crate::mcp;
 use crate::model::metered::Total;
 use crate::model::{Model, ModelError, Part};
+use crate::model_list::OFFLINE;
+use crate::model_list::news::{self, ModelTeller};
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
@@ -37,7 +39,11 @@ pub struct CodingSession {
     desk: Arc<Desk>,
     conversation: Conversation,
     has_title: bool,
+    /// Whether the log says which model the session has.
+    is_model_kept: bool,
     commands: Watched,
+    /// Tells the client of models that come to be known.
+    models: ModelTeller,
     /// What the person should know, told with the first prompt.
     notices: Vec<String>,
     /// What was told last of a sandbox that is not as it should be.
@@ -47,6 +53,16 @@ pub struct CodingSession {
     /// What the person has taken back since the last prompt, for the model.
     undone: Vec<String>,
     place: Place,
+}
+
+/// Where a session begins.
+pub(crate) struct Begin {
+    pub(crate) conversation: Conversation,
+    pub(crate) has_title: bool,
+    /// Whether the log says which model the session has.
+    pub(crate) is_model_kept: bool,
+    /// What the person should know, told with the first prompt.
+    pub(crate) notices: Vec<String>,
 }
 
 /// The place of a session in the list of those that are open. It is given back however the session ends.
@@ -68,25 +84,31 @@ impl Drop for Place {
 }
 
 impl CodingSession {
-    pub(crate) fn new(
-        desk: Desk,
-        conversation: Conversation,
-        has_title: bool,
-        commands: Watched,
-        notices: Vec<String>,
-        place: Place,
-    ) -> Self {
+    pub(crate) fn new(desk: Desk, begin: Begin, commands: Watched, models: ModelTeller, place: Place) -> Self {
         CodingSession {
             desk: Arc::new(desk),
-            conversation,
-            has_title,
+            conversation: begin.conversation,
+            has_title: begin.has_title,
+            is_model_kept: begin.is_model_kept,
             commands,
-            notices,
+            models,
+            notices: begin.notices,
             sandbox_warning: None,
             told: Vec::new(),
             undone: Vec::new(),
             place,
         }
+    }
+
+    /// Keeps which model the session has, so that it goes on with it whatever others begin with by then. What is built in
+    /// stands in for a model, and makes way for one.
+    async fn keep_model(&mut self) -> Result<(), Error> {
+        let model = self.desk.settings.now().model;
+        if !self.is_model_kept && model != OFFLINE {
+            self.is_model_kept = true;
+            self.desk.log.keep(Entry::Set { option: "model".into(), value: model }).await?;
+        }
+        Ok(())
     }
 
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
@@ -135,6 +157,7 @@ impl CodingSession {
             }
         };
         look_at_models(&desk).await?;
+        self.keep_model().await?;
         let model = open_model(&desk).await?;
         let mut parts = attachments::parts(&blocks, model.info());
         parts.splice(0..0, mcp::for_model(given.unwrap_or_default(), model.info()));
@@ -209,19 +232,10 @@ impl CodingSession {
                 }
                 text
             }
-            BuiltIn::Model if !desk.settings.models().iter().any(|(id, _)| id == rest) => {
-                format!(
-                    "There is no model `{}` to choose. `/model` lists those that there are.\n",
-                    tools::first_line(rest, 80)
-                )
+            BuiltIn::Model => {
+                look_at_models(&desk).await?;
+                choose_model(&desk, rest).await?
             }
-            BuiltIn::Model => match set(&desk, "model", rest).await {
-                Ok(()) => {
-                    desk.log.handle().options(desk.settings.options()).await?;
-                    format!("The model is `{rest}` now.\n")
-                }
-                Err(error) => format!("{}\n", error.message),
-            },
             BuiltIn::Mcp => servers(&desk, rest).await?,
             BuiltIn::Status => self.status().await,
         };
@@ -306,7 +320,7 @@ impl CodingSession {
             Ok(result) => result.map_err(|trouble| trouble.into_error(&desk)),
         };
         let stop = result.as_ref().map_or("error", |stop| stop.as_str()).to_owned();
-        let result = closed.and(turn::keep_spent(&desk).await).and(result);
+        let result = closed.and(turn::tell_rest(&desk, self.conversation.used()).await).and(result);
         desk.log.keep(Entry::TurnEnded { stop }).await?;
         desk.log.sync().await?;
         result
@@ -355,6 +369,7 @@ impl Session for CodingSession {
 
     async fn close(self) {
         self.commands.stop();
+        drop(self.models);
         let _ = self.desk.log.sync().await;
         self.desk.log.leave().await;
         drop(self.place);
@@ -394,14 +409,30 @@ async fn open(desk: &Desk, id: &str) -> Result<Arc<dyn Model>, ModelError> {
     off_thread(move || models.open(&id)).await
 }
 
+/// Chooses a model, and says what came of it.
+async fn choose_model(desk: &Desk, id: &str) -> Result<String, Error> {
+    if !is_to_choose(desk, id) {
+        let id = tools::first_line(id, 80);
+        return Ok(format!("There is no model `{id}` to choose. `/model` lists those that there are.\n"));
+    }
+    match set(desk, "model", id).await {
+        Ok(()) => {
+            desk.log.handle().options(desk.settings.options()).await?;
+            Ok(format!("The model is `{id}` now.\n"))
+        }
+        Err(error) => Ok(format!("{}\n", error.message)),
+    }
+}
+
+/// Whether a model can be chosen: one that is offered, or one of a provider that gives no list.
+fn is_to_choose(desk: &Desk, id: &str) -> bool {
+    desk.settings.models().iter().any(|(known, _)| known == id) || desk.models.may_be_unlisted(id)
+}
+
 /// Waits a moment for what the model's provider says of it, if it is being asked, and tells of models that are new.
 async fn look_at_models(desk: &Desk) -> Result<(), Error> {
     desk.models.wait_for_list(&desk.settings.now().model, SOON).await;
-    let models = desk.models.clone();
-    if desk.settings.set_models(off_thread(move || models.choices()).await) {
-        desk.log.handle().options(desk.settings.options()).await?;
-    }
-    Ok(())
+    news::offer(&desk.models, &desk.settings, desk.log.handle()).await
 }
 
 /// What the session has spent, as a line for people; nothing if no model was asked.
@@ -524,9 +555,10 @@ async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result
 
 /// Sets an option by its words, with all that follows from it.
 async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
-    if id == "model" && desk.settings.models().iter().any(|(known, _)| known == word) {
+    if id == "model" && is_to_choose(desk, word) {
         let opened = open(desk, word).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
+        desk.settings.add_model(word);
     }
     desk.settings.set_word(id, word).map_err(|unset| {
         ErrorObject::wrong_params(match unset {

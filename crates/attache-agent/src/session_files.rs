@@ -85,11 +85,28 @@ fn mcp_servers(config_dir: &Path, contents: Option<&Contents>) -> Loaded {
             }
         }
     };
-    if let Ok(own) = std::fs::read(config_dir.join("mcp.json")) {
-        add(attache_host::mcp::load(&own), "your settings");
+    match std::fs::read(config_dir.join("mcp.json")) {
+        Ok(own) => add(attache_host::mcp::load(&own), "your settings"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => add(Err(format!("it cannot be read: {error}")), "your settings"),
     }
     if let Some(contents) = contents {
         add(contents.mcp_servers(), "the project");
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn a_list_of_servers_that_cannot_be_read_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(mcp_servers(directory.path(), None).problems, [""; 0]);
+        std::fs::create_dir(directory.path().join("mcp.json")).unwrap();
+        let problems = mcp_servers(directory.path(), None).problems;
+        assert!(problems[0].starts_with("`mcp.json` of your settings: it cannot be read: "), "{problems:?}");
+    }
 }

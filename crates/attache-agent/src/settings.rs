@@ -151,6 +151,14 @@ impl Settings {
         is_new
     }
 
+    /// Adds a model to those that can be chosen.
+    pub(crate) fn add_model(&self, id: &str) {
+        let mut known = crate::lock(&self.models);
+        if !known.iter().any(|(known, _)| known == id) {
+            known.insert(0, (id.to_owned(), String::new()));
+        }
+    }
+
     /// Sets an option by its words.
     pub(crate) fn set_word(&self, id: &str, word: &str) -> Result<(), Unset> {
         let mut values = self.lock();

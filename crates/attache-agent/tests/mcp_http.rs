@@ -212,6 +212,44 @@ async fn a_server_that_answers_in_json_is_used() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_started_anew_is_used_in_a_new_session() {
+    let unknown = json!({
+        "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": "Bad Request: No valid session ID provided" },
+    });
+    for (status, headers, body) in
+        [("404 No", "", String::new()), ("400 No", "", String::new()), ("400 No", JSON, unknown.to_string())]
+    {
+        // Each start has a session of its own.
+        let starts = Arc::new(Mutex::new(1));
+        let now = starts.clone();
+        let site = Site::start(move |request| {
+            let session = format!("mcp-session-id: s{}", now.lock().unwrap());
+            let is_good = request.method() == "initialize" || request.has(&session);
+            match reply(&request.body) {
+                _ if !request.line.starts_with("POST") => answer("405 No", "", ""),
+                _ if !is_good => answer(status, headers, &body),
+                Some(_) if request.body["params"]["arguments"]["text"] == "wrong" => {
+                    let error = json!({ "code": -32602, "message": "wrong text" });
+                    answer("400 No", JSON, json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error }))
+                }
+                Some(reply) => answer("200 OK", &format!("{JSON}{session}\r\n"), reply),
+                None => answer("202 Accepted", "", ""),
+            }
+        })
+        .await;
+        let servers = started(site.http()).await;
+        assert_eq!(text(&call(&servers, json!({ "text": "one" })).await), "one", "{status}");
+        *starts.lock().unwrap() += 1;
+        assert_eq!(text(&call(&servers, json!({ "text": "two" })).await), "two", "{status}");
+        // An error that is about a message is no lost session.
+        let failed = "the call of the MCP server `web` failed: it refuses: wrong text (-32602)";
+        assert_eq!(text(&call(&servers, json!({ "text": "wrong" })).await), failed, "{status}");
+        assert_eq!(site.seen().iter().filter(|request| request.method() == "initialize").count(), 2, "{status}");
+        assert_eq!(servers.notices(), [], "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_answers_with_events_is_used_and_shows_how_far_it_is() {
     let site = Site::start(|request| {
         if request.method() != "tools/call" {

@@ -125,6 +125,18 @@ async fn a_token_that_is_about_to_end_is_renewed_before_it_is_used() {
 }
 
 #[tokio::test]
+async fn sessions_that_share_a_login_do_not_end_it_by_renewing_it_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = OAuthSite::start(Fault::EndsOnReuse).await;
+    log_in(&site, directory.path()).await.unwrap();
+    let one = started(&site, directory.path()).await;
+    let other = started(&site, directory.path()).await;
+    for text in ["a", "b"] {
+        assert_eq!((say(&one, text).await, say(&other, text).await), (text.into(), text.into()));
+    }
+}
+
+#[tokio::test]
 async fn servers_of_the_first_version_are_logged_in_to() {
     let directory = tempfile::tempdir().unwrap();
     let site = OAuthSite::start(Fault::Old).await;

@@ -5,10 +5,11 @@ mod unready;
 
 use std::fmt;
 use std::io::{BufRead, IsTerminal, Read};
+use std::time::Duration;
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
 use attache_agent::model::price::Cost;
-use attache_agent::{Budget, Choice, CodingAgent, Config, Keys, Mode, ModelList, SandboxMode};
+use attache_agent::{Budget, Choice, CodingAgent, Config, Keys, Lists, Mode, ModelList, SandboxMode};
 use serde::Serialize;
 
 use crate::agents::print_lines;
@@ -25,7 +26,8 @@ pub(crate) const MODEL: &str = "ATTACHE_MODEL";
 /// The variable that says where its provider is.
 pub(crate) const BASE_URL: &str = "ATTACHE_BASE_URL";
 
-/// The variable that, set to `off`, keeps the agent from asking providers which models they have.
+/// The variable that, set to `off`, keeps the agent from asking providers which models they have; set to `remote`, from
+/// looking for servers on this machine.
 const MODEL_LISTS: &str = "ATTACHE_MODEL_LISTS";
 
 /// The variable that adds to the system prompt.
@@ -145,7 +147,11 @@ impl fmt::Display for Chosen {
 fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
     let loaded = Config::load(paths::config()?, paths::state()?);
     let mut config = loaded.map_err(|error| Failure::usage(error.to_string()))?;
-    config.lists_models &= variable(MODEL_LISTS).as_deref() != Some("off");
+    match variable(MODEL_LISTS).as_deref() {
+        Some("off") => config.lists_models = false,
+        Some("remote") => config.local_servers.clear(),
+        _ => {}
+    }
     let base_url = choice.base_url.clone().or_else(|| variable(BASE_URL));
     let chosen = match (&choice.model, variable(MODEL), config.model.take()) {
         (Some(model), _, _) => Some((Chosen::Option, model.clone())),
@@ -303,6 +309,9 @@ impl ModelRow {
     }
 }
 
+/// How long lists of models are waited for.
+const LISTS_TIME: Duration = Duration::from_secs(20);
+
 /// Lists the providers and their models, and what would be used now.
 pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
     let ModelListOptions { choice, refresh, json } = list;
@@ -312,8 +321,12 @@ pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
         eprintln!("warning: {error}");
     }
     let models = ModelList::find(&config).await;
-    if let (true, Ok(models)) = (refresh, &models) {
-        models.fetch_lists().await;
+    if let Ok(models) = &models {
+        let which = if *refresh { Lists::All } else { Lists::Missing };
+        let tell = |names: &[&str]| eprintln!("fetching lists of models: {}", one_line(&names.join(", ")));
+        if tokio::time::timeout(LISTS_TIME, models.fetch_lists(which, tell)).await.is_err() {
+            eprintln!("warning: not all lists came within {} s", LISTS_TIME.as_secs());
+        }
     }
     let known: Vec<Choice> = models.as_ref().map(ModelList::known).unwrap_or_default();
     let of = |provider: &str| -> Vec<ModelRow> {

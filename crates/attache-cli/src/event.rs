@@ -509,7 +509,7 @@ pub(crate) struct Result {
     pub(crate) usage: Option<Usage>,
     /// How full the context is at the end, where the agent tells.
     pub(crate) context: Option<ContextUsage>,
-    /// What the session has cost, where the agent tells.
+    /// What the run has cost, where the agent tells; `context.cost` is what the whole session has.
     pub(crate) cost: Option<Cost>,
     /// How often permission was asked for, and what became of it.
     pub(crate) permissions: Permissions,

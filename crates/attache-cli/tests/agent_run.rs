@@ -292,6 +292,55 @@ async fn a_language_model_is_given_everything_and_remembers() {
 }
 
 #[tokio::test]
+async fn a_run_tells_what_it_took_itself_and_goes_on_with_the_model_of_its_session() {
+    for version in ["1", "2"] {
+        let home = home();
+        fs::create_dir_all(home.path("config/attache")).unwrap();
+        let price = "[models.'openai:scripted']\nprice = { input = 1.0, output = 10.0, cached = 0.5 }\n";
+        fs::write(home.path("config/attache/agent.toml"), price).unwrap();
+        let server = ModelServer::with(|_| Answer::text("ok").usage(2_000, 1_000, 100)).await;
+        let (_, first) = with_model(&home, &server, &["--protocol", version, "one"]).await;
+        assert_eq!(first["cost"], json!({ "amount": 0.0025, "currency": "USD" }), "{first}");
+        // Whoever takes it up would begin a session with another model.
+        let again = |options: &[&str]| {
+            let options = [&["--protocol", version, "--continue"], options].concat();
+            let mut command = command(&home, &options);
+            command.env("ATTACHE_MODEL", "openai:other").env("ATTACHE_BASE_URL", format!("{}/v1", server.url()));
+            command.env("OPENAI_API_KEY", KEY);
+            tokio::task::spawn_blocking(|| run(command))
+        };
+        let ran = again(&["-o", "json", "two"]).await.unwrap();
+        let second: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(second["session_id"], first["session_id"]);
+        assert_eq!(second["cost"], first["cost"], "{second}");
+        assert_eq!(second["context"]["cost"]["amount"], 0.005, "{second}");
+        assert_eq!(second["model"], json!({ "id": "openai:scripted" }));
+        let ran = again(&["three"]).await.unwrap();
+        ran.check(0, &["ok"], &["2k in (1k cached) · 100 out · $0.0025 ($0.0075 in this session) · session "]);
+        assert!(server.requests().iter().all(|request| request.model() == "scripted"));
+    }
+}
+
+#[tokio::test]
+async fn models_are_asked_for_when_no_list_is_kept() {
+    let home = home();
+    let server = ModelServer::with(|_| Answer::text("ok")).await;
+    server.list_models(&["scripted", "other"]);
+    let list = |lists: &'static str| {
+        let mut command = home.command(&["models"]);
+        command.env("ATTACHE_MODEL", "vllm:scripted").env("ATTACHE_BASE_URL", format!("{}/v1", server.url()));
+        command.env("ATTACHE_MODEL_LISTS", lists);
+        tokio::task::spawn_blocking(|| run(command))
+    };
+    let ran = list("off").await.unwrap();
+    assert!(!ran.out.contains("vllm:other") && !ran.err.contains("fetching"), "{}{}", ran.out, ran.err);
+    list("remote").await.unwrap().check(0, &["vllm:other"], &["fetching lists of models: vllm\n"]);
+    let ran = list("remote").await.unwrap();
+    ran.check(0, &["vllm:other"], &["would use: vllm:scripted"]);
+    assert!(!ran.err.contains("fetching"), "{}", ran.err);
+}
+
+#[tokio::test]
 async fn a_model_that_fails_is_explained() {
     let home = home();
     let rows = [

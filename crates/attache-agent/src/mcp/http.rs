@@ -256,12 +256,22 @@ impl StreamableHttpClient for Http {
         }
         if !status.is_success() {
             let trouble = Trouble::of_status(status.as_u16());
+            // A server that was started anew does not know the session. It should say 404; many say 400, and to which
+            // message they say it only if that is about the message.
+            let may_be_lost = status.as_u16() == 400 && session_id.is_some();
             // An answer in MCP's words says more than a status. It must not hide that we are not let in.
             if is_json && !matches!(trouble, Trouble::Unauthorized(_)) {
                 let body = body(response, 1 << 16).await.map_err(Failed::Client)?;
-                if let Ok(error @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body) {
+                let is_about_message =
+                    || serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|error| !error["id"].is_null());
+                if let Ok(error @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
+                    && (!may_be_lost || is_about_message())
+                {
                     return Ok(StreamableHttpPostResponse::Json(error, new_session));
                 }
+            }
+            if may_be_lost {
+                return Err(Failed::SessionExpired);
             }
             return Err(Failed::Client(trouble));
         }

@@ -278,7 +278,8 @@ pub fn traits(provider: Option<&Provider>, api: Api, name: &str) -> Traits {
     // Chat completions of hosts that pass them on carry images, but not everybody's audio; Anthropic's carry none.
     traits.audio &=
         api == Api::Gemini || (api == Api::OpenAi && provider.is_some_and(|provider| provider.name == "openai"));
-    if provider.is_some_and(|provider| !provider.needs_key) {
+    // Ollama takes as much memory as it is told to, wherever it is.
+    if api == Api::Ollama || provider.is_some_and(|provider| !provider.needs_key) {
         traits.context = traits.context.min(LOCAL_CONTEXT);
     }
     traits
@@ -340,6 +341,9 @@ mod tests {
             assert_eq!(of(name).is_small, is_small, "{name}");
         }
         assert_eq!(of("openai:something-new").context, 128_000);
+        // A provider of one's own.
+        assert_eq!(traits(None, Api::OpenAi, "qwen3:8b").context, 128_000);
+        assert_eq!(traits(None, Api::Ollama, "qwen3:8b").context, 32_000);
     }
 
     #[test]

@@ -35,14 +35,8 @@ const MOST_BYTES: usize = 1 << 20;
 /// How many models are kept.
 const MOST_MODELS: usize = 500;
 
-/// The first of the usual servers that answers within `limit` and has a model: Ollama (where `OLLAMA_HOST` says, if
-/// that is this machine), LM Studio, llama.cpp.
-pub async fn local_server(limit: Duration) -> Option<Found> {
-    let host = std::env::var("OLLAMA_HOST").unwrap_or_default();
-    among(&usual_places(&host), limit).await
-}
-
-/// The places that are looked at, with what `OLLAMA_HOST` says.
+/// The places that are looked at: those of Ollama (where `OLLAMA_HOST` says, if that is this machine), LM Studio and
+/// llama.cpp.
 pub fn usual_places(ollama_host: &str) -> Vec<Place> {
     let local = |provider, port| Place { provider, address: (Ipv4Addr::LOCALHOST, port).into() };
     let mut ollama = local("ollama", 11434);
@@ -52,19 +46,22 @@ pub fn usual_places(ollama_host: &str) -> Vec<Place> {
     vec![ollama, local("lmstudio", 1234), local("llamacpp", 8080)]
 }
 
-/// Asks all places at the same time, and gives the first in their order that answered in time.
+/// Asks all places at the same time, and gives the first in their order that answered in time and has a model.
 pub async fn among(places: &[Place], limit: Duration) -> Option<Found> {
-    let mut looks: FuturesOrdered<_> = places
+    looks(places, limit).filter_map(std::future::ready).next().await
+}
+
+/// Asks all places at the same time, and gives those that answered in time and have a model.
+pub async fn all(places: &[Place], limit: Duration) -> Vec<Found> {
+    looks(places, limit).filter_map(std::future::ready).collect().await
+}
+
+fn looks(places: &[Place], limit: Duration) -> FuturesOrdered<impl Future<Output = Option<Found>> + Send> {
+    places
         .iter()
         .filter(|place| place.address.ip().is_loopback())
         .map(|place| async move { tokio::time::timeout(limit, look(place)).await.ok().flatten() })
-        .collect();
-    while let Some(found) = looks.next().await {
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
+        .collect()
 }
 
 /// Reads `OLLAMA_HOST`: a host, a port or both, with or without `http://`. Only loopback counts.

@@ -284,8 +284,8 @@ impl Came {
         }
     }
 
-    /// What an answer took that did not come to its end: as the provider counted it, and by our own estimate what it did
-    /// not count, or not yet.
+    /// What an answer took that did not come to its end, or whose provider does not count: as the provider counted it, and
+    /// by our own estimate what it did not count, or not yet.
     fn usage(&self, sent: u64) -> Usage {
         let written = tokens::of_bytes(self.bytes + self.call);
         let input = if self.counted.input == 0 { sent } else { self.counted.input };
@@ -320,7 +320,9 @@ impl Stream for Counted {
             let piece = ready!(self.reply.poll_next_unpin(context));
             match &piece {
                 Some(Ok(Piece::End(end))) => {
-                    self.add(end.usage);
+                    // Not every server counts.
+                    let is_counted = end.usage.input > 0 || end.usage.output > 0;
+                    self.add(if is_counted { end.usage } else { self.came.usage(self.sent) });
                     self.attempt = Attempt::Over;
                 }
                 // Whoever waits for an attempt that was not made yet has nothing to pay for.
@@ -477,6 +479,28 @@ mod tests {
         // One that nobody has waited for was not sent.
         drop(model(None, &Arc::new(Meter::default())).ask(Request::default()));
         assert_eq!(meter.session().requests, 10);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_count_is_held_to_limits_by_our_estimate() {
+        let price = Price::per_million(1.0, 10.0, None, None);
+        for budget in [
+            Budget { tokens: Some(1_000), ..Budget::default() },
+            Budget { cost: Cost::from_dollars(0.001), ..Budget::default() },
+        ] {
+            let meter = Arc::new(Meter::new(budget, Total::default()));
+            let info =
+                ModelInfo { provider: "acme".into(), price, ..super::super::offline::Offline::new().info().clone() };
+            let silent = Metered::new(Arc::new(Takes(info, Usage::default())), meter.clone());
+            // A hundred tokens in, and one out.
+            let request = || Request { system: "x".repeat(400), ..Request::default() };
+            for _ in 0..10 {
+                assert_eq!(meter.reached(), None, "{budget:?}");
+                assert_eq!(silent.ask(request()).filter(|piece| std::future::ready(piece.is_err())).count().await, 0);
+            }
+            assert!(meter.reached().is_some(), "{budget:?}");
+            assert_eq!(meter.session().usage, Usage { input: 1_000, output: 10, ..Usage::default() });
+        }
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use attache::model::content::ContentBlock;
 use attache::model::notice::{CompactionStatus, CompactionUpdate, NoticeSeverity};
 use attache::model::update::SessionUpdate;
 
-use super::{Desk, Trouble, whole_answer};
+use super::{Desk, Trouble, usage, whole_answer};
 use crate::conversation::Conversation;
 use crate::model::{Failure, Message, Model, ModelError, Part, Request};
 use crate::tokens;
@@ -80,6 +80,7 @@ async fn compact_by(
     let done = update(CompactionStatus::Completed).summary(vec![ContentBlock::text(summary)]);
     conversation.compacting = None;
     desk.log.show_end(SessionUpdate::Compaction(done)).await?;
+    usage::tell(desk, conversation.used(), model).await?;
     Ok(true)
 }
 

@@ -34,7 +34,7 @@ pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
 pub(crate) use small::is_question;
-pub(crate) use usage::{keep_spent, of_turn};
+pub(crate) use usage::{of_turn, tell_rest};
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -48,6 +48,8 @@ pub(crate) struct Desk {
     pub(crate) limits: Limits,
     pub(crate) checkpoints: crate::checkpoint::Checkpoints,
     pub(crate) hooks: crate::hooks::Hooks,
+    /// How full the context was when that was last told, and how much there is of it.
+    pub(crate) context_told: Mutex<Option<(u64, u64)>>,
     /// What sub-agents left open when their turn was dropped.
     pub(crate) unended: Mutex<Vec<subagent::Unended>>,
     /// What tools that were dropped at work may still show.

@@ -20,7 +20,7 @@ use futures_util::future::{BoxFuture, join_all};
 use serde_json::Value;
 
 use super::reply::{introduced, known_arguments};
-use super::{Desk, calls, whole_answer};
+use super::{Desk, calls, usage, whole_answer};
 use crate::conversation::{Conversation, OpenCall};
 use crate::cut::{Limits, cut_off_thread};
 use crate::gate::{Pass, Terms};
@@ -114,7 +114,9 @@ async fn work(
     let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None);
     let mut last_text = String::new();
     for _ in 0..MOST_REQUESTS {
-        let (text, calls, end) = match whole_answer(&*model, request(desk, &*model, task, &conversation).await).await {
+        let answer = whole_answer(&*model, request(desk, &*model, task, &conversation).await).await;
+        usage::tell_beside(desk).await?;
+        let (text, calls, end) = match answer {
             Ok(answer) => answer,
             Err(error) => return Ok(Err(format!("the sub-agent's model failed: {}", error.message))),
         };

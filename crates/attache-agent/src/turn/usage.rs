@@ -13,20 +13,48 @@ use crate::store::Entry;
 
 /// Tells how full the context is, and what the session has cost so far.
 pub(super) async fn tell(desk: &Desk, used: u64, model: &dyn Model) -> Result<(), Error> {
+    let context = model.info().context;
+    *crate::lock(&desk.context_told) = Some((used, context));
     keep_spent(desk).await?;
+    show(desk, used, context).await
+}
+
+/// Tells what a request took that was made beside the conversation. The context is as full as it was.
+pub(super) async fn tell_beside(desk: &Desk) -> Result<(), Error> {
+    let told = *crate::lock(&desk.context_told);
+    match (keep_spent(desk).await?, told) {
+        (true, Some((used, context))) => show(desk, used, context).await,
+        _ => Ok(()),
+    }
+}
+
+/// Tells what was spent since it was last told: on an answer that failed or was cancelled.
+pub(crate) async fn tell_rest(desk: &Desk, used: u64) -> Result<(), Error> {
+    if !keep_spent(desk).await? {
+        return Ok(());
+    }
+    match desk.models.open(&desk.settings.now().model) {
+        Ok(model) => tell(desk, used, &*model).await,
+        Err(_) => Ok(()),
+    }
+}
+
+async fn show(desk: &Desk, used: u64, context: u64) -> Result<(), Error> {
     let cost = desk.models.meter().session().cost;
-    let update = UsageUpdate::new(used, model.info().context).with(|update| {
+    let update = UsageUpdate::new(used, context).with(|update| {
         update.cost = cost.map_or(Patch::Keep, |cost| Patch::Set(Cost::new(cost.dollars(), "USD")));
     });
     desk.log.show(SessionUpdate::Usage(update)).await
 }
 
-/// Writes down what was spent since the last time.
-pub(crate) async fn keep_spent(desk: &Desk) -> Result<(), Error> {
-    for spent in desk.models.meter().take_unkept() {
+/// Writes down what was spent since the last time. Tells whether that was anything.
+async fn keep_spent(desk: &Desk) -> Result<bool, Error> {
+    let unkept = desk.models.meter().take_unkept();
+    let is_some = !unkept.is_empty();
+    for spent in unkept {
         desk.log.keep(Entry::Spent(spent)).await?;
     }
-    Ok(())
+    Ok(is_some)
 }
 
 /// Whether the session has spent what it may; the person is told which limit it is.

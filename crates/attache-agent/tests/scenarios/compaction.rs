@@ -41,6 +41,7 @@ async fn a_conversation_near_the_limit_is_compacted() {
                 r#"
                 compaction in_progress
                 compaction completed
+                usage
                 text Yes.
                 usage
                 stop end_turn
@@ -50,6 +51,7 @@ async fn a_conversation_near_the_limit_is_compacted() {
             check(
                 &seen,
                 r#"
+                usage
                 thought The conversation had become long; the model works with a summary of its older part from here on.
                 text Yes.
                 usage
@@ -92,6 +94,7 @@ async fn a_command_compacts_at_once() {
     check(
         &chat.turn("/compact").await,
         r#"
+        usage
         text The model works with a summary of the conversation from here on.
         stop end_turn
         "#,

@@ -63,6 +63,9 @@ async fn a_task_is_done_in_a_conversation_of_its_own_and_its_last_text_is_the_re
               | - Read `none.rs` (failed)
               | In src/main.rs, line 2.
             usage
+            usage
+            usage
+            usage
             text Done.
             usage
             stop end_turn

@@ -265,6 +265,7 @@ async fn silence_in_the_middle_of_a_turn_can_be_cancelled() {
           at ~
           | `.` is empty
         usage
+        usage
         stop cancelled
         "#,
     );

@@ -21,6 +21,7 @@ mod list;
 mod load;
 mod login;
 mod mcp;
+mod models;
 mod owners;
 mod served;
 mod site;

@@ -6,11 +6,12 @@ use attache::Event;
 use attache::model::config::ConfigKind;
 use attache::model::update::SessionUpdate;
 use attache_agent::model::price::Cost;
-use attache_agent::{Budget, CodingAgent, ModelFacts, ModelList, PriceFacts};
+use attache_agent::store::{Entry, Store};
+use attache_agent::{Budget, CodingAgent, Lists, ModelFacts, ModelList, PriceFacts};
 use attache_testkit::model_server::{Answer, ModelServer};
 use serde_json::json;
 
-use crate::support::{DIALECTS, Person, World};
+use crate::support::{DIALECTS, LONGEST, Person, World};
 
 /// A world whose model costs a dollar for a million tokens in, ten for a million out, and a tenth from the cache.
 async fn priced(answers: Vec<Answer>) -> World {
@@ -132,7 +133,9 @@ async fn answers_that_were_cancelled_count() {
         let mut chat = world.open(Person { news: true, ..Person::at(protocol) }).await;
         for number in 1..=2 {
             let is_text = |event: &Event| crate::help::is_text(event);
-            crate::help::cancelled(&mut chat, "begin", is_text).await;
+            let view = crate::help::cancelled(&mut chat, "begin", is_text).await;
+            let cost = view.usage.and_then(|usage| usage.cost).map(|cost| cost.amount).unwrap_or_default();
+            assert!(cost > 0.0, "{protocol:?}: it is told with the end of the turn");
             world.model().wait_for_closed(number).await;
         }
         let seen = chat.turn("/status").await;
@@ -140,6 +143,67 @@ async fn answers_that_were_cancelled_count() {
         let seen = chat.turn("go on").await;
         assert!(seen.contains("`max_tokens_total` is 3000"), "{protocol:?}: {seen}");
         assert_eq!(world.model().requests().len(), 2, "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_fail_and_summaries_are_told() {
+    for protocol in DIALECTS {
+        let broken = Answer::text("some words that take long").error_after(2, "no more");
+        let summary = Answer::text("They said hello.").usage(2_000, 0, 10);
+        let mut world = priced(vec![broken, Answer::text("Hello.").usage(1_000, 0, 100), summary]).await;
+        world.config.patience.attempts = 1;
+        let mut chat = world.open(Person { news: true, ..Person::at(protocol) }).await;
+        let seen = chat.turn("hello").await;
+        assert!(chat.failed.is_some(), "{protocol:?}: {seen}");
+        let failed = costs(&chat.updates);
+        assert_eq!(failed.len(), 1, "{protocol:?}: {seen}");
+        chat.turn("hello").await;
+        chat.turn("/compact").await;
+        let summed_up = costs(&chat.updates);
+        assert_eq!(summed_up.len(), 1, "{protocol:?}");
+        let dollars = |told: &[String]| told[0].parse::<f64>().unwrap();
+        let added = dollars(&summed_up) - dollars(&failed);
+        assert!((added - 0.002 - 0.0021).abs() < 0.000_002, "{protocol:?}: {added}");
+    }
+}
+
+/// The client knows of a request of a sub-agent when it is kept, so that no end of the process loses it.
+#[tokio::test]
+async fn every_request_of_a_sub_agent_is_kept_and_told_when_it_is_made() {
+    for protocol in DIALECTS {
+        let server = ModelServer::with(|request| {
+            let results = request.tool_results().len();
+            match (request.system().contains("You are a sub-agent"), results) {
+                (true, 0) => reading(),
+                (true, _) => Answer::hang(),
+                (false, _) => {
+                    Answer::new().call("task", json!({"description": "look", "prompt": "look"})).usage(1_000, 0, 100)
+                }
+            }
+        })
+        .await;
+        let mut world = World::new("openai:scripted", Some(server));
+        let price = PriceFacts { input: 1.0, output: 10.0, cached: None, written: None };
+        let facts = ModelFacts { price: Some(price), ..ModelFacts::default() };
+        world.config.models.insert("openai:scripted".into(), facts);
+        world.put("a.txt", "x");
+        let chat = world.open(Person::at(protocol)).await;
+        let session = chat.session().clone();
+        let mut turn = session.prompt("look").await.unwrap();
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            let event = tokio::time::timeout(LONGEST, turn.next()).await.unwrap().unwrap().unwrap();
+            match event {
+                Event::Update(update) => told.extend(costs(&[update])),
+                other => other.decline().await.unwrap(),
+            }
+        }
+        assert_eq!(told, ["0.002000", "0.004000"], "{protocol:?}");
+        // Another process reads what there is.
+        let entries = Store::open(world.config.sessions_dir()).unwrap().read(session.id().as_str()).unwrap();
+        let spent = entries.iter().filter(|entry| matches!(entry, Entry::Spent(_))).count();
+        assert_eq!(spent, 2, "{protocol:?}");
     }
 }
 
@@ -245,7 +309,7 @@ async fn what_a_local_server_says_of_its_one_model_counts_whatever_it_is_called(
     world.config.base_url = Some(server.url("/v1"));
     let models = ModelList::find(&world.config).await.unwrap();
     assert_eq!((models.first_info().context, models.first_info().is_small), (32_000, false));
-    models.fetch_lists().await;
+    models.fetch_lists(Lists::All, |_| {}).await;
     let info = models.first_info();
     assert_eq!((info.context, info.images, info.is_small), (6_144, true, true));
     // What the person says comes first.

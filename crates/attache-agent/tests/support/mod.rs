@@ -67,6 +67,7 @@ impl World {
         config.base_url = server.as_ref().map(ModelServer::url);
         // Tests that are about lists of models ask for them.
         config.lists_models = false;
+        config.local_servers.clear();
         // A test in a container may have none, and what commands do in it has tests of its own.
         config.sandbox = SandboxMode::Off;
         config.patience.first = Duration::from_millis(2);

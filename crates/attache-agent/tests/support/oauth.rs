@@ -41,6 +41,8 @@ pub(crate) enum Fault {
     TokenElsewhere,
     /// Tokens end at once.
     ShortLived,
+    /// The same, and a token to renew by that is used twice ends the login.
+    EndsOnReuse,
     /// Sends who has a token elsewhere.
     Redirects,
 }
@@ -287,7 +289,12 @@ impl Serving {
             _ => {
                 let before = known.refresh.len();
                 known.refresh.retain(|token| *token != form["refresh_token"]);
-                known.refresh.len() < before
+                let is_known = known.refresh.len() < before;
+                if !is_known && self.fault == Fault::EndsOnReuse {
+                    known.refresh.clear();
+                    known.tokens.clear();
+                }
+                is_known
             }
         };
         if !is_good {
@@ -298,7 +305,8 @@ impl Serving {
         let (access, refresh) = (format!("access-{n}-xyz"), format!("refresh-{n}-xyz"));
         known.tokens = vec![access.clone()];
         known.refresh.push(refresh.clone());
-        let expires = if self.fault == Fault::ShortLived { 1 } else { 3600 };
+        let is_short = matches!(self.fault, Fault::ShortLived | Fault::EndsOnReuse);
+        let expires = if is_short { 1 } else { 3600 };
         let answer = json!({
             "access_token": access, "refresh_token": refresh, "token_type": "bearer", "expires_in": expires,
         });

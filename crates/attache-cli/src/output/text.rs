@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use attache_tui::markdown::Stream;
+use attache_tui::status::{cost, thousands};
 use attache_tui::theme::ColorDepth;
 use ratatui::text::Line;
 
 use super::Waiting;
 use super::lines::{last_lines, one_line, show_change};
 use super::style::{Paint, Screen};
-use crate::event::{Answer, Command, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
+use crate::event::{Answer, Command, Cost, Event, FileOperation, KEPT_TAIL, Level, Plan, Result, Tool, tail_of};
 use crate::pen::Ink;
 use crate::visible::visible;
 
@@ -403,12 +404,7 @@ impl TextPrinter {
         if result.permissions.denied > 0 {
             parts.push(format!("{} denied", result.permissions.denied));
         }
-        if let Some(usage) = &result.usage {
-            parts.push(format!("{} tokens", usage.total_tokens));
-        }
-        if let Some(cost) = &result.cost {
-            parts.push(format!("{:.4} {}", cost.amount, one_line(&cost.currency)));
-        }
+        parts.extend(spent(result));
         parts.push(format!("session {}", one_line(session)));
         ink.push(Ink::err(self.screen.paint(Paint::Dim, &parts.join(" · ")) + "\n"));
         ink
@@ -467,6 +463,27 @@ impl TextPrinter {
         let is_thought = std::mem::take(&mut self.is_thought_open);
         (is_open || is_thought).then(|| Ink::err("\n"))
     }
+}
+
+/// What a run took, as far as the agent tells: `1.2k in (900 cached)`, `300 out`, `$0.0123 ($0.05 in this session)`.
+fn spent(result: &Result) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(usage) = &result.usage {
+        let cached = usage.cached_read_tokens.filter(|cached| *cached > 0);
+        let cached = cached.map(|cached| format!(" ({} cached)", thousands(cached))).unwrap_or_default();
+        parts.push(format!("{} in{cached}", thousands(usage.input_tokens)));
+        parts.push(format!("{} out", thousands(usage.output_tokens)));
+    }
+    let money = |spent: &Cost| cost(spent.amount, &spent.currency);
+    let run = result.cost.as_ref().map(money);
+    let session = result.context.as_ref().and_then(|context| context.cost.as_ref()).map(money);
+    match (run, session) {
+        (Some(run), Some(session)) if run != session => parts.push(format!("{run} ({session} in this session)")),
+        (Some(run), _) => parts.push(run),
+        (None, Some(session)) => parts.push(format!("{session} in this session")),
+        (None, None) => {}
+    }
+    parts
 }
 
 #[cfg(test)]

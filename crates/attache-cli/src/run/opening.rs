@@ -184,7 +184,12 @@ impl Conversation<'_> {
         };
         let chosen_by = match (&self.args.model, self.spec.is_built_in) {
             (Some(_), _) => Some("--model".to_owned()),
-            (None, true) => crate::agent::settings(None)?.1.map(|chosen| chosen.to_string()),
+            // A session that is taken up again goes on with its own.
+            (None, true) => {
+                let (config, chosen) = crate::agent::settings(None)?;
+                let is_it = config.model.as_deref() == Some(select.current.as_str());
+                chosen.filter(|_| is_it).map(|chosen| chosen.to_string())
+            }
             (None, false) => None,
         };
         Ok(Some(event::Model { id: select.current.to_string(), chosen_by }))

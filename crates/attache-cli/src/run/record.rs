@@ -10,7 +10,7 @@ use attache::model::update::SessionUpdate;
 use super::answer::LastMessage;
 use super::fold::{Fold, KEPT_ROWS};
 use crate::event::{
-    self, Agent, Answer, Event, FileOperation, Level, Line, Model, Permissions, Start, Status, Text, Usage,
+    self, Agent, Answer, Cost, Event, FileOperation, Level, Line, Model, Permissions, Start, Status, Text, Usage,
 };
 use crate::exit::{Code, Failure};
 use crate::journal::{self, Journal};
@@ -53,6 +53,8 @@ pub(crate) struct Record {
     /// Whether anything was done for the agent: a file read or written, a command run.
     is_served: bool,
     model: Option<Model>,
+    /// What the session had cost before; `None` if nobody told.
+    cost_before: Option<f64>,
     /// How the agent is confined, once that is known.
     pub(crate) sandbox: Option<event::Sandbox>,
 }
@@ -94,6 +96,7 @@ impl Record {
             files: BTreeSet::new(),
             is_served: false,
             model: None,
+            cost_before: Some(0.0),
             sandbox: None,
         };
         (record, first)
@@ -114,6 +117,7 @@ impl Record {
         next.agent = self.agent.clone();
         next.session.clone_from(&self.session);
         next.model.clone_from(&self.model);
+        next.cost_before = self.session_cost().or(self.cost_before);
         next.sandbox.clone_from(&self.sandbox);
         next.tells_last_message_only = self.tells_last_message_only;
         std::mem::replace(self, next)
@@ -169,8 +173,16 @@ impl Record {
                 let line = Line { history: true, ..Line::new(self.elapsed(), event) };
                 self.write(&line, "");
             }
-            _ => self.update(update),
+            _ => {
+                self.update(update);
+                self.cost_before = self.session_cost().or(self.cost_before);
+            }
         }
+    }
+
+    /// What the session has cost so far, as the agent told last.
+    fn session_cost(&self) -> Option<f64> {
+        Some(self.fold.context()?.cost?.amount)
     }
 
     /// Takes what a permission request says of its tool call.
@@ -288,7 +300,12 @@ impl Record {
         self.last_message_text.note(event);
         match event {
             Event::Agent(agent) => self.agent = agent.clone(),
-            Event::Session(session) => self.session = Some(session.id.clone()),
+            Event::Session(session) => {
+                if self.session.is_none() && session.resumed {
+                    self.cost_before = None;
+                }
+                self.session = Some(session.id.clone());
+            }
             Event::Model(model) => self.model = Some(model.clone()),
             Event::Text(text) => return self.gap(text, false),
             Event::TextReplaced(text) => return self.gap(text, true),
@@ -373,7 +390,7 @@ impl Record {
             agent: std::mem::take(&mut self.agent),
             model: self.model.take(),
             usage: end.usage,
-            cost: context.as_ref().and_then(|context| context.cost.clone()),
+            cost: context.as_ref().and_then(|context| Some(run_cost(context.cost.as_ref()?, self.cost_before?))),
             context,
             permissions: self.permissions,
             tool_calls: self.fold.tool_calls(),
@@ -451,6 +468,13 @@ fn first_events(
     });
     let notice = error.map(|error| Event::notice(Level::Warning, format!("this run is not recorded: {error}")));
     std::iter::once(start).chain(notice).collect()
+}
+
+/// What a run has cost, of what its session has and had before.
+fn run_cost(session: &Cost, before: f64) -> Cost {
+    // What is less than a billionth comes of the subtraction.
+    let amount = ((session.amount - before).max(0.0) * 1e9).round() / 1e9;
+    Cost { amount, currency: session.currency.clone() }
 }
 
 /// What is said when stdout cannot be written to.

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::LoginError;
+use super::{LIMIT, LoginError};
+use crate::open_lock;
 
 /// A token that ends sooner than this is renewed before it is used.
 const EARLY: Duration = Duration::from_secs(30);
@@ -89,6 +91,24 @@ impl Tokens {
         blocking(move || tokens.change(url, kept)).await
     }
 
+    /// Waits until nobody else renews the login to this server, in this process or another. Nobody does until it is dropped.
+    pub(super) async fn lock_renewal(&self, url: &str) -> Result<Option<fs::File>, LoginError> {
+        let file = self.renewal_file(url);
+        let locking = blocking(move || match open_lock(&file) {
+            Ok(lock) => lock.lock().map(|()| Some(lock)),
+            // Where nothing can be written, nobody else keeps a token either.
+            Err(_) => Ok(None),
+        });
+        // Whoever has it asks for a token, and does not wait longer for that.
+        let late = |_| LoginError::Kept("`mcp-logins.json`: another process keeps it locked".into());
+        tokio::time::timeout(LIMIT * 2, locking).await.map_err(late)?
+    }
+
+    fn renewal_file(&self, url: &str) -> PathBuf {
+        let name: String = Sha256::digest(url).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        self.file.with_extension(format!("{name}.lock"))
+    }
+
     fn read(&self) -> io::Result<BTreeMap<String, Kept>> {
         let text = match fs::read(&self.file) {
             Ok(text) => text,
@@ -105,11 +125,7 @@ impl Tokens {
 
     /// Replaces the file, all at once, while no other process does.
     fn change(&self, url: String, kept: Option<Kept>) -> io::Result<()> {
-        let directory = self.file.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.open(self.file.with_extension("lock"))?;
+        let lock = open_lock(&self.file.with_extension("lock"))?;
         lock.lock()?;
         let mut all = self.read()?;
         match kept {
@@ -174,6 +190,19 @@ mod tests {
         fs::write(&tokens.file, "{\"https://a/\": \"hidden-token\"}").unwrap();
         let error = format!("{:?}", tokens.find("https://a/").await.err().unwrap());
         assert!(error.contains("no list of logins") && !error.contains("hidden-token"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_login_is_renewed_by_one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(&directory.path().join("attache"));
+        let lock = tokens.lock_renewal("https://a/").await.unwrap();
+        let is_free = |url: &str| open_lock(&tokens.renewal_file(url)).unwrap().try_lock().is_ok();
+        assert_eq!((is_free("https://a/"), is_free("https://b/")), (false, true));
+        // What is kept can be changed meanwhile.
+        tokens.keep("https://a/", Some(kept("one"))).await.unwrap();
+        drop(lock);
+        assert!(is_free("https://a/"));
     }
 
     #[test]

@@ -14,10 +14,21 @@ pub(super) struct Reader {
     pub(super) done: bool,
     stop: Option<String>,
     pub(super) usage: Usage,
-    /// The blocks of thought, by their index. They go back as they came.
-    thoughts: BTreeMap<u64, Value>,
+    /// What was put out, by its index. It goes back in that order.
+    blocks: BTreeMap<u64, Block>,
     /// What a call was started with. Only used if nothing follows.
     inputs: BTreeMap<u64, Value>,
+}
+
+/// A part of the answer. Texts and calls are kept elsewhere: of these only the place counts.
+#[derive(Debug)]
+enum Block {
+    /// As it came.
+    Thought(Value),
+    /// How many bytes it has.
+    Text(usize),
+    /// Its id.
+    Call(String),
 }
 
 impl Reader {
@@ -42,20 +53,21 @@ impl Reader {
 
     fn start(&mut self, index: u64, block: Value, out: &mut Out) -> Result<(), TooManyCalls> {
         match text(&block, "/type") {
-            "text" => out.text(text(&block, "/text")),
+            "text" => self.text(index, text(&block, "/text"), out),
             "tool_use" => {
-                out.start(index, text(&block, "/id"), text(&block, "/name"), spare_id)?;
+                let id = out.start(index, text(&block, "/id"), text(&block, "/name"), spare_id)?;
+                self.blocks.insert(index, Block::Call(id));
                 if block["input"].as_object().is_some_and(|input| !input.is_empty()) {
                     self.inputs.insert(index, block["input"].clone());
                 }
             }
             "thinking" => {
                 out.thought(text(&block, "/thinking"));
-                self.thoughts.insert(index, block);
+                self.blocks.insert(index, Block::Thought(block));
             }
             "redacted_thinking" => {
                 out.note(text(&block, "/data").len());
-                self.thoughts.insert(index, block);
+                self.blocks.insert(index, Block::Thought(block));
             }
             _ => {}
         }
@@ -64,7 +76,7 @@ impl Reader {
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Out) {
         match text(delta, "/type") {
-            "text_delta" => out.text(text(delta, "/text")),
+            "text_delta" => self.text(index, text(delta, "/text"), out),
             "input_json_delta" => {
                 let more = text(delta, "/partial_json");
                 if !more.is_empty() {
@@ -86,8 +98,15 @@ impl Reader {
         }
     }
 
+    fn text(&mut self, index: u64, more: &str, out: &mut Out) {
+        out.text(more);
+        if let Block::Text(length) = self.blocks.entry(index).or_insert(Block::Text(0)) {
+            *length += more.len();
+        }
+    }
+
     fn append(&mut self, index: u64, key: &str, more: &str) {
-        let Some(block) = self.thoughts.get_mut(&index).and_then(Value::as_object_mut) else { return };
+        let Some(Block::Thought(Value::Object(block))) = self.blocks.get_mut(&index) else { return };
         match block.get_mut(key) {
             Some(Value::String(text)) => text.push_str(more),
             _ => {
@@ -132,12 +151,23 @@ impl Reader {
             Some("refusal") => EndReason::Refusal,
             _ => EndReason::Done,
         };
-        // A thought without its signature would be refused when it comes back.
-        let thoughts: Vec<Value> = std::mem::take(&mut self.thoughts)
-            .into_values()
-            .filter(|block| text(block, "/type") == "redacted_thinking" || !text(block, "/signature").is_empty())
-            .collect();
-        let keep = (!thoughts.is_empty()).then(|| json!({ "thinking": thoughts }));
+        let blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_values().filter_map(Block::kept).collect();
+        let has_thoughts = blocks.iter().any(|block| block.get("thought").is_some());
+        let keep = has_thoughts.then(|| json!({ "blocks": blocks }));
         Some(Ending { end: End { reason, usage: self.usage, opaque: None }, keep })
+    }
+}
+
+impl Block {
+    fn kept(self) -> Option<Value> {
+        match self {
+            // A thought without its signature would be refused when it comes back.
+            Block::Thought(block) if text(&block, "/type") == "thinking" && text(&block, "/signature").is_empty() => {
+                None
+            }
+            Block::Thought(block) => Some(json!({ "thought": block })),
+            Block::Text(length) => Some(json!({ "text": length })),
+            Block::Call(id) => Some(json!({ "call": id })),
+        }
     }
 }

@@ -118,6 +118,14 @@ enum Tools {
     Asked,
 }
 
+/// How a model is asked. What is learnt meanwhile, by this request or another, counts for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Way {
+    tools: Tools,
+    api: Api,
+    shows_summaries: bool,
+}
+
 impl Remote {
     /// A model with these settings. Fails on an unknown provider, a bad address, and when there is no key where one is
     /// needed.
@@ -213,7 +221,7 @@ impl Model for Remote {
 struct Asking {
     inner: Arc<Inner>,
     request: Request,
-    current: Option<(Tools, BoxStream<'static, Result<Piece, Trouble>>)>,
+    current: Option<(Way, BoxStream<'static, Result<Piece, Trouble>>)>,
     begun: bool,
     over: bool,
 }
@@ -221,11 +229,11 @@ struct Asking {
 impl Asking {
     async fn next(mut self) -> Option<(Result<Piece, ModelError>, Self)> {
         while !self.over {
-            let (tools, answer) = match &mut self.current {
+            let (way, answer) = match &mut self.current {
                 Some(current) => current,
                 empty => {
-                    let tools = self.inner.tools();
-                    empty.insert((tools, self.inner.start(&self.request, tools).await))
+                    let way = self.inner.way();
+                    empty.insert((way, self.inner.start(&self.request, way.tools).await))
                 }
             };
             let trouble = match answer.next().await {
@@ -237,12 +245,13 @@ impl Asking {
                 Some(Err(trouble)) => trouble,
                 None => Trouble::new(Failure::Server, "the answer of the model was cut off"),
             };
-            let next = match (trouble.lack, *tools) {
+            let way = *way;
+            let next = match (trouble.lack, way.tools) {
                 (Some(Lack::Tools), Tools::Native) if self.inner.finds_out => Some(Tools::Schema),
                 (Some(Lack::Schema), Tools::Schema) => Some(Tools::Asked),
                 _ => None,
             };
-            if !self.begun && self.inner.does_without(trouble.lack) {
+            if !self.begun && self.inner.does_without(trouble.lack, way) {
                 self.current = None;
                 continue;
             }
@@ -262,6 +271,11 @@ impl Asking {
 }
 
 impl Inner {
+    /// The way to ask, as far as we know by now.
+    fn way(&self) -> Way {
+        Way { tools: self.tools(), api: self.api(), shows_summaries: self.shows_summaries() }
+    }
+
     fn tools(&self) -> Tools {
         match self.tools.load(Ordering::Relaxed) {
             0 => Tools::Native,
@@ -283,13 +297,16 @@ impl Inner {
         constrained::unwrap(answer, Constrained::new(request))
     }
 
-    /// Learns what the server lacks that we can do without. Tells whether it is to be asked again.
-    fn does_without(&self, lack: Option<Lack>) -> bool {
+    /// Learns what the server lacks that we can do without. Tells whether it is to be asked again, if it was asked that way.
+    fn does_without(&self, lack: Option<Lack>, way: Way) -> bool {
         match lack {
-            Some(Lack::OwnApi) if self.api == Api::Ollama => !self.is_plain.swap(true, Ordering::Relaxed),
-            Some(Lack::Summaries) if self.api == Api::Responses => !self.hides_thoughts.swap(true, Ordering::Relaxed),
-            _ => false,
+            Some(Lack::OwnApi) if way.api == Api::Ollama => self.is_plain.store(true, Ordering::Relaxed),
+            Some(Lack::Summaries) if way.api == Api::Responses && way.shows_summaries => {
+                self.hides_thoughts.store(true, Ordering::Relaxed);
+            }
+            _ => return false,
         }
+        true
     }
 
     /// How the server is spoken to, as far as we know by now.

@@ -115,3 +115,74 @@ fn an_agent_without_a_version_has_no_blank_for_it() {
     assert_eq!(agent(Some("")), "mine, protocol 1\n");
     assert_eq!(agent(Some("2.0")), "mine 2.0, protocol 1\n");
 }
+
+#[test]
+fn the_last_line_tells_tokens_and_money() {
+    let usage = |cached| crate::event::Usage {
+        total_tokens: 1_534,
+        input_tokens: 1_234,
+        output_tokens: 300,
+        thought_tokens: None,
+        cached_read_tokens: cached,
+        cached_write_tokens: None,
+    };
+    let cost = |amount| Cost { amount, currency: "USD".into() };
+    let line = |usage, run: Option<f64>, session: Option<f64>| {
+        let context = session.map(|amount| crate::event::ContextUsage { used: 1, size: 2, cost: Some(cost(amount)) });
+        let mut printer = printer(false);
+        let result = Result { usage, cost: run.map(cost), context, ..done() };
+        let ink: Vec<u8> = printer
+            .result(&result)
+            .into_iter()
+            .flat_map(|ink| match ink {
+                Ink::Out(bytes) | Ink::Err(bytes) => bytes,
+            })
+            .collect();
+        String::from_utf8(ink).unwrap()
+    };
+    for (usage, run, session, expected) in [
+        (None, None, None, "1.5 s · session abc\n"),
+        (Some(usage(None)), None, None, "1.5 s · 1.2k in · 300 out · session abc\n"),
+        (
+            Some(usage(Some(900))),
+            Some(0.0123),
+            Some(0.0123),
+            "1.5 s · 1.2k in (900 cached) · 300 out · $0.0123 · session abc\n",
+        ),
+        (
+            Some(usage(None)),
+            Some(0.0123),
+            Some(0.5),
+            "1.5 s · 1.2k in · 300 out · $0.0123 ($0.50 in this session) · session abc\n",
+        ),
+        (None, None, Some(0.5), "1.5 s · $0.50 in this session · session abc\n"),
+    ] {
+        assert_eq!(line(usage, run, session), expected);
+    }
+}
+
+/// What a run came to that did nothing.
+fn done() -> Result {
+    Result {
+        status: crate::event::Status::Done,
+        exit_code: 0,
+        stop_reason: Some("end_turn".into()),
+        text: String::new(),
+        text_truncated: false,
+        session_id: Some("abc".into()),
+        run: String::new(),
+        agent: Default::default(),
+        model: None,
+        usage: None,
+        context: None,
+        cost: None,
+        permissions: Default::default(),
+        tool_calls: Vec::new(),
+        plan: None,
+        unknown_updates: 0,
+        files_changed: Vec::new(),
+        sandbox: None,
+        duration_ms: 1_500,
+        error: None,
+    }
+}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{EMPTY, Effort, Said, Seen, arguments, call_id, extend, grouped, left_out, seen, system, tools};
 use crate::model::remote::Inner;
-use crate::model::{Message, Part, Request};
+use crate::model::{Call, Message, Part, Request};
 
 /// How long an answer may be where nobody says it: what every model since Claude 3.7 can write.
 const MOST_TOKENS: u32 = 32_000;
@@ -93,9 +93,7 @@ fn mark_cached(messages: &mut [Value]) {
     let old = messages.len().saturating_sub(2);
     for message in &mut messages[old..] {
         let parts = message.get_mut("content").and_then(Value::as_array_mut);
-        // Thoughts cannot be marked.
-        let part = parts.and_then(|parts| parts.iter_mut().rfind(|part| part["type"] != "thinking"));
-        if let Some(part) = part {
+        if let Some(part) = parts.and_then(|parts| parts.last_mut()) {
             extend(part, [("cache_control", mark())]);
         }
     }
@@ -121,14 +119,48 @@ fn part(part: &Seen<'_>) -> Value {
     }
 }
 
+/// What the model said, in the order in which it said it as far as that is known: thoughts are refused elsewhere.
 fn assistant(model: &Inner, said: &Said<'_>) -> Value {
-    let mut content: Vec<Value> = said.list("thinking").cloned().collect();
-    content.extend(said.text.map(|text| json!({ "type": "text", "text": text })));
-    content.extend(said.calls.iter().map(|call| {
-        let id = call_id(model, &call.id);
-        json!({ "type": "tool_use", "id": id, "name": call.name, "input": arguments(&call.arguments) })
-    }));
+    let mut content: Vec<Value> = Vec::new();
+    let mut text = said.text.unwrap_or_default();
+    let mut calls: Vec<&Call> = said.calls.iter().collect();
+    let length =
+        |block: &Value| block.get("text").and_then(Value::as_u64).and_then(|length| usize::try_from(length).ok());
+    // A text that is not the one that came cannot be told apart.
+    let is_whole = said.list("blocks").filter_map(length).sum::<usize>() == text.len();
+    for block in said.list("blocks") {
+        if let Some(thought) = block.get("thought") {
+            content.push(thought.clone());
+        } else if let Some(length) = length(block) {
+            let (now, later) = text.split_at_checked(length).filter(|_| is_whole).unwrap_or((text, ""));
+            text = later;
+            content.extend(text_block(now));
+        } else if let Some(id) = block.get("call").and_then(Value::as_str) {
+            let place = calls.iter().position(|call| call.id == id);
+            content.extend(place.map(|place| tool_use(model, calls.remove(place))));
+        }
+    }
+    content.extend(text_block(text));
+    content.extend(calls.into_iter().map(|call| tool_use(model, call)));
+    // A thought at the end is refused.
+    while content.last().is_some_and(is_thought) {
+        content.pop();
+    }
     json!({ "role": "assistant", "content": content })
+}
+
+fn is_thought(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// A text; none if it is blank, which is refused.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn tool_use(model: &Inner, call: &Call) -> Value {
+    let id = call_id(model, &call.id);
+    json!({ "type": "tool_use", "id": id, "name": call.name, "input": arguments(&call.arguments) })
 }
 
 /// A result, with images in it and a mark if it failed.

@@ -293,6 +293,75 @@ async fn signatures_go_back_to_the_model_that_made_them() {
     assert_eq!(body["messages"][2].get("reasoning_content"), None, "only calls want their thoughts back");
 }
 
+/// An answer of Anthropic's with these blocks, each sent whole.
+fn blocks(blocks: &[Value]) -> Says {
+    let events = blocks.iter().enumerate().flat_map(|(index, block)| {
+        [
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]
+    });
+    Says::new().raw_after(1, events.map(|event| format!("data: {event}\n\n")).collect::<String>())
+}
+
+#[tokio::test]
+async fn thoughts_of_anthropic_go_back_where_they_were() {
+    let thought = |text: &str| json!({"type": "thinking", "thinking": text, "signature": format!("{text} signed")});
+    let hidden = || json!({"type": "redacted_thinking", "data": "aGlkZGVu"});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "read", "input": {"path": id}});
+    let unsigned = || json!({"type": "thinking", "thinking": "x", "signature": ""});
+    for (answer, expected) in [
+        (
+            vec![
+                thought("one"),
+                text("Größe: "),
+                hidden(),
+                thought("two"),
+                text("I look."),
+                call("a"),
+                thought("three"),
+                call("b"),
+            ],
+            vec![
+                thought("one"),
+                text("Größe: "),
+                hidden(),
+                thought("two"),
+                text("I look."),
+                call("a"),
+                thought("three"),
+                call("b"),
+            ],
+        ),
+        (
+            vec![thought("one"), call("a"), text("And b."), call("b")],
+            vec![thought("one"), call("a"), text("And b."), call("b")],
+        ),
+        // What would be refused does not go back: blank texts, thoughts without a signature, and those that nothing follows.
+        (
+            vec![thought("one"), text("\n\n"), unsigned(), text("I look."), call("a"), thought("two"), hidden()],
+            vec![thought("one"), text("I look."), call("a")],
+        ),
+    ] {
+        let body = sent_back("anthropic", blocks(&answer), |settings| settings).await;
+        let results = expected.iter().filter(|block| block["type"] == "tool_use");
+        let mut results: Vec<Value> = results
+            .map(|call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": [text("fine")]}))
+            .collect();
+        let mark = json!({"type": "ephemeral"});
+        let mut said = expected;
+        said.last_mut().unwrap()["cache_control"] = mark.clone();
+        results.last_mut().unwrap()["cache_control"] = mark;
+        let messages = json!([
+            {"role": "user", "content": [text("hi")]},
+            {"role": "assistant", "content": said},
+            {"role": "user", "content": results},
+        ]);
+        assert_eq!(body["messages"], messages);
+    }
+}
+
 #[tokio::test]
 async fn thoughts_of_openai_go_back_encrypted_with_what_they_belong_to() {
     let answer = || Says::text("I look.").thought("Hm.").signature("c2VjcmV0").call("read", json!({"path": "a"}));
@@ -321,6 +390,28 @@ async fn a_server_that_sums_up_no_thoughts_is_not_asked_to() {
         assert_eq!(story(&model, request("hi")).await, "say ok | end Done");
     }
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn requests_that_fail_together_are_all_made_again() {
+    let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let page = attache_testkit::Response::bytes("text/event-stream", chunk);
+    let plain = attache_testkit::HttpFixture::start(vec![("/v1/chat/completions", page)]).await;
+    let ollama = Settings { base_url: Some(plain.url("/v1")), ..Settings::new("ollama", "m") };
+    let server = ModelServer::with(|request| match request.body["reasoning"].get("summary") {
+        Some(_) => Says::status(400).body(json!({"error": {
+            "message": "Your organization must be verified to generate reasoning summaries.", "param": "reasoning.summary",
+        }})),
+        None => Says::text("ok"),
+    })
+    .await;
+    for settings in [ollama, settings("responses", &server)] {
+        let model = Remote::new(settings).unwrap();
+        let (one, other) = tokio::join!(story(&model, request("hi")), story(&model, request("hi")));
+        assert_eq!((one.as_str(), other.as_str()), ("say ok | end Done", "say ok | end Done"), "{model:?}");
+    }
+    // Both of each were made before anything was known.
+    assert_eq!((plain.requests().len(), server.requests().len()), (4, 4));
 }
 
 #[tokio::test]

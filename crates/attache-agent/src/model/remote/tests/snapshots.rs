@@ -11,7 +11,14 @@ fn conversation(id: &str) -> Request {
     let call = |id: &str, arguments: &str| Call { id: id.into(), name: "read".into(), arguments: arguments.into() };
     let result = |id: &str, parts, is_error| Message::Tool { id: id.into(), name: "read".into(), parts, is_error };
     let kept = json!({
-        "thinking": [{"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}],
+        "blocks": [
+            {"thought": {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}},
+            {"text": 7},
+            {"call": "one"},
+            {"thought": {"type": "redacted_thinking", "data": "aGlkZGVu"}},
+            {"call": "call#two"},
+            {"thought": {"type": "thinking", "thinking": "So.", "signature": "bm90aGluZyBmb2xsb3dz"}},
+        ],
         "reasoning_content": "Hm.",
         "reasoning_details": [{"type": "reasoning.encrypted", "data": "c2VjcmV0"}],
         "text": "dGV4dA==",
