@@ -390,7 +390,7 @@ fn stdout_is_the_wire_and_the_end_of_stdin_is_the_end() {
     writeln!(wire.stdin.as_mut().unwrap(), "nonsense\u{1b}[2J").unwrap();
     wire.wait_for("-32700");
     let session = wire.open(&home);
-    wire.prompt(&session, "run echo out && echo more; say done");
+    wire.prompt(&session, "run echo out && echo more\nsay done");
     let answer = wire.wait_for("\"id\":3");
     assert_eq!(answer["result"]["stopReason"], "end_turn");
     let (rest, code) = wire.close();

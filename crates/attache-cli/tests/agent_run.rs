@@ -52,7 +52,7 @@ fn the_tour_ends_well_and_leaves_nothing() {
         // No test looks at the network.
         rules(&home, "[[rule]]\nverdict = 'deny'\ntool = ['fetch:*']\n");
         let ran = run(command(&home, &["--protocol", version, "--permissions", "all", "tour"]));
-        let seen = ["That was the tour: 15 of 16 stops.", "| failed command | ✓ | it failed on purpose |"];
+        let seen = ["That was the tour: 16 of 17 stops.", "| failed command | ✓ | it failed on purpose |"];
         let told =
             ["plan\n  [>] Look around\n", "* Create `attache-tour/hello.txt`", "+It says good morning.", "exit code 3"];
         ran.check(0, &seen, &told);
@@ -201,7 +201,7 @@ fn its_commands_are_confined_unless_that_is_switched_off() {
     for options in [&[][..], &["--sandbox"], &["--sandbox", "--set", "sandbox=offline"]] {
         let all = [options, &["--permissions", "all"]].concat();
         let said =
-            text(&home, &[&all[..], &["create in.txt with x; run echo works > out.txt && cat out.txt"]].concat());
+            text(&home, &[&all[..], &["create in.txt with x\nrun echo works > out.txt && cat out.txt"]].concat());
         assert!(said.contains("works"), "{options:?} {said}");
         fs::remove_file(home.path("work/in.txt")).unwrap();
         text(&home, &[&all[..], &[&touch]].concat());

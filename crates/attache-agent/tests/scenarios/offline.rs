@@ -40,12 +40,19 @@ async fn plain_commands_drive_the_tools() {
         check(
             &chat.turn("replace two with zwei in a.txt").await,
             r#"
+            tool read_file "Read `a.txt`" read: pending → in_progress → completed
+              at ~/a.txt
+              | ```txt
+              | one
+              | two
+              | ```
+            usage
             tool edit_file "Edit `a.txt`" edit: pending → in_progress → completed
               at ~/a.txt:2
               diff ~/a.txt: "one\ntwo\n" → "one\nzwei\n"
             usage
             permission "Edit `a.txt`" [allow_once, allow_always, allow_always, reject_once, reject_always] → allow_once
-            text Changed `a.txt`. `a.txt` is edited: replaced line 2
+            text Changed `a.txt`.
             usage
             stop end_turn
             "#,
@@ -77,7 +84,7 @@ async fn plain_commands_drive_the_tools() {
               | src/main.rs:1: fn main() {}
               | ```
             usage
-            text Where `main` stands:
+            text Lines that match `main`:
               | ```
               | src/main.rs:1: fn main() {}
               | ```

@@ -14,7 +14,7 @@ async fn a_prompt_that_cannot_be_kept_fails_and_the_next_smaller_one_works() {
         let mut served = Served::start_limited(&world, Person::at(protocol), 64).await;
         served.chat.open(&world.project()).await;
         let id = served.chat.session().id().clone();
-        let large = format!("help {}", "x".repeat(100_000));
+        let large = format!("say {}", "x".repeat(100_000));
         let seen = served.chat.turn(large.as_str()).await;
         assert!(seen.contains("error -32603 the session could not be saved"), "{protocol:?}: {seen}");
         assert!(seen.contains("no space left") && !seen.contains("xxx"), "{seen}");
@@ -37,7 +37,7 @@ async fn a_disk_that_fills_up_in_the_middle_of_a_turn_ends_it_with_every_call_cl
         let id = served.chat.session().id().clone();
         let mut view = SessionView::new();
         // In small pieces, so that not even the end of the call has room.
-        let run = "run `for i in $(seq 500); do echo some more words to fill the disk with: $i; sleep 0.005; done`";
+        let run = "run for i in $(seq 500); do echo some more words to fill the disk with: $i; sleep 0.005; done";
         let seen = served.chat.turn(run).await;
         for update in &served.chat.updates {
             view.apply(update);

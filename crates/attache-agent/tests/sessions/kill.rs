@@ -13,8 +13,8 @@ use crate::served::Served;
 use crate::support::{LONGEST, Person, World};
 
 /// A turn that does a bit of everything, for about two seconds.
-const WORK: &str = "slowly one two three four\nrun `echo hello; sleep 0.2; echo again`\ncreate x.txt with \"hi\"\n\
-                    read x.txt\nplan first, second\nreplace \"hi\" with \"ho\" in x.txt\nsearch ho\nrun `exit 3`\n\
+const WORK: &str = "slowly one two three four\nrun echo hello; sleep 0.2; echo again\ncreate x.txt with \"hi\"\n\
+                    read x.txt\nplan first, second\nreplace \"hi\" with \"ho\" in x.txt\nsearch ho\nrun exit 3\n\
                     slowly five six seven";
 
 /// When the agent is killed.
@@ -156,7 +156,7 @@ async fn a_command_does_not_outlive_an_agent_that_is_killed() {
     let mut served = Served::start(&world, Person::new(), &[]).await;
     served.chat.open(&world.project()).await;
     let line =
-        "run `setsid sh -c 'echo $$ >a; sleep 1000' & while ! [ -s a ]; do sleep 0.01; done; echo $$ >b; sleep 1000`";
+        "run setsid sh -c 'echo $$ >a; sleep 1000' & while ! [ -s a ]; do sleep 0.01; done; echo $$ >b; sleep 1000";
     let session = served.chat.session().clone();
     let mut turn = session.prompt(line).await.unwrap();
     let pid = |name: &str| std::fs::read_to_string(world.project().join(name)).ok()?.trim().parse::<u32>().ok();

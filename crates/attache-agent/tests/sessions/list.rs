@@ -47,7 +47,7 @@ async fn a_long_list_comes_in_pages_the_last_used_first() {
             chat.open(cwd).await;
             ids.push(chat.session().id().clone());
             if number < 5 {
-                chat.turn(format!("help {number}").as_str()).await;
+                chat.turn(format!("say {number}").as_str()).await;
             }
         }
         let (first, cursor) = page(&chat, None, None).await;
@@ -61,7 +61,7 @@ async fn a_long_list_comes_in_pages_the_last_used_first() {
         seen.sort();
         ids.sort();
         assert_eq!(seen, ids);
-        assert_eq!(sessions.last().unwrap().title.as_deref(), Some("help 0"));
+        assert_eq!(sessions.last().unwrap().title.as_deref(), Some("say 0"));
         let elsewhere = all(&chat, Some(&other)).await;
         assert_eq!(elsewhere.len(), 6);
         assert!(elsewhere.iter().all(|session| Path::new(&session.cwd) == other));

@@ -105,7 +105,7 @@ async fn a_session_that_is_deleted_at_work_is_cancelled_and_gone() {
         let world = World::offline();
         let chat = world.open(Person::at(protocol)).await;
         let session = chat.session().clone();
-        let mut turn = session.prompt("run `sleep 1000`").await.unwrap();
+        let mut turn = session.prompt("run sleep 1000").await.unwrap();
         let ask = loop {
             match turn.next().await.unwrap().expect("permission is asked for") {
                 Event::Permission(ask) => break ask,

@@ -60,7 +60,7 @@ fn a_command_in_a_terminal_of_ours_gets_no_keys() {
 fn a_command_of_our_own_agent_gets_no_keys() {
     let place = Place::new();
     let run = || {
-        let args = ["run", "--permissions", "all", "--set", "mode=code", "run `env > seen`"];
+        let args = ["run", "--permissions", "all", "--set", "mode=code", "run env > seen"];
         let ran = place.run(with_keys(place.command(&args)));
         (place.read("project/seen"), ran)
     };
@@ -127,7 +127,7 @@ fn the_processes_above_a_command_show_no_keys() {
     assert!(!seen.contains("hidden-") && !seen.contains("open\n"), "{seen}");
 
     let script = place.write("project/look.sh", LOOK_UP);
-    let prompt = format!("run `sh {} > seen`", script.display());
+    let prompt = format!("run sh {} > seen", script.display());
     let args = ["run", "--permissions", "all", "--set", "mode=code", "--set", "sandbox=off", &prompt];
     let ran = place.run(with_keys(place.command(&args)));
     let seen = place.read("project/seen");

@@ -38,7 +38,7 @@ fn a_command_of_an_agent_has_no_terminal() {
 #[test]
 fn a_command_of_our_own_agent_has_no_terminal() {
     let place = Place::new();
-    let prompt = format!("run `{OPEN_TERMINAL} > seen`");
+    let prompt = format!("run {OPEN_TERMINAL} > seen");
     let ran = place.ask(place.command(&["run", "--permissions", "all", "--set", "mode=code", &prompt]), &[]);
     assert_eq!(place.read("project/seen"), "closed\n", "{ran:?}");
 }

@@ -1,22 +1,18 @@
 //! The built-in model `offline`: a few fixed rules that drive the real tools. Not a language model, and it says so.
 //!
-//! It is the demonstration on a machine without a key, the bug report without secrets, and the model of the tests. All
-//! that it does follows from the request: the last message of the person is the command, and what came after that
-//! message tells how far it has come.
+//! It is the demonstration on a machine without a key, the bug report without secrets, and a model for tests. A prompt
+//! is commands, one a line, in the forms of one table. All that it does follows from the request: the last prompt says
+//! what to do, and the messages after it how much of that is done.
 
-mod command;
-mod help;
+mod answer;
+mod commands;
+mod form;
+mod perform;
 mod script;
 mod show;
-mod speak;
-mod split;
-mod stage;
-mod summary;
 #[cfg(test)]
 mod tests;
 mod tour;
-mod verb;
-mod words;
 
 use super::{Model, ModelInfo, Reply, Request};
 
@@ -55,8 +51,8 @@ impl Model for Offline {
     }
 
     fn ask(&self, request: Request) -> Reply {
-        // Without tools there is nothing to do but to sum up, which is what agents ask for without tools.
-        let answer = if request.tools.is_empty() { summary::answer(&request) } else { script::answer(&request) };
-        speak::reply(answer, &request)
+        // Agents ask without tools when they want a summary of the conversation.
+        let answer = if request.tools.is_empty() { perform::summary(&request) } else { perform::answer(&request) };
+        answer::stream(answer, &request)
     }
 }
