@@ -19,12 +19,16 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
         ContentBlock::ResourceLink(link) => {
             // Any other address is not what it was when it is decoded.
             let target = link.uri.strip_prefix("file://").map_or_else(|| link.uri.clone(), decoded);
+            let target = target.replace("</link", "< /link");
             Part::text(format!("<link>{target}</link> (the person points to it; read it if you need it)"))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::Text(text) => {
-                Part::text(format!("<resource uri={:?}>\n{}\n</resource>", text.uri, text.text))
-            }
+            // No text can end its own mark.
+            ResourceContents::Text(text) => Part::text(format!(
+                "<resource uri={:?}>\n{}\n</resource>",
+                text.uri,
+                text.text.replace("</resource", "< /resource")
+            )),
             ResourceContents::Blob(blob) => {
                 let mime = blob.mime_type.clone().unwrap_or_default();
                 if mime.starts_with("image/") && model.images {

@@ -313,7 +313,7 @@ impl Config {
             // Who has providers of their own is told of them, too.
             let own: Vec<&str> = self.providers.keys().map(String::as_str).collect();
             if !own.is_empty() {
-                error.message.push_str(&format!(", and yours: {}", own.join(", ")));
+                error.message.push_str(&format!("\nhint: providers of your own: {}", own.join(", ")));
             }
             error
         })?;
@@ -467,7 +467,7 @@ mod tests {
         assert!(!format!("{config:?}").contains("hunter2"));
         assert_eq!(config.model_id(" mine:a:b ").unwrap(), "mine:a:b");
         assert!(config.model_id("mine").unwrap_err().message.contains("no model of its own"));
-        assert!(config.model_id("other:x").unwrap_err().message.contains("and yours: mine"));
+        assert!(config.model_id("other:x").unwrap_err().message.contains("providers of your own: mine"));
         assert_eq!(config.model_id("offline").unwrap(), "offline:rules");
     }
 

@@ -29,7 +29,7 @@ use crate::config::{line_of, within};
 use crate::cut::{Limits, cut_off_thread};
 use crate::model::Part;
 use crate::project::Project;
-use crate::toolbox::is_own_tool;
+use crate::toolbox::{is_own_tool, own_tool_names};
 use crate::tools::commands::HookEnd;
 use crate::tools::{Outcome, first_line};
 use crate::turn::Desk;
@@ -128,7 +128,11 @@ fn known_tool(text: &str, tool: Spanned<String>) -> Result<String, String> {
     let tool = tool.into_inner();
     match is_own_tool(&tool) || tool.contains("__") || tool.contains('*') {
         true => Ok(tool),
-        false => Err(format!("line {line}: unknown tool `{}` in `tools` of a hook", crate::model::tidy(&tool, 40))),
+        false => Err(format!(
+            "line {line}: unknown tool `{}` in `tools` of a hook; expected {}",
+            crate::model::tidy(&tool, 40),
+            own_tool_names().collect::<Vec<_>>().join(", ")
+        )),
     }
 }
 
@@ -252,7 +256,8 @@ pub(crate) async fn end_of_turn(desk: &Desk) -> Result<Option<String>, Error> {
     Ok((!said.is_empty()).then(|| format!("A hook at the end of the turn says:\n{}", said.join("\n"))))
 }
 
-/// Runs hooks one after the other. Gives what those printed that exited with 2; `ends_there` at the first of them.
+/// Runs hooks one after the other. Gives what those printed that exited with 2; `ends_there` at the first of them, or at the
+/// first that failed.
 async fn run(desk: &Desk, told: &Told<'_>, ends_there: bool) -> Result<Vec<String>, Error> {
     let mut said = Vec::new();
     for (hook, trusted) in desk.hooks.chosen(told) {
@@ -264,7 +269,14 @@ async fn run(desk: &Desk, told: &Told<'_>, ends_there: bool) -> Result<Vec<Strin
                     break;
                 }
             }
-            Err(why) => desk.log.notice(NoticeSeverity::Warning, format!("hook {hook} {why}")).await?,
+            Err(why) => {
+                desk.log.notice(NoticeSeverity::Warning, format!("hook {hook} {why}")).await?;
+                // What has to be allowed is not allowed by who gave no answer.
+                if ends_there {
+                    said.push("it failed, and only one that exits with 0 lets a call pass".into());
+                    break;
+                }
+            }
         }
     }
     Ok(said)

@@ -104,6 +104,11 @@ fn row_of(name: &str) -> Option<&'static Row> {
     TOOLS.iter().find(|row| row.name == name)
 }
 
+/// The names of our own tools.
+pub(crate) fn own_tool_names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|row| row.name)
+}
+
 /// Whether it is the name of one of our own tools, and not of a server's.
 pub(crate) fn is_own_tool(name: &str) -> bool {
     row_of(name).is_some()
@@ -198,8 +203,24 @@ fn small_specs(is_question: bool) -> impl Iterator<Item = ToolSpec> {
 const FEW: usize = 5;
 const SOME: usize = 20;
 
-/// How many characters of their descriptions.
+/// How many characters of their descriptions, and how many bytes their parameters may take.
 const SHORT_DESCRIPTION: usize = 160;
+const LONGEST_SCHEMA: usize = 4 << 10;
+
+/// Tools of several servers, so that each has one of the first places.
+fn by_turns(specs: impl Iterator<Item = ToolSpec>) -> Vec<ToolSpec> {
+    let server_of = |spec: &ToolSpec| spec.name.split("__").next().unwrap_or_default().to_owned();
+    let mut counts: std::collections::HashMap<String, usize> = Default::default();
+    let mut specs: Vec<(usize, ToolSpec)> = specs
+        .map(|spec| {
+            let count = counts.entry(server_of(&spec)).or_default();
+            *count += 1;
+            (*count, spec)
+        })
+        .collect();
+    specs.sort_by_key(|(count, _)| *count);
+    specs.into_iter().map(|(_, spec)| spec).collect()
+}
 
 impl Toolbox {
     /// The tools that a model is told of.
@@ -233,7 +254,8 @@ impl Toolbox {
     fn few_of_servers(&self, most: usize) -> impl Iterator<Item = ToolSpec> {
         let briefly =
             |spec: ToolSpec| ToolSpec { description: tools::first_line(&spec.description, SHORT_DESCRIPTION), ..spec };
-        self.servers.specs().into_iter().take(most).map(briefly)
+        let is_short = |spec: &ToolSpec| spec.schema.to_string().len() <= LONGEST_SCHEMA;
+        by_turns(self.servers.specs().into_iter().filter(is_short)).into_iter().take(most).map(briefly)
     }
 
     /// What is shown of a call before it is looked at: what its arguments tell, as far as they are known. It is what a

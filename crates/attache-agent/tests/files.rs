@@ -281,7 +281,7 @@ async fn what_was_not_shown_is_not_overwritten() {
     let write = json!({"path": "long.json", "content": "{}"});
     assert_eq!(world.call("write_file", write).await, part("long.json"));
     let edit = json!({"path": "long.json", "old_text": "{\"a\"", "new_text": "{\"b\""});
-    assert_eq!(world.call("edit_file", edit).await, "`long.json` is changed");
+    assert_eq!(world.call("edit_file", edit).await, "`long.json` is edited: replaced line 1");
     assert_eq!(world.text("long.json"), long.replace("\"a\"", "\"b\""));
     // Lines that were left out; all of them together are the whole.
     world.call("read_file", json!({"path": "a", "line": 1, "limit": 1})).await;

@@ -584,5 +584,5 @@ fn a_provider_of_ones_own_has_a_key_and_is_listed() {
     );
     home.run(&["logout", "mine"]).check(0, &[], &["the key for mine is forgotten"]);
     let wrong = [("ATTACHE_MODEL", "other:x")];
-    home.with(&wrong, &["models"]).check(2, &[], &["there is no provider `other`", "and yours: mine"]);
+    home.with(&wrong, &["models"]).check(2, &[], &["there is no provider `other`", "providers of your own: mine"]);
 }

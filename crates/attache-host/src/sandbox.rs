@@ -51,6 +51,7 @@ use std::{fmt, io, path::PathBuf, sync::Arc};
 use attache::process::Command;
 
 pub use explain::Explanation;
+pub use git::git_directory;
 pub use layer_limits::{LayerLimits, LayerUse, layer_use, limit_layers, look_after_layers};
 pub use layers::{Cleared, Layer, ProjectLayers, clear_layers};
 pub use policy::{Network, Policy};

@@ -104,12 +104,11 @@ pub struct Contents {
 impl Contents {
     /// Reads what would take effect in a directory.
     pub fn read(directory: &Path) -> Result<Self, TrustError> {
-        let directory =
-            directory.canonicalize().map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
-        let mut reading = Reading { files: Vec::new(), bytes: 0 };
-        reading.read_folder(&directory.join(FOLDER), "", 0)?;
-        let mut files = reading.files;
-        files.sort();
+        let (directory, files) = read_files(directory)?;
+        Contents::of(directory, files)
+    }
+
+    fn of(directory: PathBuf, files: Vec<(String, Vec<u8>)>) -> Result<Self, TrustError> {
         let mut hash = Sha256::new();
         for (name, bytes) in &files {
             // With the lengths no two sets of files look alike.
@@ -130,6 +129,16 @@ impl Contents {
             hash.update(&pin);
         }
         Ok(Contents { directory, files, starts, variables, digest: hex(hash), old_digest })
+    }
+
+    /// What these contents are, for one who trusted what has this digest.
+    fn status(&self, trusted: Option<&str>) -> Status {
+        match trusted {
+            Some(digest) if digest == self.digest => Status::Trusted,
+            Some(digest) if digest == self.old_digest => Status::Uncovered,
+            Some(_) => Status::Changed,
+            None => Status::Unknown,
+        }
     }
 
     /// The directory, without links.
@@ -242,6 +251,17 @@ impl Reading {
     }
 }
 
+/// The directory, without links, and the files of its folder.
+fn read_files(directory: &Path) -> Result<(PathBuf, Vec<(String, Vec<u8>)>), TrustError> {
+    let directory =
+        directory.canonicalize().map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
+    let mut reading = Reading { files: Vec::new(), bytes: 0 };
+    reading.read_folder(&directory.join(FOLDER), "", 0)?;
+    let mut files = reading.files;
+    files.sort();
+    Ok((directory, files))
+}
+
 /// Opens a file that is no link, without waiting for the other end of a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -285,22 +305,31 @@ impl Trust {
         if contents.files.is_empty() {
             return Ok((Status::NothingToTrust, contents));
         }
+        Ok((contents.status(self.digest_of(&contents.directory)?.as_deref()), contents))
+    }
+
+    /// The same for whoever needs the contents only if they are trusted, as before every decision. What was never trusted may
+    /// name large programs, and is not read that far.
+    pub(crate) fn check_trusted(&self, directory: &Path) -> Result<(Status, Option<Contents>), TrustError> {
+        let (directory, files) = read_files(directory)?;
+        if files.is_empty() {
+            return Ok((Status::NothingToTrust, None));
+        }
+        let Some(digest) = self.digest_of(&directory)? else { return Ok((Status::Unknown, None)) };
+        let contents = Contents::of(directory, files)?;
+        Ok((contents.status(Some(&digest)), Some(contents)))
+    }
+
+    /// What was trusted of a directory.
+    fn digest_of(&self, directory: &Path) -> Result<Option<String>, TrustError> {
         let text = store::read(&self.path).map_err(|error| self.failed(error))?.unwrap_or_default();
-        let list = self.parse(&text)?;
-        let trusted = list.get(self.key(&contents.directory)?).and_then(Item::as_str);
-        let status = match trusted {
-            Some(digest) if *digest == contents.digest => Status::Trusted,
-            Some(digest) if *digest == contents.old_digest => Status::Uncovered,
-            Some(_) => Status::Changed,
-            None => Status::Unknown,
-        };
-        Ok((status, contents))
+        Ok(self.parse(&text)?.get(self.key(directory)?).and_then(Item::as_str).map(str::to_owned))
     }
 
     /// What a project brings along, if it is trusted; else, if it brings something, a sentence for its user.
     pub fn contents(&self, project: &Path) -> (Option<Contents>, Option<String>) {
-        let why = match self.check(project) {
-            Ok((Status::Trusted, contents)) => return (Some(contents), None),
+        let why = match self.check_trusted(project) {
+            Ok((Status::Trusted, contents)) => return (contents, None),
             Ok((Status::NothingToTrust, _)) => return (None, None),
             Ok((Status::Unknown, _)) => ", because it is not trusted",
             Ok((Status::Changed, _)) => {

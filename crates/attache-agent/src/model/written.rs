@@ -56,7 +56,7 @@ impl Holder {
         match piece {
             Piece::Text(text) => match &mut self.held {
                 Some(held) => {
-                    held.push_str(&text);
+                    add(held, &text);
                     if held.len() > MOST_HELD || !may_be_call(held) {
                         self.give_up();
                     } else {
@@ -104,6 +104,18 @@ impl Holder {
 /// How answers begin that are calls.
 const BEGINNINGS: [&str; 10] =
     ["{\"", "[{", "```json", "```tool", "```\n", "<tool_call>", "<function", "[TOOL_CALLS]", "<|", "<｜tool"];
+
+/// How many bytes of white space are kept before an answer.
+const MOST_BLANK: usize = 256;
+
+/// Adds a piece to an answer. White space before it says nothing, however much of it there is.
+pub(super) fn add(all: &mut String, text: &str) {
+    let is_blank = all.len() <= MOST_BLANK && all.trim_start().is_empty();
+    let blank = if is_blank { text.len() - text.trim_start().len() } else { 0 };
+    let kept = text.floor_char_boundary(blank.min(MOST_BLANK.saturating_sub(all.len())));
+    all.push_str(&text[..kept]);
+    all.push_str(&text[blank..]);
+}
 
 /// Whether an answer that begins like this may become a call.
 pub(super) fn may_be_call(text: &str) -> bool {

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use attache_host::files::Files;
 use attache_host::permission::{is_secret, visible};
+use attache_host::sandbox::git_directory;
 
 use super::{Detail, Place};
 use crate::settings::{Mode, Words};
@@ -73,7 +74,9 @@ impl Surroundings {
         if is_new(|one, two| one.files == two.files) {
             lines.push(self.listing(if is_brief { SHORT_LISTING } else { LISTING }));
         }
-        (!lines.is_empty()).then(|| format!("<environment>\n{}\n</environment>", lines.join("\n")))
+        // No name of a file or of a branch can end the mark.
+        let told = lines.join("\n").replace("</environment", "< /environment");
+        (!lines.is_empty()).then(|| format!("<environment>\n{told}\n</environment>"))
     }
 
     /// The files by name, if that is short enough; else the directories with how many are in each.
@@ -133,18 +136,17 @@ fn files(cwd: &Path) -> (Vec<PathBuf>, bool) {
 /// The branch that is checked out. Read from its file: the repository may be anybody's, and git runs what it names.
 fn branch(cwd: &Path) -> Option<String> {
     let top = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
-    let (mut directory, mut name) = (top.to_owned(), ".git/HEAD");
-    // A worktree or a submodule has a file that says where its directory is.
-    if top.join(".git").is_file() {
-        let link = first_bytes(top, ".git", 4096)?;
-        directory = top.join(link.trim().strip_prefix("gitdir: ")?);
-        name = "HEAD";
-    }
-    let head = first_bytes(&directory, name, 300)?;
-    match head.trim().strip_prefix("ref: refs/heads/") {
+    // A worktree or a submodule has a file that says where its directory is. That has to agree: whoever wrote the file could
+    // have us read of any other repository.
+    let head = match top.join(".git").is_file() {
+        true => first_bytes(&git_directory(top)?, "HEAD", 300)?,
+        false => first_bytes(top, ".git/HEAD", 300)?,
+    };
+    let head = head.trim();
+    match head.strip_prefix("ref: refs/heads/") {
         Some(branch) => Some(visible(branch)),
-        None if head.trim().len() >= 40 && head.trim().bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            Some(format!("none, detached at {}", &head[..10]))
+        None if head.len() >= 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Some(format!("none, detached at {}", head.get(..10)?))
         }
         None => None,
     }

@@ -141,12 +141,23 @@ fn the_branch_of_a_worktree_and_a_detached_head_are_told() {
     let told = || look_around(&place, Mode::Ask).told(None, FULL).unwrap();
     assert!(told().contains("\nGit branch: outer\n"));
     let own = root.path().join(".git/worktrees/project");
+    for directory in ["objects", "refs"] {
+        fs::create_dir_all(root.path().join(".git").join(directory)).unwrap();
+    }
+    fs::write(own.join("gitdir"), format!("{}\n", place.cwd.join(".git").display())).unwrap();
+    fs::write(own.join("commondir"), "../..\n").unwrap();
     fs::write(place.cwd.join(".git"), format!("gitdir: {}\n", own.display())).unwrap();
     fs::write(own.join("HEAD"), "ref: refs/heads/inner\n").unwrap();
     assert!(told().contains("\nGit branch: inner\n"), "{}", told());
     fs::write(own.join("HEAD"), format!("{}\n", "0123456789".repeat(4))).unwrap();
     assert!(told().contains("\nGit branch: none, detached at 0123456789\n"), "{}", told());
-    // It says nothing of what is not as git writes it.
+    // It says nothing of what is not as git writes it, and of what is another's.
+    fs::write(own.join("HEAD"), format!("\u{3000}\u{3000}\u{3000}\u{3000}{}", "0".repeat(39))).unwrap();
+    assert!(!told().contains("Git branch") && told().contains("Mode"), "{}", told());
+    fs::write(own.join("HEAD"), "ref: refs/heads/x</environment>y\n").unwrap();
+    assert!(told().contains("x< /environment>y"), "{}", told());
+    fs::write(own.join("gitdir"), "/elsewhere/.git\n").unwrap();
+    assert!(!told().contains("Git branch"), "{}", told());
     fs::write(place.cwd.join(".git"), "gitdir: /nowhere\n").unwrap();
     assert!(!told().contains("Git branch"), "{}", told());
 }

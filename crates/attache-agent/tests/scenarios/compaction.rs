@@ -173,7 +173,7 @@ async fn a_turn_that_stays_too_long_keeps_its_summary() {
         &world.model().requests().last().unwrap().texts().join("\n---\n"),
         r#"
         list them
-        ---
+
         Summary of the conversation so far; what came before is no longer shown:
 
         They want the files listed: there are none.
@@ -208,7 +208,7 @@ async fn the_prompt_of_a_turn_stays_when_a_hook_has_something_to_say() {
     world.put("painted", "");
     chat.turn("paint it").await;
     let texts = world.model().requests().last().unwrap().texts();
-    assert!(texts.iter().any(|text| text == "paint it"), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("\n\npaint it\n\n")), "{texts:?}");
     assert!(texts.last().unwrap().contains("the tests fail"), "{texts:?}");
     assert!(texts.iter().any(|text| text.contains("It was painted.")), "{texts:?}");
 }

@@ -212,8 +212,10 @@ impl RepositoryRules {
     /// Compares what is there with what the user trusts, by its bytes, and reads rules that are others than before.
     fn reload(&mut self) {
         let Some((trust, project)) = &self.place else { return };
-        let trusted = match trust.check(project) {
-            Ok((Status::Trusted, contents)) => contents.file("permissions.toml").map(<[u8]>::to_vec),
+        let trusted = match trust.check_trusted(project) {
+            Ok((Status::Trusted, contents)) => {
+                contents.as_ref().and_then(|contents| contents.file("permissions.toml")).map(<[u8]>::to_vec)
+            }
             // The user took the trust back.
             Ok((Status::Unknown, _)) => None,
             // It was changed, maybe by the agent that the rules are for. Until the user has looked at it, nothing of it

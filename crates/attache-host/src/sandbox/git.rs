@@ -59,6 +59,13 @@ pub(super) fn repository_of(directory: &Path) -> Repository {
     Repository::default()
 }
 
+/// The directory of git that the file `.git` of a worktree or a submodule leads to, if that agrees.
+pub fn git_directory(top: &Path) -> Option<PathBuf> {
+    let git = top.join(".git");
+    let claimed = claimed(&git)?;
+    confirmed(top, &git, &claimed).map(|_| claimed)
+}
+
 /// Where a file `.git` leads, without links.
 fn claimed(git: &Path) -> Option<PathBuf> {
     let text = short_text(git)?;

@@ -1,6 +1,7 @@
 //! What a trusted folder would start: the commands of its `mcp.json`, `agents.toml` and `hooks.toml`, and the files behind
 //! them.
 
+use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,9 @@ use super::{TrustError, open};
 
 /// A larger program is named as not covered: it would be read whenever the project is opened.
 const LARGEST_PROGRAM: u64 = 64 << 20;
+
+/// More than this is read of no folder's programs together; those beyond it are not covered either.
+const MOST_PROGRAMS: u64 = 256 << 20;
 
 /// More words of commands are not looked at, and make the folder too large to trust.
 const MOST_WORDS: usize = 1000;
@@ -63,21 +67,29 @@ impl Started {
         if all_words.sum::<usize>() > MOST_WORDS {
             return Err(TrustError::TooLarge(directory.join(super::FOLDER)));
         }
-        let started = |(name, words): (String, Vec<String>)| {
+        let mut digests = Digests::default();
+        let started = |digests: &mut Digests, (name, words): (String, Vec<String>)| {
             // A program without a slash is looked for on the PATH, whatever the project has of that name.
             let named = words.iter().enumerate().filter(|(index, word)| *index > 0 || word.contains('/'));
             let named = named.flat_map(|(_, word)| names_in(word));
-            let files = named.filter_map(|name| StartedFile::read(directory, &name).transpose());
+            let files = named.filter_map(|name| StartedFile::read(directory, &name, digests).transpose());
             Ok(Started { name, files: files.collect::<Result<_, _>>()?, words })
         };
         // A line for a shell: every word in it may be a file that it runs.
-        let hooked = |(name, line): (String, String)| {
+        let hooked = |digests: &mut Digests, (name, line): (String, String)| {
             let named = words_in(&line).flat_map(names_in);
-            let files = named.filter_map(|name| StartedFile::read(directory, &name).transpose());
+            let files = named.filter_map(|name| StartedFile::read(directory, &name, digests).transpose());
             let files = files.collect::<Result<_, _>>()?;
             Ok(Started { name, files, words: vec!["sh".into(), "-c".into(), line] })
         };
-        commands.into_iter().map(started).chain(hooks.into_iter().map(hooked)).collect()
+        let mut all = Vec::new();
+        for command in commands {
+            all.push(started(&mut digests, command)?);
+        }
+        for hook in hooks {
+            all.push(hooked(&mut digests, hook)?);
+        }
+        Ok(all)
     }
 
     /// Adds what is pinned to a digest. Nothing is, where no command names a file.
@@ -129,33 +141,50 @@ fn names_in(word: &str) -> Vec<String> {
     .collect()
 }
 
+/// The digests of programs, each read once however often it is named.
+#[derive(Default)]
+struct Digests {
+    known: HashMap<PathBuf, Option<String>>,
+    bytes: u64,
+}
+
+impl Digests {
+    /// The digest of a file. `None` for one that is too large.
+    fn of(&mut self, path: &Path) -> std::io::Result<Option<String>> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let file = open(path)?;
+        let length = file.metadata()?.len();
+        let mut digest = None;
+        if length <= LARGEST_PROGRAM && self.bytes + length <= MOST_PROGRAMS {
+            self.bytes += length;
+            let mut hash = Sha256::new();
+            let mut file = file.take(LARGEST_PROGRAM);
+            let mut buffer = vec![0; 64 << 10];
+            while let count @ 1.. = file.read(&mut buffer)? {
+                hash.update(&buffer[..count]);
+            }
+            digest = Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        self.known.insert(path.to_owned(), digest.clone());
+        Ok(digest)
+    }
+}
+
 impl StartedFile {
     /// The file that a word of a command names, if it names one by a path.
-    fn read(directory: &Path, word: &str) -> Result<Option<Self>, TrustError> {
+    fn read(directory: &Path, word: &str, digests: &mut Digests) -> Result<Option<Self>, TrustError> {
         let written = directory.join(word);
         let Some(path) = written.canonicalize().ok().filter(|path| !word.is_empty() && path.is_file()) else {
             return Ok(None);
         };
         let failed = |error| TrustError::Io { path: path.clone(), error };
-        let is_inside = path.starts_with(directory);
-        let mut is_covered = false;
         // Where it leads is pinned in any case: a link can be turned to another program.
         let mut pin = format!("{word}\0{}", path.display());
-        if is_inside {
-            let file = open(&path).map_err(failed)?;
-            let length = file.metadata().map_err(failed)?.len();
-            if length <= LARGEST_PROGRAM {
-                is_covered = true;
-                let mut hash = Sha256::new();
-                let mut file = file.take(LARGEST_PROGRAM);
-                let mut buffer = vec![0; 64 << 10];
-                while let count @ 1.. = file.read(&mut buffer).map_err(failed)? {
-                    hash.update(&buffer[..count]);
-                }
-                pin.extend(hash.finalize().iter().map(|byte| format!("{byte:02x}")));
-            }
-        }
-        Ok(Some(StartedFile { path, is_covered, pin }))
+        let digest = if path.starts_with(directory) { digests.of(&path).map_err(failed)? } else { None };
+        pin.extend(digest.iter().map(String::as_str));
+        Ok(Some(StartedFile { is_covered: digest.is_some(), path, pin }))
     }
 }
 

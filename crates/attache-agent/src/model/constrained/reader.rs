@@ -53,7 +53,7 @@ impl AnswerReader {
 
     /// Takes in some text, and gives what of it is for people.
     pub(super) fn handle(&mut self, text: &str) -> String {
-        self.all.push_str(text);
+        written::add(&mut self.all, text);
         if self.state == State::Opening {
             self.open();
         }

@@ -9,26 +9,38 @@ const DEEPEST: usize = 16;
 /// How many values a schema may grow to. Two references to two references to two … would be without end.
 const MOST_VALUES: usize = 5_000;
 
+/// How many bytes of names and texts are copied before references are not followed any more.
+const MOST_BYTES: usize = 256 << 10;
+
+/// What a schema can say of a type.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
 /// A schema without references. Where one leads into itself, too deep or to too much, any value of its type will do.
 pub(super) fn inlined(schema: &Value) -> Value {
     let mut body = schema.clone();
     if let Value::Object(body) = &mut body {
         body.retain(|key, _| !matches!(key.as_str(), "$defs" | "definitions"));
     }
-    Inliner { root: schema, open: Vec::new(), values: 0 }.copy(&body)
+    Inliner { root: schema, open: Vec::new(), values: 0, bytes: 0 }.copy(&body)
 }
 
 struct Inliner<'a> {
     root: &'a Value,
     /// The references that lead to where we are.
     open: Vec<String>,
-    /// How many values were copied.
+    /// How many values were copied, and how many bytes of names and texts.
     values: usize,
+    bytes: usize,
 }
 
 impl Inliner<'_> {
     fn copy(&mut self, value: &Value) -> Value {
         self.values += 1;
+        self.bytes += match value {
+            Value::String(text) => text.len(),
+            Value::Object(object) => object.keys().map(String::len).sum(),
+            _ => 0,
+        };
         match value {
             Value::Object(object) => match object.get("$ref").and_then(Value::as_str) {
                 Some(reference) => {
@@ -54,8 +66,9 @@ impl Inliner<'_> {
             return json!({});
         };
         let is_open = reference == "#" || self.open.iter().any(|open| open == reference);
-        if is_open || self.open.len() == DEEPEST || self.values > MOST_VALUES {
-            return json!({ "type": target.get("type").cloned().unwrap_or_else(|| "object".into()) });
+        if is_open || self.open.len() == DEEPEST || self.values > MOST_VALUES || self.bytes > MOST_BYTES {
+            let kind = target.get("type").and_then(Value::as_str).filter(|kind| TYPES.contains(kind));
+            return json!({ "type": kind.unwrap_or("object") });
         }
         self.open.push(reference.to_owned());
         let copy = self.copy(target);
@@ -135,5 +148,13 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/L0"}}, "$defs": definitions});
         let text = inlined(&schema).to_string();
         assert!(text.len() < 1 << 20 && !text.contains("$ref"), "{}", text.len());
+        // Few values with long texts, wherever these stand.
+        for long in [json!({"description": "x".repeat(1 << 20)}), json!({"type": ["x".repeat(1 << 20)]})] {
+            let many: Map<String, Value> =
+                (0..500).map(|number| (format!("p{number}"), json!({"$ref": "#/$defs/X"}))).collect();
+            let schema = json!({"type": "object", "properties": many, "$defs": {"X": long}});
+            let length = inlined(&schema).to_string().len();
+            assert!(length < 2 << 20, "{length}");
+        }
     }
 }

@@ -29,7 +29,7 @@ impl Told {
 /// A text without white space and without what stands for it in strings: that makes no difference, and neither does the
 /// number of backslashes before a quotation mark, for one who quotes JSON from within JSON.
 fn bare(text: &str) -> String {
-    let mut chars = text.chars().filter(|c| !c.is_whitespace()).peekable();
+    let mut chars = text.chars().filter(|c| !c.is_whitespace() && !is_invisible(*c)).map(plain_quote).peekable();
     let mut out = String::with_capacity(text.len());
     while let Some(c) = chars.next() {
         if c == '\\' {
@@ -41,6 +41,19 @@ fn bare(text: &str) -> String {
     out
 }
 
+/// Whether a character is not seen. Models leave such out.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+}
+
+/// Quotation marks of all kinds are one: models write JSON's where they read others.
+fn plain_quote(c: char) -> char {
+    if matches!(c, '\'' | '“' | '”' | '„' | '‟' | '‘' | '’' | '«' | '»') { '"' } else { c }
+}
+
+/// How much is compared before a text that repeats itself is taken for a quotation.
+const MOST_COMPARED: usize = 4 << 20;
+
 /// How many ways to go on there may be at the end of a line. Only a text that repeats itself has so many.
 const MOST_WAYS: usize = 64;
 
@@ -49,6 +62,7 @@ const MOST_WAYS: usize = 64;
 fn is_in(text: &str, call: &str) -> bool {
     // How much of the call has come with the lines up to here, for each way to read them.
     let mut ways: Vec<usize> = Vec::new();
+    let mut compared = 0;
     for line in text.lines().map(bare) {
         let mut next = Vec::new();
         for come in ways.into_iter().chain([0]) {
@@ -56,8 +70,16 @@ fn is_in(text: &str, call: &str) -> bool {
             if line.contains(rest) {
                 return true;
             }
-            let ends = line.char_indices().map(|(at, _)| &line[at..]).filter(|end| rest.starts_with(end));
-            next.extend(ends.map(|end| come + end.len()));
+            for end in line.char_indices().map(|(at, _)| &line[at..]) {
+                let alike = end.bytes().zip(rest.bytes()).take_while(|(one, two)| one == two).count();
+                compared += alike + 1;
+                if alike == end.len() {
+                    next.push(come + end.len());
+                }
+                if compared > MOST_COMPARED {
+                    return true;
+                }
+            }
             if come > 0 && is_blank(&line) {
                 next.push(come);
             }

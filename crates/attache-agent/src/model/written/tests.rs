@@ -286,3 +286,17 @@ fn an_answer_that_was_cut_off_is_no_call() {
     let pieces = recognise(stream::iter(pieces).boxed(), &request).collect::<Vec<_>>().now_or_never().unwrap();
     assert!(matches!(pieces[..], [Ok(Piece::Held), Ok(Piece::Text(_)), Ok(Piece::End(_))]), "{pieces:?}");
 }
+
+#[test]
+fn white_space_before_an_answer_is_kept_in_part() {
+    let mut all = String::new();
+    for _ in 0..10_000 {
+        super::add(&mut all, &" \u{3000}".repeat(100));
+    }
+    super::add(&mut all, "  so");
+    super::add(&mut all, "  it is");
+    assert!(all.len() <= 256 + 9 && all.ends_with("so  it is"), "{all:?}");
+    let mut short = String::new();
+    super::add(&mut short, "  x");
+    assert_eq!(short, "  x");
+}

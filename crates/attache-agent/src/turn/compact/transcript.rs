@@ -55,8 +55,19 @@ fn one(message: &Message) -> String {
                 if text.trim().is_empty() { String::new() } else { format!("[the agent]\n{}\n", cut(text, SAID)) };
             said + &calls.collect::<String>()
         }
-        Message::Tool { name, parts, .. } => format!("[result of {name}]\n{}\n", cut(&text_of(parts), RESULT)),
+        Message::Tool { name, parts, .. } => {
+            format!("[result of {name}]\n{}\n", indented(&cut(&text_of(parts), RESULT)))
+        }
     }
+}
+
+/// A text of which no line can be taken for one of our marks: what a tool brought may say what it likes.
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("</conversation", "< /conversation")
 }
 
 /// The texts of parts; what is no text is named.

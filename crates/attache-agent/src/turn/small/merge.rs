@@ -4,12 +4,8 @@
 /// A new text for something, in the form that the old one has. `None` if it is a part and it cannot be told of what, or if it
 /// leaves out so much that it is no change of the old text.
 pub(super) fn merged(old: &str, new: &str) -> Option<String> {
-    Some(formed(old, &completed(old, new)?))
-}
-
-/// A new text in the form that the old one has, whatever it leaves out.
-pub(super) fn formed(old: &str, new: &str) -> String {
-    ended_like(old, &indented_like(old, new))
+    let new = completed(old, new)?;
+    Some(ended_like(old, &indented_like(old, &new)))
 }
 
 /// How a model says that it has left something out.

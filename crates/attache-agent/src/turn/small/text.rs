@@ -91,10 +91,6 @@ async fn whole(asks: &Asks<'_>, wanted: &Wanted<'_>, old: Option<&str>) -> Resul
         return Ok(first);
     }
     let Some(again) = asks.text(wanted.whole_again(old)).await? else { return Ok(first) };
-    // What is left out twice is meant to go.
-    if again.lines().eq(new.lines()) && !again.trim().is_empty() {
-        return Ok(Some(merge::formed(old, &again)));
-    }
     Ok(merge::merged(old, &again).or(first))
 }
 
