@@ -33,6 +33,7 @@ mod layer_limits;
 mod layers;
 mod npm;
 mod policy;
+mod removal;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
 mod view;
 
