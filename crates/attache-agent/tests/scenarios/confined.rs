@@ -150,6 +150,22 @@ async fn a_command_that_names_a_secret_is_asked_about() {
 }
 
 #[tokio::test]
+async fn a_command_that_comes_across_a_secret_does_not_read_it() {
+    if !can_be_enforced() {
+        return;
+    }
+    let world = world(vec![run("grep -r KEY .; cat sub/*")]).await;
+    world.put(".env", "KEY=private");
+    world.put("sub/server.pem", "private");
+    world.put("sub/text", "KEY=public");
+    let mut chat = world.open(no()).await;
+    chat.turn("run it").await;
+    assert!(chat.asked.is_empty(), "{:?}", reasons(&chat));
+    let result = world.results().concat();
+    assert!(result.contains("KEY=public") && !result.contains("private"), "{result}");
+}
+
+#[tokio::test]
 async fn the_network_is_asked_for_by_name() {
     if !can_be_enforced() {
         return;
