@@ -114,6 +114,33 @@ impl ProjectLayers {
         make_private(&directory)?;
         Ok(directory)
     }
+
+    /// A private directory in which `part` leads to what is shared. Commands change it as they like, so it is made where they
+    /// cannot, and left alone from then on.
+    pub(super) fn private_around(&self, name: &str, part: &str, shared: &Path) -> io::Result<PathBuf> {
+        let directory = self.private_directory().join(format!("{name}-around"));
+        if fs::symlink_metadata(&directory).is_err() {
+            let made = tempfile::tempdir_in(self.directory())?;
+            link(shared, &made.path().join(part))?;
+            make_private(&self.private_directory())?;
+            match fs::rename(made.path(), &directory) {
+                // Another command was first.
+                Err(_) if directory.is_dir() => {}
+                renamed => renamed?,
+            }
+        }
+        Ok(directory)
+    }
+}
+
+#[cfg(unix)]
+fn link(to: &Path, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, at)
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary), and
