@@ -25,6 +25,8 @@ pub struct Terms {
     pub need: Option<Need>,
     /// Nobody was asked, and no rule allows it: it runs in the strictest sandbox or not at all.
     pub is_unasked: bool,
+    /// It is a small model's, which is told of no `needs`.
+    pub for_small: bool,
 }
 
 impl Terms {
@@ -66,7 +68,7 @@ impl CommandWork {
     /// Has it run in the strictest sandbox, or not at all.
     pub fn confine(&mut self) {
         if let Some(terms) = self.terms_mut() {
-            *terms = Terms { need: None, is_unasked: true };
+            *terms = Terms { need: None, is_unasked: true, for_small: terms.for_small };
         }
     }
 
