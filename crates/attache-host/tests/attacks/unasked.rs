@@ -316,7 +316,12 @@ fn what_two_commands_write_at_the_same_time_stays_apart_and_is_seen_later() {
         while !place.path("home/project/started").exists() && !waiting.is_finished() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let ran = unasked(&place, &format!("cat {index}/one {index}/crate; echo two > {index}/one; cat {index}/one"));
+        let ran = unasked(
+            &place,
+            &format!(
+                "cat {index}/one {index}/crate; echo two > {index}/one; cat {index}/one; cp {index}/one {index}/two"
+            ),
+        );
         assert_eq!(ran.out, "one\ngood\ntwo\n", "{ran:?}");
         let mut command = place.command(&["sandbox", "clear"]);
         command.env("TMPDIR", place.path("tmp"));
@@ -326,7 +331,7 @@ fn what_two_commands_write_at_the_same_time_stays_apart_and_is_seen_later() {
         let ran = waiting.join().unwrap();
         assert_eq!(ran.out, "one\n", "{ran:?}");
     });
-    assert_eq!(unasked(&place, &format!("cat {index}/one")).out, "one\n");
+    assert_eq!(unasked(&place, &format!("cat {index}/one {index}/two")).out, "one\ntwo\n");
 }
 
 #[test]
