@@ -46,8 +46,6 @@ pub struct CodingSession {
     models: ModelTeller,
     /// What the person should know, told with the first prompt.
     notices: Vec<String>,
-    /// What was told last of a sandbox that is not as it should be.
-    sandbox_warning: Option<String>,
     /// What was told of instructions that are not sent, so that it is told once.
     told: Vec<String>,
     /// What the person has taken back since the last prompt, for the model.
@@ -93,7 +91,6 @@ impl CodingSession {
             commands,
             models,
             notices: begin.notices,
-            sandbox_warning: None,
             told: Vec::new(),
             undone: Vec::new(),
             place,
@@ -289,12 +286,8 @@ impl CodingSession {
         }
         tell_of_servers(&self.desk).await?;
         // Not when the session is opened: a client may still set how commands are confined.
-        let warning = self.desk.tools.commands.sandbox_state_now().await.warning();
-        if self.sandbox_warning != warning {
-            self.sandbox_warning.clone_from(&warning);
-            if let Some(warning) = warning {
-                self.desk.log.notice(NoticeSeverity::Warning, warning).await?;
-            }
+        if let Some(warning) = self.desk.tools.commands.take_warning().await {
+            self.desk.log.notice(NoticeSeverity::Warning, warning).await?;
         }
         Ok(())
     }

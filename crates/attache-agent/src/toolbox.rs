@@ -158,15 +158,24 @@ const BRIEF: &[(&str, &str, &[&str], &[&str])] = &[
     ),
     ("find_files", "Finds files by a glob.", &["pattern"], &[]),
     ("search_files", "Finds lines by a regular expression.", &["pattern"], &["path"]),
-    ("run_command", "Runs a shell command.", &["command"], &[]),
+    (
+        "run_command",
+        "Runs a shell command. The user is asked for what it `needs` that the sandbox withholds, with your `reason`.",
+        &["command"],
+        &["needs", "reason"],
+    ),
     ("switch_mode", "Changes the mode. To leave `architect`, give the `plan`.", &["mode"], &["plan"]),
 ];
 
 fn brief_specs() -> impl Iterator<Item = ToolSpec> {
-    let kind = |parameter: &str| if matches!(parameter, "line" | "limit") { "integer" } else { "string" };
+    let kind = |parameter: &str| match parameter {
+        "line" | "limit" => json!({"type": "integer"}),
+        "needs" => json!({"type": "array", "items": {"type": "string", "enum": ["network", "unsandboxed"]}}),
+        _ => json!({"type": "string"}),
+    };
     BRIEF.iter().map(move |(name, description, required, optional)| {
         let properties = required.iter().chain(*optional);
-        let properties = properties.map(|parameter| ((*parameter).to_owned(), json!({ "type": kind(parameter) })));
+        let properties = properties.map(|parameter| ((*parameter).to_owned(), kind(parameter)));
         let schema = json!({
             "type": "object",
             "properties": properties.collect::<serde_json::Map<_, _>>(),

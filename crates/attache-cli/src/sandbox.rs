@@ -94,10 +94,13 @@ fn named(options: &SandboxOptions) -> Result<Named, Failure> {
         look_after_layers(&own[1], layers.temporary(), config.layer_limits);
     }
     let roots: Vec<PathBuf> = std::iter::once(&cwd).chain(&directories).cloned().collect();
-    let unasked = layers.as_ref().map(|layers| Policy::unasked(&roots, &config.writable, &own, layers));
+    let unasked = match &layers {
+        Ok(layers) => Policy::unasked(&roots, &config.writable, &own, layers).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("the layers of the project cannot be used: {error}")),
+    };
     let why_asked = match &unasked {
         _ if config.sandbox == SandboxMode::Off => Some("the sandbox is off".to_owned()),
-        Err(error) => Some(format!("the layers of the project cannot be used: {error}")),
+        Err(why) => Some(why.clone()),
         Ok(policy) => match Sandbox::new(policy) {
             Err(error) => Some(error.to_string()),
             Ok(sandbox) if sandbox.is_whole() => None,
@@ -106,9 +109,7 @@ fn named(options: &SandboxOptions) -> Result<Named, Failure> {
     };
     let mut policy = match (options.unasked, unasked) {
         (true, Ok(unasked)) => unasked,
-        (true, Err(error)) => {
-            return Err(Failure::usage(format!("the layers of the project cannot be used: {error}")));
-        }
+        (true, Err(why)) => return Err(Failure::usage(why)),
         (false, _) => {
             let mut policy = policy(&cwd, &directories, network)?;
             for path in &config.writable {

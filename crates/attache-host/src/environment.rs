@@ -189,6 +189,7 @@ pub const PASSED: &[(&str, &[&str])] = &[
             "PYENV_VERSION",
             "PYTHONPATH",
             "PYTHONHOME",
+            "PYTHONUSERBASE",
             "PYTHONUNBUFFERED",
             "PYTHONDONTWRITEBYTECODE",
             "PIPX_HOME",

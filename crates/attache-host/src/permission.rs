@@ -102,8 +102,8 @@ pub use grant::{Grants, ShownChange};
 pub use identity::agent_identity;
 pub use question::{Change, Question};
 pub use rules::{Arguments, Rule, Verdict};
-pub(crate) use secrets::RUN;
 pub use secrets::is_secret;
+pub(crate) use secrets::{RUN, is_named};
 pub use subject::{Action, Session, Subject};
 pub use visible::{visible, visible_lines};
 

@@ -33,6 +33,9 @@ mod layer_limits;
 mod layers;
 mod npm;
 mod policy;
+mod project_secrets;
+mod recorded;
+mod removal;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing can be enforced there"))]
 mod view;
 
@@ -59,7 +62,8 @@ pub use policy::{Network, Policy};
 /// What no sandbox of ours keeps back, on any machine, in a sentence each.
 pub const LIMITS: [&str; 8] = [
     "What commands write into the project is run by whoever builds or tests it later; look at it first.",
-    "Files of other projects can be read, `.env` among them; only known secrets of your home are hidden.",
+    "Files outside of the project can be read, also those of other projects, `.env` among them; only known secrets of your \
+     home are hidden, and from commands that run unasked those that are found in the project.",
     "Before Linux 7.1, a socket that another program makes after a command has started can be reached by it, unless it is \
      in `/run` or hidden.",
     "With the network open, anything that can be read can be sent anywhere, and local servers can be reached.",
@@ -319,6 +323,11 @@ pub enum SandboxError {
         /// That directory.
         directory: PathBuf,
     },
+    /// A project has more files that may hold secrets than can be hidden.
+    TooManySecrets {
+        /// The directory of the project.
+        directory: PathBuf,
+    },
     /// Files that are to be hidden or protected changed whenever it was tried to make the sandbox.
     Changed,
     /// The kernel refused.
@@ -360,6 +369,12 @@ impl fmt::Display for SandboxError {
                 "there are too many sockets to close off in `{}`\nhint: look for directories in it whose names begin \
                  with `ssh-`, `tmux-` or the like, and remove what is not yours",
                 directory.display()
+            ),
+            Self::TooManySecrets { directory } => write!(
+                f,
+                "`{}` has more than {} files that may hold secrets, which cannot all be hidden",
+                directory.display(),
+                project_secrets::MOST_SECRETS
             ),
             Self::Changed => f.write_str(
                 "files that are to be hidden or protected change all the time\nhint: end what is at work in the directory, \

@@ -1,9 +1,12 @@
 //! Where secrets are: the one list that questions and the sandbox go by.
 //!
 //! A name in it is asked about wherever it stands in a path. Where the row says so, it is also hidden from everything
-//! that runs in a sandbox: at that path beneath the home directory, where the program that it belongs to keeps it.
+//! that runs in a sandbox: at that path beneath the home directory, where the program that it belongs to keeps it. From
+//! commands that nobody was asked about, files of these names are hidden in the project, too.
 
 use std::path::{Path, PathBuf};
+
+use crate::permission::is_named;
 
 /// One name, and why it is in the list.
 pub(crate) struct Secret {
@@ -21,7 +24,7 @@ pub(crate) struct Secret {
 pub(crate) enum Hidden {
     /// Beneath the home directory.
     AtHome,
-    /// Nowhere: such files are part of projects, which commands have to read, or have no one place.
+    /// Nowhere else than in a project: such files have no one place.
     Nowhere,
 }
 
@@ -135,6 +138,23 @@ const SPELLED: [(&str, &str); 2] =
 pub(crate) fn hidden_beneath(home: &Path) -> Vec<PathBuf> {
     let spelled = |name: &'static str| SPELLED.iter().find(|(plain, _)| *plain == name).map_or(name, |(_, real)| real);
     SECRETS.iter().filter(|secret| secret.hidden == AtHome).map(|secret| home.join(spelled(secret.name))).collect()
+}
+
+/// Whether a file of a project may hold secrets, by its name and those of the directories that it is in, in small letters.
+pub(crate) fn is_secret_file(directories: &[String], name: &str) -> bool {
+    SECRETS.iter().any(|secret| is_called(directories, name, secret))
+}
+
+/// Whether all that is in a directory of a project may be secret: one in which secrets are kept at home, and here, too. What
+/// is a secret as a file, such as `.env`, may be anything as a directory.
+pub(crate) fn is_secret_directory(directories: &[String], name: &str) -> bool {
+    SECRETS.iter().any(|secret| secret.hidden == AtHome && is_called(directories, name, secret))
+}
+
+fn is_called(directories: &[String], name: &str, secret: &Secret) -> bool {
+    let mut above = directories.iter().rev().map(String::as_str);
+    let mut path = std::iter::once(name).chain(&mut above);
+    secret.name.rsplit('/').all(|part| path.next().is_some_and(|name| is_named(name, part)))
 }
 
 /// What shells, desktops and others start from that is not among the names that are asked about in every directory.

@@ -116,8 +116,8 @@ async fn needs_are_read_leniently_and_a_reason_is_wanted() {
     for arguments in [json!({}), json!({"needs": []}), json!({"needs": null}), json!({"needs": "", "reason": 1})] {
         assert_eq!(need(arguments).await, Ok(none()));
     }
-    let network = || Terms { need: Some(Need::Network("to fetch".into())), is_unasked: false };
-    let unsandboxed = || Terms { need: Some(Need::Unsandboxed("to fetch".into())), is_unasked: false };
+    let network = || Terms { need: Some(Need::Network("to fetch".into())), ..Terms::default() };
+    let unsandboxed = || Terms { need: Some(Need::Unsandboxed("to fetch".into())), ..Terms::default() };
     for (needs, title, terms) in [
         (json!(["network"]), "make (with the network)", network()),
         (json!("network"), "make (with the network)", network()),

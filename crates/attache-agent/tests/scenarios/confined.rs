@@ -6,9 +6,10 @@ use std::net::TcpListener;
 use attache::Protocol;
 use attache::model::permission::PermissionSubject;
 use attache::model::tool::ToolCallContent;
-use attache_agent::{Mode, SandboxMode};
+use attache_agent::{Mode, ModelFacts, SandboxMode};
 use attache_host::permission::Policy;
 use attache_host::sandbox::Sandbox;
+use attache_testkit::model_server::Answer;
 use serde_json::{Value, json};
 
 use crate::calling;
@@ -147,6 +148,42 @@ async fn a_command_that_names_a_secret_is_asked_about() {
     chat.turn("run it").await;
     assert_eq!(chat.asked.len(), 2);
     assert!(!world.results().concat().contains("private"));
+}
+
+#[tokio::test]
+async fn a_command_that_comes_across_a_secret_does_not_read_it() {
+    if !can_be_enforced() {
+        return;
+    }
+    let world = world(vec![run("grep -r KEY .; cat sub/*")]).await;
+    world.put(".env", "KEY=private");
+    world.put("sub/server.pem", "private");
+    world.put("sub/text", "KEY=public");
+    let mut chat = world.open(no()).await;
+    chat.turn("run it").await;
+    assert!(chat.asked.is_empty(), "{:?}", reasons(&chat));
+    let result = world.results().concat();
+    assert!(result.contains("KEY=public") && !result.contains("private"), "{result}");
+}
+
+#[tokio::test]
+async fn a_small_model_is_told_what_cannot_be_done_here() {
+    if !can_be_enforced() {
+        return;
+    }
+    let act = |action: &str, arguments| Answer::text(json!({"action": action, "arguments": arguments}).to_string());
+    let done = || act("done", json!({"message": "It cannot be written."}));
+    let answers = vec![act("run_command", json!({"command": "echo out > ../outside.txt"})), done(), done(), done()];
+    let mut world = World::answering(answers).await;
+    world.config.mode = Mode::Code;
+    world.config.sandbox = SandboxMode::On;
+    let facts = ModelFacts { small: Some(true), ..ModelFacts::default() };
+    world.config.models.insert("openai:scripted".into(), facts);
+    let mut chat = world.open(no()).await;
+    chat.turn("Write the file above.").await;
+    assert!(chat.asked.is_empty(), "{:?}", reasons(&chat));
+    let told = world.model().requests().iter().map(|request| request.texts().concat()).collect::<String>();
+    assert!(told.contains("only files of the project can be changed") && !told.contains("`needs"), "{told}");
 }
 
 #[tokio::test]

@@ -155,7 +155,8 @@ fn holds(parts: &[&str], mut names: impl Iterator<Item = &'static str>) -> bool 
     })
 }
 
-fn is_named(part: &str, name: &str) -> bool {
+/// Whether a part of a path is named like this, both in small letters.
+pub(crate) fn is_named(part: &str, name: &str) -> bool {
     if let Some(end) = name.strip_prefix('*') {
         part.ends_with(end)
     } else if let Some(start) = name.strip_suffix('*') {

@@ -6,11 +6,12 @@
 //! to use a private directory.
 
 use std::{
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
 
-use super::{Layer, Policy, ProjectLayers, Sandbox, kernel, view};
+use super::{Layer, Network, Policy, ProjectLayers, Sandbox, kernel, view};
 
 /// One directory that programs keep what they have downloaded or built in.
 struct Cache {
@@ -71,7 +72,7 @@ const CACHES: &[Cache] = caches! {
     "pnpm"         ".local/share/pnpm"  "PNPM_HOME"            ""    "PNPM_HOME"        "" [];
     "pub"          ".pub-cache"         "PUB_CACHE"            ""    ""                 "" ["bin"];
     "pyenv"        ".pyenv"             "PYENV_ROOT"           ""    ""                 "" ["bin" "libexec"];
-    "python"       ".local/lib"         ""                     ""    ""                 "" [];
+    "python"       ".local/lib"         "PYTHONUSERBASE"       "lib" "PYTHONUSERBASE"   "" [];
     "rbenv"        ".rbenv"             "RBENV_ROOT"           ""    ""                 "" ["bin" "libexec"];
     "sbt"          ".sbt"               ""                     ""    ""                 "" [];
     "sccache"      ""                   "SCCACHE_DIR"          ""    ""                 "" [];
@@ -83,15 +84,17 @@ const CACHES: &[Cache] = caches! {
     "zig"          ""                   "ZIG_GLOBAL_CACHE_DIR" ""    ""                 "" [];
 };
 
-/// Caches that are better read-only than empty, where there are no overlays.
+/// Caches that are better read-only than empty, where there are neither overlays nor a network to fill them from.
 const WORK_READ_ONLY: [&str; 4] = ["cargo", "go", "maven", "nuget"];
+/// What programs run from, so that it is never replaced by something empty. They are installed beside it: pip puts scripts
+/// into `bin`, which is on the person's path and stays as it is.
+const INSTALLED: &str = "python";
 
 impl Cache {
     /// Where it is, by what the person has set or by default.
-    fn place(&self, home: &Path) -> Option<PathBuf> {
+    fn place(&self, home: &Path, set: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         let (variable, sub) = self.variable;
-        let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-        match set {
+        match set(variable).map(PathBuf::from).filter(|path| path.is_absolute()) {
             Some(path) => Some(if sub.is_empty() { path } else { path.join(sub) }),
             None if self.path.is_empty() => None,
             None => Some(home.join(self.path)),
@@ -101,12 +104,23 @@ impl Cache {
 
 impl Policy {
     /// Has caches written in the layers of a project. What cannot be, because the machine has no overlays or there is no
-    /// such directory, is private, if the program has a variable for it; else it stays read-only.
+    /// such directory, is private, if the program has a variable for it; else it stays read-only. So it depends on the
+    /// network, which is to be set before.
     pub fn use_layers(&mut self, layers: &ProjectLayers) {
         let Some(home) = std::env::home_dir().filter(|home| home.parent().is_some()) else { return };
         let can_overlay = Sandbox::check().is_ok_and(|support| support.namespaces) && kernel::can_overlay(layers);
+        self.use_caches(layers, &home, can_overlay, &|name| std::env::var_os(name));
+    }
+
+    fn use_caches(
+        &mut self,
+        layers: &ProjectLayers,
+        home: &Path,
+        can_overlay: bool,
+        set: &dyn Fn(&str) -> Option<OsString>,
+    ) {
         let real = |paths: &[PathBuf]| paths.iter().map(|path| view::resolve(path)).collect::<Vec<_>>();
-        let (hidden, writable, real_home) = (real(&self.hidden), real(&self.writable), view::resolve(&home));
+        let (hidden, writable, real_home) = (real(&self.hidden), real(&self.writable), view::resolve(home));
         // Whether it is something around the home or around what can be changed, or in the latter by itself: such as one
         // that the project has for its own. A home that can be changed has caches like any other.
         let is_no_cache = |shared: &Path| {
@@ -120,28 +134,34 @@ impl Policy {
         let mut taken: Vec<PathBuf> = Vec::new();
         let mut needs_private = false;
         for cache in CACHES {
-            let shared = cache.place(&home).and_then(|place| fs::canonicalize(place).ok()).filter(|path| path.is_dir());
-            match shared {
+            let place = cache.place(home, set).and_then(|place| fs::canonicalize(place).ok());
+            let shared = place.filter(|path| path.is_dir());
+            let (variable, before) = cache.private;
+            // A variable with a place in it says where the person wants it to be. Others say more than that.
+            let is_wanted = set(variable).is_some() && (shared.is_none() || !before.is_empty());
+            let directory = match shared {
                 // It is part of one already.
-                Some(shared) if taken.iter().any(|taken| shared.starts_with(taken)) => {}
-                Some(shared) if is_no_cache(&shared) => {}
+                Some(shared) if taken.iter().any(|taken| shared.starts_with(taken)) => continue,
+                Some(shared) if is_no_cache(&shared) => continue,
                 Some(shared) if can_overlay && let Ok(layer) = layers.layer(cache, &shared) => {
-                    taken.push(shared);
                     self.layers.push(layer);
+                    taken.push(shared.clone());
+                    if cache.name != INSTALLED {
+                        continue;
+                    }
+                    layers.private_around(cache.name, cache.variable.1, &shared)
                 }
+                Some(_) if cache.name == INSTALLED => continue,
                 // Builds that need nothing new work with what is there.
-                Some(_) if WORK_READ_ONLY.contains(&cache.name) => {}
-                _ if cache.private.0.is_empty() => {}
-                // Where the person wants it to be, there it stays.
-                _ if std::env::var_os(cache.private.0).is_some() => {}
-                _ => {
-                    let directory = layers.private(cache.name).ok();
-                    let Some(directory) = directory.as_deref().and_then(Path::to_str) else { continue };
-                    needs_private = true;
-                    let (variable, before) = cache.private;
-                    self.private_variables.push((variable.to_owned(), format!("{before}{directory}")));
-                }
-            }
+                Some(_) if self.network == Network::Offline && WORK_READ_ONLY.contains(&cache.name) => continue,
+                _ if variable.is_empty() || is_wanted => continue,
+                _ => layers.private(cache.name),
+            };
+            let Some(directory) = directory.ok().and_then(|path| path.into_os_string().into_string().ok()) else {
+                continue;
+            };
+            needs_private = true;
+            self.private_variables.push((variable.to_owned(), format!("{before}{directory}")));
         }
         if needs_private {
             self.writable.push(layers.private_directory());
@@ -165,9 +185,94 @@ impl ProjectLayers {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+
+    /// A home with these directories, and the variables that commands get in its project.
+    struct Home {
+        directory: tempfile::TempDir,
+        /// What the person has set.
+        set: Vec<(&'static str, PathBuf)>,
+    }
+
+    impl Home {
+        fn new(directories: &[&str]) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            for name in directories.iter().chain(&["project", "state"]) {
+                fs::create_dir_all(directory.path().join(name)).unwrap();
+            }
+            Home { directory, set: Vec::new() }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().join(name)
+        }
+
+        /// The policy, and the names of the variables that lead to a private directory.
+        fn policy(&self, network: Network, can_overlay: bool) -> (Policy, Vec<String>) {
+            let layers = ProjectLayers::take(&self.path("state"), &self.path("project"), false).unwrap();
+            let mut policy = Policy { network, ..Policy::new([self.path("project")]) };
+            let set = |name: &str| {
+                let found = self.set.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.clone().into_os_string())
+            };
+            policy.use_caches(&layers, self.directory.path(), can_overlay, &set);
+            let private = layers.private_directory();
+            assert_eq!(policy.writable.contains(&private), !policy.private_variables.is_empty());
+            let leads_there = |(_, value): &&(String, String)| value.contains(private.to_str().unwrap());
+            let names = policy.private_variables.iter().filter(leads_there).map(|(name, _)| name.clone()).collect();
+            (policy, names)
+        }
+    }
+
+    #[test]
+    fn without_overlays_a_network_fills_private_caches_and_without_both_the_shared_ones_are_read() {
+        let mut home = Home::new(&[".cargo", "go/pkg", ".m2", ".nuget"]);
+        let names = ["CARGO_HOME", "GOPATH", "MAVEN_ARGS", "NUGET_PACKAGES"];
+        let of_those = |found: &[String]| names.map(|name| found.iter().any(|found| found == name));
+        for (network, can_overlay, expected) in
+            [(Network::Offline, false, false), (Network::Open, false, true), (Network::Open, true, false)]
+        {
+            let (policy, found) = home.policy(network, can_overlay);
+            assert_eq!(of_those(&found), [expected; 4], "{network:?} {can_overlay} {found:?}");
+            assert_eq!(policy.layers.len(), if can_overlay { 4 } else { 0 });
+        }
+        // One that is elsewhere can be read just the same, and one of the project is changed where it is. What maven is told
+        // besides is not lost.
+        fs::create_dir_all(home.path("project/go/pkg")).unwrap();
+        home.set = vec![
+            ("CARGO_HOME", home.path(".nuget")),
+            ("GOPATH", home.path("project/go")),
+            ("MAVEN_ARGS", PathBuf::from("--offline")),
+            ("NUGET_PACKAGES", home.path("missing")),
+        ];
+        assert_eq!(of_those(&home.policy(Network::Open, false).1), [true, false, false, false]);
+    }
+
+    #[test]
+    fn pip_installs_beside_what_is_there() {
+        let base = |home: &Home, network, can_overlay| {
+            let (policy, _) = home.policy(network, can_overlay);
+            policy.private_variables.into_iter().find(|(name, _)| name == "PYTHONUSERBASE").map(|(_, value)| value)
+        };
+        for network in [Network::Offline, Network::Open] {
+            let (empty, used) = (Home::new(&[]), Home::new(&[".local/lib"]));
+            for can_overlay in [false, true] {
+                let own = PathBuf::from(base(&empty, network, can_overlay).unwrap());
+                assert_eq!(fs::read_dir(own).unwrap().count(), 0);
+            }
+            // What is installed is better read-only than gone.
+            assert_eq!(base(&used, network, false), None);
+            let own = PathBuf::from(base(&used, network, true).unwrap());
+            assert_eq!(own.join("lib").canonicalize().unwrap(), used.path(".local/lib").canonicalize().unwrap());
+            // It is left as a command has made it: whatever is done there would be done outside of the sandbox.
+            fs::remove_file(own.join("lib")).unwrap();
+            assert_eq!(base(&used, network, true).map(PathBuf::from), Some(own.clone()));
+            assert_eq!(fs::read_dir(own).unwrap().count(), 0);
+        }
+    }
 
     #[test]
     fn the_table_is_in_order_and_says_where_everything_is() {

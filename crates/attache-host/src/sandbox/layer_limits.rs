@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::layers::{self, Cleared};
+use super::{
+    layers::{self, Cleared},
+    removal,
+};
 
 /// How often it is looked at what layers take: to add up large ones takes seconds.
 const OFTEN: Duration = Duration::from_secs(10 * 60);
@@ -70,7 +73,7 @@ pub fn limit_layers(state_dir: &Path, limits: LayerLimits) -> io::Result<Cleared
     let mut cleared = Cleared::default();
     // What somebody was about to remove, who may be at it still.
     for gone in layers::retired(state_dir) {
-        let _ = layers::remove(&gone, &mut 0);
+        let _ = removal::remove(&gone, &mut 0);
     }
     let mut projects = projects(state_dir);
     projects.sort_by_key(|project| project.used);
@@ -84,7 +87,7 @@ pub fn limit_layers(state_dir: &Path, limits: LayerLimits) -> io::Result<Cleared
             break;
         }
         match layers::retire(&project.top) {
-            Ok(Some(gone)) => match layers::remove(&gone, &mut cleared.bytes) {
+            Ok(Some(gone)) => match removal::remove(&gone, &mut cleared.bytes) {
                 Ok(()) => {
                     left = left.saturating_sub(project.bytes);
                     cleared.projects += 1;

@@ -1,8 +1,8 @@
 //! Where confined commands write what is not part of their project: a layer over each shared cache, and temporary files of
 //! their own. They belong to one project and are kept among our records, so that nobody finds them but whoever runs there.
 //!
-//! An overlay may be used once at a time, so whoever uses layers holds a slot. What was written in the slots before it can
-//! be seen through the next one.
+//! An overlay may be used once at a time, so whoever uses layers holds a slot. What was written in other slots can be seen
+//! through it: in those before it, and in those after it that nobody uses.
 
 use std::{
     fs, io,
@@ -11,6 +11,8 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
+
+use super::removal::remove;
 
 /// As many commands as run in one project at a time. Whoever comes when all slots are held does without layers.
 const SLOTS: usize = 16;
@@ -93,9 +95,13 @@ impl ProjectLayers {
         self.top.join(self.slot.to_string())
     }
 
-    /// The slots whose layers can be seen through this one, the uppermost first.
+    /// The slots whose layers can be seen through this one, the uppermost first. Of those after it the ones that nobody uses:
+    /// a job may change its own for hours.
     pub(super) fn beneath(&self) -> impl Iterator<Item = PathBuf> {
-        (1..self.slot).rev().map(|slot| self.top.join(slot.to_string()))
+        let is_left =
+            |slot: &usize| self.top.join(slot.to_string()).is_dir() && matches!(lock(&self.top, *slot), Ok(Some(_)));
+        let after = (self.slot + 1..=SLOTS).filter(is_left);
+        (1..self.slot).rev().chain(after).map(|slot| self.top.join(slot.to_string()))
     }
 
     /// What is written by programs that are told by a variable where to.
@@ -108,20 +114,58 @@ impl ProjectLayers {
         make_private(&directory)?;
         Ok(directory)
     }
+
+    /// A private directory in which `part` leads to what is shared. Commands change it as they like, so it is made where they
+    /// cannot, and left alone from then on.
+    pub(super) fn private_around(&self, name: &str, part: &str, shared: &Path) -> io::Result<PathBuf> {
+        let directory = self.private_directory().join(format!("{name}-around"));
+        if fs::symlink_metadata(&directory).is_err() {
+            let made = tempfile::tempdir_in(self.directory())?;
+            link(shared, &made.path().join(part))?;
+            make_private(&self.private_directory())?;
+            match fs::rename(made.path(), &directory) {
+                // Another command was first.
+                Err(_) if directory.is_dir() => {}
+                renamed => renamed?,
+            }
+        }
+        Ok(directory)
+    }
 }
 
-/// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary). May
-/// take a while.
+#[cfg(unix)]
+fn link(to: &Path, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, at)
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Removes what nobody has changed for a day at the top of a directory for [temporary files](ProjectLayers::temporary), and
+/// not since the first of the commands began that still run. May take a while.
 pub(super) fn remove_old_files(temporary: &Path) {
-    let now = SystemTime::now();
+    let Some(top) = temporary.parent() else { return };
+    let before = first_in_use(top, SystemTime::now());
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let changed = entry.metadata().and_then(|found| found.modified());
-        if changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > TEMPORARY)) {
+        if changed.is_ok_and(|changed| changed < before) {
             // Commands may be at work there, so nothing is done by path to what is inside of a directory.
             let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let _ = if is_directory { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
         }
     }
+}
+
+/// From when on temporary files are kept: a day ago, or since before the first of those began that hold a slot. What is deep
+/// in a directory of theirs may be new, however old the directory is.
+fn first_in_use(top: &Path, now: SystemTime) -> SystemTime {
+    let is_held = |slot: &usize| lock_file(top, *slot).exists() && matches!(lock(top, *slot), Ok(None));
+    let began = (1..=SLOTS).filter(is_held).filter_map(|slot| fs::metadata(lock_file(top, slot)).ok()?.modified().ok());
+    // The clock of files is not as fine as ours.
+    let began = began.min().map(|began| began - Duration::from_secs(1));
+    began.unwrap_or(now).min(now - TEMPORARY)
 }
 
 /// What [`clear_layers`] did.
@@ -253,67 +297,6 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// How deep a tree is gone into, and how long a path may become on the way. What lies deeper is moved up first: a command can
-/// make trees that are deeper than stacks, descriptors and paths reach.
-const DEEPEST: usize = 32;
-const LONGEST_PATH: usize = 2048;
-
-/// Removes a tree in which nobody is at work, without following links. Directories in it may be closed even to their owner: commands make such, and
-/// so does the kernel.
-pub(super) fn remove(path: &Path, bytes: &mut u64) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_dir() {
-        return remove_file(path, bytes);
-    }
-    // What is moved up comes to lie in the top, so that is gone through until nothing comes any more.
-    let mut moved = 0;
-    loop {
-        let before = moved;
-        remove_below(path, path, 0, &mut moved, bytes)?;
-        if moved == before {
-            return fs::remove_dir(path);
-        }
-    }
-}
-
-fn remove_file(path: &Path, bytes: &mut u64) -> io::Result<()> {
-    *bytes += fs::symlink_metadata(path)?.len();
-    fs::remove_file(path)
-}
-
-/// Removes what is in a directory, or moves it up.
-fn remove_below(top: &Path, path: &Path, depth: usize, moved: &mut u64, bytes: &mut u64) -> io::Result<()> {
-    open_up(path)?;
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let child = entry.path();
-        if !entry.file_type()?.is_dir() {
-            remove_file(&child, bytes)?;
-        } else if depth + 1 < DEEPEST && child.as_os_str().len() < LONGEST_PATH {
-            remove_below(top, &child, depth + 1, moved, bytes)?;
-            fs::remove_dir(&child)?;
-        } else {
-            open_up(&child)?;
-            let place = loop {
-                *moved += 1;
-                let place = top.join(format!(".moved-{moved}"));
-                if fs::symlink_metadata(&place).is_err() {
-                    break place;
-                }
-            };
-            fs::rename(&child, place)?;
-        }
-    }
-    Ok(())
-}
-
-fn open_up(directory: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    #[cfg(not(unix))]
-    let _ = directory;
-    Ok(())
-}
-
 #[cfg(all(test, unix))]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
@@ -330,6 +313,7 @@ mod tests {
         let (first, second) = (take(false), take(false));
         assert_eq!((job.slot, first.slot, second.slot), (2, 1, 3));
         assert_eq!(second.beneath().count(), 2);
+        assert_eq!(first.beneath().count(), 0, "they are in use");
         assert_eq!(clear_layers(state.path(), None).unwrap().busy, 1);
         drop(first);
         assert_eq!(take(false).slot, 1);
@@ -340,25 +324,51 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_deeper_than_paths_reach_is_removed() {
+    fn what_a_job_left_behind_is_seen_by_the_commands_after_it() {
         let state = tempfile::tempdir().unwrap();
-        let top = state.path().join("gone");
-        fs::create_dir(&top).unwrap();
-        // Each hundred levels are made at the top and then get the ones before into them.
-        for round in 0..50 {
-            let chain = state.path().join("chain");
-            let deepest = chain.join("d/".repeat(100));
-            fs::create_dir_all(&deepest).unwrap();
-            fs::write(deepest.join("file"), "x").unwrap();
-            if round > 0 {
-                fs::rename(top.join("tree"), deepest.join("tree")).unwrap();
-            }
-            fs::rename(&chain, top.join("tree")).unwrap();
+        let take = |runs_long| ProjectLayers::take(state.path(), Path::new("/project"), runs_long).unwrap();
+        let (job, other) = (take(true), take(true));
+        let (left, in_use) = (job.directory(), other.directory());
+        drop(job);
+        let seen = |layers: &ProjectLayers| layers.beneath().collect::<Vec<_>>();
+        let first = take(false);
+        assert_eq!((first.slot, seen(&first)), (1, vec![left.clone()]));
+        drop(other);
+        assert_eq!(seen(&first), [left.clone(), in_use]);
+        // The one that is asked is free again.
+        assert_eq!(take(true).directory(), left);
+    }
+
+    #[test]
+    fn temporary_files_are_kept_while_somebody_runs_who_may_have_made_them() {
+        let state = tempfile::tempdir().unwrap();
+        let take = |runs_long| ProjectLayers::take(state.path(), Path::new("/project"), runs_long).unwrap();
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let now = SystemTime::now();
+        let make = |layers: &ProjectLayers, name: &str, age: Duration| {
+            let directory = layers.temporary().join(name);
+            fs::create_dir(&directory).unwrap();
+            fs::File::open(&directory).unwrap().set_modified(now - age).unwrap();
+        };
+        let job = take(true);
+        let temporary = job.temporary();
+        for (name, age) in [("before-it", hours(60)), ("of-the-job", hours(47)), ("new", hours(1))] {
+            make(&job, name, age);
         }
-        let mut bytes = 0;
-        remove(&top, &mut bytes).unwrap();
-        assert_eq!(bytes, 50);
-        assert!(!top.exists());
+        job._lock.set_modified(now - hours(48)).unwrap();
+        let left = || {
+            let entries = fs::read_dir(&temporary).unwrap().flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        // Whoever looks has a slot as well.
+        let short = take(false);
+        remove_old_files(&short.temporary());
+        assert_eq!(left(), ["new", "of-the-job"]);
+        drop(job);
+        remove_old_files(&short.temporary());
+        assert_eq!(left(), ["new"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Layer, ProjectLayers, git, npm, view};
+use super::{Layer, ProjectLayers, SandboxError, git, npm, project_secrets, view};
 
 /// What a confined process may do.
 ///
@@ -104,9 +104,17 @@ impl Policy {
 
     /// The strictest, for what runs without a question: [`new`](Self::new) without a network, with temporary files of its
     /// own, with caches in [layers](Self::use_layers), and in the given directories nothing can be changed that other
-    /// programs run by themselves: settings of editors, of CI, our own. `more` is what the person lets commands change
-    /// besides; a cache among it is written in its layer all the same. `own` is hidden: our settings and records.
-    pub fn unasked(roots: &[PathBuf], more: &[PathBuf], own: &[PathBuf], layers: &ProjectLayers) -> Self {
+    /// programs run by themselves: settings of editors, of CI, our own. Secrets that are found in them are hidden. `more` is
+    /// what the person lets commands change besides; a cache among it is written in its layer all the same. `own` is hidden:
+    /// our settings and records.
+    ///
+    /// Fails where there are more secrets than can be hidden.
+    pub fn unasked(
+        roots: &[PathBuf],
+        more: &[PathBuf],
+        own: &[PathBuf],
+        layers: &ProjectLayers,
+    ) -> Result<Self, SandboxError> {
         let mut policy = Policy { network: Network::Offline, ..Policy::new(roots) };
         policy.hide_own(own);
         let shared = std::env::temp_dir();
@@ -114,6 +122,12 @@ impl Policy {
         policy.protected.extend(roots.iter().flat_map(|root| crate::secrets::run_in_project(root)));
         policy.use_layers(layers);
         let layered: Vec<PathBuf> = policy.layers.iter().map(|layer| layer.at.clone()).collect();
+        for root in roots {
+            // What is hidden as a whole, or is no part of the project, is not looked through.
+            let left_out: Vec<PathBuf> = policy.hidden.iter().chain(&layered).map(|path| view::resolve(path)).collect();
+            let found = project_secrets::find(&view::resolve(root), &left_out)?;
+            policy.hidden.extend(found.into_iter().filter(|path| !left_out.contains(path)));
+        }
         let is_layered = |path: &Path| layered.iter().any(|layer| view::resolve(path).starts_with(layer));
         for path in more.iter().filter(|path| !is_layered(path)) {
             policy.allow_writing(path);
@@ -128,7 +142,7 @@ impl Policy {
         } else {
             policy.temporary = Some(layers.temporary());
         }
-        policy
+        Ok(policy)
     }
 
     /// For what only looks, without a question: [`new`](Self::new) without a network, and nothing can be changed. `own` is

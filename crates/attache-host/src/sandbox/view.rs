@@ -186,11 +186,14 @@ pub(super) fn access(rows: &[Row], path: &Path) -> Access {
 
 /// Hidden paths inside of writable ones, which Landlock cannot do: it knows only what is allowed.
 pub(super) fn hidden_in_writable(rows: &[Row]) -> impl Iterator<Item = (&Row, &Row)> {
-    rows.iter().filter(|row| row.access == Access::Hidden).filter_map(|row| {
-        let outer = around(rows, &row.path).find(|outer| outer.access != Access::Hidden)?;
-        // Without anything writable above it, it can be listed around.
-        (outer.access == Access::Write).then_some((row, outer))
-    })
+    let hidden = rows.iter().filter(|row| row.access == Access::Hidden);
+    hidden.filter_map(|row| Some((row, writable_around(rows, row)?)))
+}
+
+/// What is writable around something hidden. Without that, it can be listed around.
+fn writable_around<'a>(rows: &'a [Row], hidden: &'a Row) -> Option<&'a Row> {
+    let outer = around(rows, &hidden.path).find(|outer| outer.access != Access::Hidden);
+    outer.filter(|outer| outer.access == Access::Write)
 }
 
 /// Fails if something that is to be writable is not there.
@@ -253,8 +256,9 @@ pub(super) struct Rule {
 
 /// The table as Landlock wants it: what is allowed. Hiding means to list everything around.
 pub(super) fn rules(rows: &[Row]) -> Result<Vec<Rule>, SandboxError> {
-    let hidden: Vec<&Path> =
-        rows.iter().filter(|row| row.access == Access::Hidden).map(|row| row.path.as_path()).collect();
+    // Inside of something writable there is nothing to list: it is covered there, or open.
+    let is_listed_around = |row: &&Row| row.access == Access::Hidden && writable_around(rows, row).is_none();
+    let hidden: Vec<&Path> = rows.iter().filter(is_listed_around).map(|row| row.path.as_path()).collect();
     let temporary = resolve(&std::env::temp_dir());
     let mut rules = Vec::new();
     for row in rows {

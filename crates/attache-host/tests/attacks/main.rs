@@ -15,6 +15,7 @@ mod everyday;
 mod files;
 mod grants;
 mod identity;
+mod installing;
 mod memory;
 mod processes;
 mod question;

@@ -162,6 +162,72 @@ fn secrets_are_hidden_and_what_others_run_cannot_be_planted() {
 }
 
 #[test]
+fn secrets_of_the_project_are_hidden() {
+    if !can_be_enforced() {
+        return;
+    }
+    let place = home();
+    place.write("project/.env", "KEY=private\n");
+    place.write("project/apps/web/.env.local", "KEY=private\n");
+    place.write("project/keys/server.pem", "private\n");
+    place.write("shared/settings", "private\n");
+    std::os::unix::fs::symlink("../shared/settings", place.path("home/project/.envrc")).unwrap();
+    for line in [
+        // Nobody names it.
+        "grep -r private . && echo got through",
+        "tar c . | grep -a private && echo got through",
+        "cat keys/* && echo got through",
+        "cat .envrc && echo got through",
+        // Nor is it found by another name or in another place.
+        "cp -r apps copy 2>/dev/null; grep -r private copy && echo got through; rm -rf copy",
+        "ln .env other && cat other && echo got through; rm -f other",
+        "mv .env other && cat other && echo got through; mv other .env",
+        "mv apps moved && cat moved/web/.env.local && echo got through; mv moved apps",
+        "rm .envrc && ln -s ../shared/settings .envrc && cat .envrc && echo got through",
+    ] {
+        check(&place, line);
+    }
+    assert_eq!(place.read("project/.env"), "KEY=private\n");
+    let ran = unasked(&place, "cat .env; echo x > apps/web/new && cat apps/web/new");
+    assert!(ran.out == "x\n" && ran.err.contains("Permission denied"), "{ran:?}");
+    // Whoever allows a command lets it read what is in the project.
+    assert_eq!(confined(&place, &[], "cat .env").out, "KEY=private\n");
+    let mut command = place.command(&["sandbox", "explain", "--unasked", "--json"]);
+    command.env("TMPDIR", place.path("tmp"));
+    let explained: Value = serde_json::from_str(&place.run(command).out).unwrap();
+    let path = place.project().join(".env").canonicalize().unwrap().display().to_string();
+    assert!(explained["hidden"].as_array().unwrap().contains(&path.into()), "{explained}");
+}
+
+#[test]
+fn what_a_repository_has_recorded_can_be_read_also_if_it_is_called_like_a_secret() {
+    if !can_be_enforced() {
+        return;
+    }
+    let place = home();
+    place.write("project/.env.example", "KEY=\n");
+    place.write("project/.env", "KEY=private\n");
+    let git = "git -c user.name=me -c user.email=me@example.com";
+    let made = free(&place, &format!("rm -r .git && git init -q && {git} add .env.example && {git} commit -qm one"));
+    if made.code != Some(0) {
+        eprintln!("git is not here: {made:?}");
+        return;
+    }
+    let ran = unasked(&place, "cat .env.example; git status --short; cat .env");
+    assert_eq!(ran.out, "KEY=\n?? .env\n", "{ran:?}");
+    // To say that it is recorded takes to know what is in it.
+    let forged = "blob=$(echo guess | git hash-object -w --stdin); \
+                  git update-index --add --cacheinfo 100644,$blob,.env && git commit -qm two";
+    let git = "GIT_AUTHOR_NAME=me GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=me GIT_COMMITTER_EMAIL=a@b";
+    let ran = unasked(&place, &format!("export {git}; {forged} && git ls-files"));
+    assert_eq!(ran.out, ".env\n.env.example\n", "{ran:?}");
+    assert_eq!(unasked(&place, "cat .env").out, "");
+    // What was added to it since is not recorded.
+    place.write("project/.env.example", "KEY=private\n");
+    assert_eq!(unasked(&place, "cat .env.example").out, "");
+}
+
+#[test]
 fn no_shared_cache_is_poisoned() {
     if !can_be_enforced() {
         return;
@@ -250,7 +316,12 @@ fn what_two_commands_write_at_the_same_time_stays_apart_and_is_seen_later() {
         while !place.path("home/project/started").exists() && !waiting.is_finished() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let ran = unasked(&place, &format!("cat {index}/one {index}/crate; echo two > {index}/one; cat {index}/one"));
+        let ran = unasked(
+            &place,
+            &format!(
+                "cat {index}/one {index}/crate; echo two > {index}/one; cat {index}/one; cp {index}/one {index}/two"
+            ),
+        );
         assert_eq!(ran.out, "one\ngood\ntwo\n", "{ran:?}");
         let mut command = place.command(&["sandbox", "clear"]);
         command.env("TMPDIR", place.path("tmp"));
@@ -260,7 +331,7 @@ fn what_two_commands_write_at_the_same_time_stays_apart_and_is_seen_later() {
         let ran = waiting.join().unwrap();
         assert_eq!(ran.out, "one\n", "{ran:?}");
     });
-    assert_eq!(unasked(&place, &format!("cat {index}/one")).out, "one\n");
+    assert_eq!(unasked(&place, &format!("cat {index}/one {index}/two")).out, "one\ntwo\n");
 }
 
 #[test]
@@ -296,6 +367,12 @@ fn the_built_in_agent_runs_unasked_only_what_it_confines_and_only_where_it_may()
         let (is_made, result) = run(options, "touch made");
         assert!(!is_made, "{options:?} {result}");
     }
+    // What it comes across in the project without naming it is not told to the model.
+    place.write("project/.env", "KEY=private\n");
+    let (_, result) = run(&["--mode", "code"], "grep -r KEY .");
+    assert!(!result.to_string().contains("private"), "{result}");
+    let (_, result) = run(&["--mode", "code", "--permissions", "all"], "grep -r KEY .");
+    assert!(result.to_string().contains("private"), "it shows nothing: {result}");
     // A rule that asks is asked about, also in a line with more than that.
     place.rules("[[rule]]\nverdict = 'ask'\ncommand = ['touch']\n");
     assert!(!run(&["--mode", "code"], "touch made").0);

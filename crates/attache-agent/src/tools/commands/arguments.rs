@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{CommandWork, DEFAULT_SECONDS, MOST_SECONDS, MOST_WAIT, Need, Terms};
 use crate::tools::Refusal;
 use crate::tools::arguments::Arguments;
+use crate::tools::files::FOR_SMALL;
 
 /// The longest line that is run. The kernel takes 128 KiB in one argument.
 const LONGEST_LINE: usize = 100 << 10;
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: Arguments<'_>, session_cwd: &Path) -> Result<Comman
         )));
     }
     let cwd = directory(arguments, session_cwd)?;
-    let terms = Terms { need: need(arguments)?, is_unasked: false };
+    let terms = Terms { need: need(arguments)?, is_unasked: false, for_small: arguments.flag(FOR_SMALL)? };
     if arguments.flag("background")? {
         return Ok(CommandWork::Start { line, cwd, terms });
     }

@@ -99,6 +99,8 @@ pub struct Commands {
     setup: Setup,
     mode: Mutex<SandboxMode>,
     jobs: Mutex<Jobs>,
+    /// What was told last of a sandbox that is not as it should be.
+    warned: Mutex<Option<String>>,
     /// Whether the person was told why commands are asked about.
     has_told_why: AtomicBool,
     /// Makes the names of terminals different from those of all other runs of this session.
@@ -190,6 +192,7 @@ impl Commands {
         Commands {
             mode: Mutex::new(setup.sandbox),
             jobs: Mutex::default(),
+            warned: Mutex::default(),
             has_told_why: AtomicBool::new(false),
             nonce: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
             shown: AtomicU64::new(0),

@@ -40,7 +40,7 @@ impl Starter {
                      call it again, and the user is asked"
                 ))
             })?;
-            return Ok((Some(made), Some(Note::UNASKED)));
+            return Ok((Some(made), Some(if terms.for_small { Note::SMALL_UNASKED } else { Note::UNASKED })));
         }
         let is_free = matches!(terms.need, Some(Need::Unsandboxed(_))) && self.mode != SandboxMode::Offline;
         let mode = if is_free { SandboxMode::Off } else { self.mode };
@@ -58,6 +58,7 @@ impl Starter {
         };
         let note = sandbox.as_ref().map(|_| match mode {
             SandboxMode::Offline => Note::OFFLINE,
+            _ if terms.for_small => Note::SMALL_ON,
             _ => Note::ON,
         });
         Ok((sandbox, note))

@@ -46,8 +46,18 @@ impl Note {
         usual: "(it ran in the sandbox, without the network)",
         denied: "(it ran unasked, so in the strictest sandbox: no network and no sockets; only the project can be changed, \
                  but not git's settings and hooks, nor settings of editors and CI; temporary files are separate; secrets are \
-                 hidden. If it needs more, call it again with `needs: [\"network\"]` or `needs: [\"unsandboxed\"]` and a \
+                 hidden, also those of the project, such as `.env`. If it needs more, call it again with `needs: [\"network\"]` or `needs: [\"unsandboxed\"]` and a \
                  `reason`: the user is asked)",
+    };
+    /// The same for small models, which have no `needs`: what cannot be done is not worth another try.
+    pub(super) const SMALL_ON: Note = Note { usual: Self::SMALL_ON_TEXT, denied: Self::SMALL_ON_TEXT };
+    const SMALL_ON_TEXT: &str = "(it ran in a sandbox: files can be changed only beneath the session's directories, and git's \
+                                 settings and hooks not at all. Nothing else can be changed here: do without, or say what \
+                                 the user has to run)";
+    pub(super) const SMALL_UNASKED: Note = Note {
+        denied: "(it ran in the sandbox: there is no network here, only files of the project can be changed, and secrets such \
+                 as `.env` cannot be read. Do without, or say what the user has to run)",
+        ..Self::UNASKED
     };
 
     /// What to say, by what the command wrote.
@@ -207,6 +217,16 @@ mod tests {
         }
         assert!(looks_denied(&format!("{}EPERM", "é".repeat(LOOKED_AT))));
         assert!(!looks_denied(&format!("EPERM{}", "é".repeat(LOOKED_AT))));
+    }
+
+    #[test]
+    fn no_model_is_told_of_what_it_cannot_say() {
+        for (note, can_say) in
+            [(Note::ON, true), (Note::UNASKED, true), (Note::SMALL_ON, false), (Note::SMALL_UNASKED, false)]
+        {
+            assert_eq!(note.about("Permission denied").contains("needs: ["), can_say, "{note:?}");
+        }
+        assert_eq!(Note::SMALL_UNASKED.about("1 failed"), Note::UNASKED.about("1 failed"));
     }
 
     #[test]

@@ -138,7 +138,8 @@ pub(super) fn unasked(setup: &Setup, runs_long: bool) -> Result<Made, String> {
         return Err(gap);
     }
     let layers = layers(setup, runs_long)?;
-    let mut policy = Policy::unasked(&setup.roots, &setup.writable, &setup.hidden, &layers);
+    let policy = Policy::unasked(&setup.roots, &setup.writable, &setup.hidden, &layers);
+    let mut policy = policy.map_err(|error| error.to_string())?;
     policy.shown.push(setup.spill.directory().to_owned());
     let sandbox = Sandbox::new(&policy).map_err(|error| error.to_string())?;
     match sandbox.is_whole() {

@@ -1,9 +1,11 @@
 //! On what terms a command runs: confined as the settings say, more strictly because nobody was asked, or with more than the
 //! sandbox gives because somebody was.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use attache::model::tool::ToolCallContent;
 
-use super::{CommandWork, Commands, SandboxMode, sandbox};
+use super::{CommandWork, Commands, SandboxMode, SandboxState, sandbox};
 use crate::gate;
 use crate::tools::{Refusal, on_one_line};
 
@@ -23,6 +25,8 @@ pub struct Terms {
     pub need: Option<Need>,
     /// Nobody was asked, and no rule allows it: it runs in the strictest sandbox or not at all.
     pub is_unasked: bool,
+    /// It is a small model's, which is told of no `needs`.
+    pub for_small: bool,
 }
 
 impl Terms {
@@ -64,7 +68,7 @@ impl CommandWork {
     /// Has it run in the strictest sandbox, or not at all.
     pub fn confine(&mut self) {
         if let Some(terms) = self.terms_mut() {
-            *terms = Terms { need: None, is_unasked: true };
+            *terms = Terms { need: None, is_unasked: true, for_small: terms.for_small };
         }
     }
 
@@ -127,9 +131,26 @@ impl Commands {
         Judged { terms, notice: None }
     }
 
+    /// What the person should know before anything runs, if they do not know it yet.
+    pub(crate) async fn take_warning(&self) -> Option<String> {
+        self.warn_of(&self.sandbox_state_now().await)
+    }
+
+    fn warn_of(&self, state: &SandboxState) -> Option<String> {
+        // It says why commands cannot be confined, which is why they are asked about.
+        if matches!(state, SandboxState::Unavailable(_) | SandboxState::Refused(_)) {
+            self.has_told_why.store(true, Relaxed);
+        }
+        let warning = state.warning();
+        let mut warned = crate::lock(&self.warned);
+        let is_new = *warned != warning;
+        warned.clone_from(&warning);
+        warning.filter(|_| is_new)
+    }
+
     /// Why commands are asked about, once a session.
     fn tell_why(&self, why: &str) -> Option<String> {
-        let is_first = !self.has_told_why.swap(true, std::sync::atomic::Ordering::Relaxed);
+        let is_first = !self.has_told_why.swap(true, Relaxed);
         is_first
             .then(|| format!("every command is asked about, also in mode `code`, because it cannot be confined: {why}"))
     }
@@ -140,4 +161,32 @@ pub(crate) struct Judged {
     pub(crate) terms: gate::Terms,
     /// What the person should know first.
     pub(crate) notice: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Setup;
+    use super::*;
+    use crate::cut::Spill;
+
+    #[test]
+    fn why_nothing_can_be_confined_is_told_once_wherever_it_is_told_first() {
+        let commands = || Commands::new(Setup::new("/project", Arc::new(Spill::new("/spill"))));
+        let none = || SandboxState::Unavailable("no Landlock".into());
+        let told = commands();
+        assert_eq!(told.warn_of(&none()).as_deref(), Some("commands cannot be confined: no Landlock"));
+        assert_eq!((told.tell_why("no Landlock"), told.warn_of(&none())), (None, None));
+        // What has changed is told anew.
+        assert!(told.warn_of(&SandboxState::Refused("too many paths".into())).is_some());
+        assert_eq!((told.warn_of(&SandboxState::Off), told.tell_why("the sandbox is off")), (None, None));
+
+        // Where only the list is long, the reason comes with the first command.
+        let told = commands();
+        let state = SandboxState::On { offline: false, gaps: vec!["no namespaces".into()] };
+        assert!(told.warn_of(&state).is_some_and(|warning| !warning.contains("no namespaces")));
+        assert!(told.tell_why("no namespaces").is_some_and(|why| why.ends_with(": no namespaces")));
+        assert_eq!((told.tell_why("no namespaces"), told.warn_of(&state)), (None, None));
+    }
 }

@@ -22,8 +22,8 @@ use crate::workspace::{Target, Workspace};
 
 pub use specs::specs;
 
-/// The argument that is set for small models, which are not told of it: they get less of a file, and are shown what they
-/// have changed.
+/// The argument that is set for small models, which are not told of it: they get less of a file, are shown what they have
+/// changed, and cannot say what a command needs.
 pub(crate) const FOR_SMALL: &str = "for_small_model";
 
 /// The same for rules, which show a file as they get it.
