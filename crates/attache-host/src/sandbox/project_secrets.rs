@@ -5,9 +5,10 @@
 //! command can read it there, and git would take it for changed where it is hidden.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use super::{SandboxError, git, npm, recorded::Recorded, view};
@@ -26,7 +27,7 @@ const LEFT_OUT: [&str; 5] = [".git", "node_modules", "site-packages", "target", 
 /// The files beneath a directory that may hold secrets, but for those beneath what is `left_out`. Fails if there are more
 /// than can be hidden.
 pub(super) fn find(root: &Path, left_out: &[PathBuf]) -> Result<Vec<PathBuf>, SandboxError> {
-    let mut found = candidates(root, left_out);
+    let mut found = remembered(root, candidates(root, left_out));
     if !found.is_empty() {
         let recorded = git::repository_of(root).directory.map(|repository| Recorded::of(&repository));
         let is_harmless = |path: &PathBuf| {
@@ -39,6 +40,18 @@ pub(super) fn find(root: &Path, left_out: &[PathBuf]) -> Result<Vec<PathBuf>, Sa
         true => Err(SandboxError::TooManySecrets { directory: root.to_owned() }),
         false => Ok(found),
     }
+}
+
+/// What was found before in each project. A command can make so many names that its own secrets are not come to any more.
+static FOUND: Mutex<BTreeMap<PathBuf, BTreeSet<PathBuf>>> = Mutex::new(BTreeMap::new());
+
+/// What was found now and before, as far as it is there.
+fn remembered(root: &Path, found: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut all = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all.entry(root.to_owned()).or_default();
+    known.extend(found);
+    known.retain(|path| path.symlink_metadata().is_ok());
+    known.iter().cloned().collect()
 }
 
 /// A directory that is still to be looked through.
@@ -174,5 +187,19 @@ mod tests {
         }
         let error = find(&root, &[]).unwrap_err().to_string();
         assert!(error.contains("more than 256 files that may hold secrets"), "{error}");
+    }
+
+    #[test]
+    fn what_was_found_once_stays_hidden_however_many_names_are_made() {
+        let (_directory, root) = project(&["z/.env"]);
+        assert_eq!(found(&root, &[]), ["z/.env"]);
+        for number in 0..=MOST_NAMES {
+            let directory = root.join(format!("a{}", number % 100));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join(number.to_string()), "").unwrap();
+        }
+        assert_eq!(found(&root, &[]), ["z/.env"]);
+        fs::remove_file(root.join("z/.env")).unwrap();
+        assert_eq!(found(&root, &[]), Vec::<String>::new());
     }
 }
