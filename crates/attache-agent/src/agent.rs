@@ -463,7 +463,7 @@ fn store_error(error: StoreError) -> Error {
     Error::Refused(match error {
         StoreError::NotFound(_) | StoreError::WrongId(_) => ErrorObject::not_found("Session not found"),
         StoreError::Busy(_) => ErrorObject::invalid_request("the session is open in another process"),
-        StoreError::WrongCursor => ErrorObject::wrong_params("cursor: none of this list"),
+        StoreError::WrongCursor => ErrorObject::wrong_params("cursor: unknown or expired"),
         error => ErrorObject::internal(error.to_string()),
     })
 }

@@ -44,7 +44,7 @@ pub enum KeyError {
         error: io::Error,
     },
     /// The file is not what it should be.
-    #[error("`{}` is no list of keys\nhint: delete it and log in again", path.display())]
+    #[error("`{}` is not a valid key file\nhint: delete it and log in again", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Nothing that could be a key.
-    #[error("this is no key: it is empty, or has spaces or control characters in it")]
+    #[error("invalid API key: it is empty, or contains spaces or control characters")]
     NoKey,
 }
 

@@ -464,5 +464,5 @@ fn with_key(keys: &Keys, provider: &'static Provider) -> Option<String> {
 
 fn missing_key(provider: &Provider) -> String {
     let variable = provider.key_variables.first().copied().unwrap_or_default();
-    format!("there is no key for `{name}`\nhint: set {variable}, or type `attache login {name}`", name = provider.name)
+    format!("no API key for `{name}`\nhint: set {variable}, or type `attache login {name}`", name = provider.name)
 }

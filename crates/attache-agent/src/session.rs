@@ -540,7 +540,7 @@ async fn log_in(desk: &Desk, name: &str) -> Result<Result<(), String>, Error> {
 
 async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result<Vec<ConfigOption>, ErrorObject> {
     let ConfigSetting::Id(value) = value else {
-        return Err(ErrorObject::wrong_params("value: there is no such value"));
+        return Err(ErrorObject::wrong_params("value: not one of the values of this option"));
     };
     set(desk, id.as_str(), value.as_str()).await?;
     Ok(desk.settings.options())
@@ -556,7 +556,7 @@ async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     desk.settings.set_word(id, word).map_err(|unset| {
         ErrorObject::wrong_params(match unset {
             settings::Unset::NoSuchOption => "configId: there is no such option",
-            settings::Unset::NoSuchValue => "value: there is no such value",
+            settings::Unset::NoSuchValue => "value: not one of the values of this option",
         })
     })?;
     if id == "sandbox" {

@@ -67,7 +67,7 @@ impl Words for SandboxMode {
 
 impl Words for Thought {
     const ALL: &'static [(Self, &'static str, &'static str, &'static str)] = &[
-        (Thought::Default, "default", "Default", "As the model's maker thinks right"),
+        (Thought::Default, "default", "Default", "The provider's default"),
         (Thought::Off, "off", "Off", "As little as it can"),
         (Thought::Low, "low", "Low", "A little"),
         (Thought::Medium, "medium", "Medium", "Some"),

@@ -22,7 +22,7 @@ pub(crate) enum BuiltIn {
 
 /// Every one, with its name, what it does, and what it wants to be told.
 const BUILT_IN: &[(BuiltIn, &str, &str, Option<&str>)] = &[
-    (BuiltIn::Help, "help", "Say what there is", None),
+    (BuiltIn::Help, "help", "List the commands", None),
     (BuiltIn::Plan, "plan", "Read and plan, without changing anything", Some("what to plan")),
     (BuiltIn::Compact, "compact", "Put a summary in the place of the conversation", None),
     (BuiltIn::Init, "init", "Write an AGENTS.md for this project", None),
@@ -41,7 +41,7 @@ const BUILT_IN: &[(BuiltIn, &str, &str, Option<&str>)] = &[
         "List MCP servers with their tools, prompts and resources",
         Some("login, logout or restart NAME"),
     ),
-    (BuiltIn::Status, "status", "Say how things stand", None),
+    (BuiltIn::Status, "status", "Show the status of the session", None),
 ];
 
 /// What `/init` asks the model for.

@@ -562,7 +562,7 @@ async fn names_that_cannot_be_told_are_refused() {
     fs::write(bad.join("file"), "x").unwrap();
     symlink(&bad, world.at("link")).unwrap();
     let refused = world.read("link/file").await;
-    assert!(refused.starts_with('!') && refused.contains("not UTF-8"), "{refused}");
+    assert!(refused.starts_with('!') && refused.contains("not valid UTF-8"), "{refused}");
 }
 
 /// Runs itself again, in a process that may not write much.

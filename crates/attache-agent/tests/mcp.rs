@@ -143,7 +143,7 @@ async fn a_server_that_fails_is_told_about_once_and_the_others_work() {
     assert_eq!(
         texts,
         [
-            "the MCP server `dead` cannot be used: it ended with exit code 2\nits last words: no luck with …",
+            "the MCP server `dead` cannot be used: it ended with exit code 2\nlast lines on stderr: no luck with …",
             "the MCP server `missing` cannot be used: program `/no/such/program` not found\nhint: check the path",
             "the MCP server `silent` cannot be used: it was not ready within 5 seconds",
         ]
@@ -161,7 +161,7 @@ async fn a_server_that_dies_during_a_call_fails_it_and_is_restarted() {
     let servers = started(vec![tiny("tiny", &[]), tiny("other", &[])], setup).await;
     let count = servers.specs().len();
     let outcome = call(&servers, "tiny__die", json!({})).await;
-    let why = "the MCP server `tiny` is gone: it ended with exit code 3\nits last words: I give up on …\nit is being \
+    let why = "the MCP server `tiny` is gone: it ended with exit code 3\nlast lines on stderr: I give up on …\nit is being \
                restarted";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
     let mut told = Vec::new();
@@ -328,7 +328,7 @@ async fn a_line_without_an_end_is_the_end_of_the_server() {
 async fn a_server_that_asks_without_end_is_ended() {
     let servers = started(vec![tiny("tiny", &[])], quick(0)).await;
     let outcome = call(&servers, "tiny__flood", json!({})).await;
-    let why = "the MCP server `tiny` is gone: it asks for more and more and takes no answers";
+    let why = "the MCP server `tiny` is gone: it sends requests without reading the answers";
     assert_eq!((text(&outcome), outcome.is_error), (why, true));
 }
 

@@ -290,7 +290,7 @@ async fn a_server_that_cannot_be_used_is_told_about_without_secrets() {
         let site = Site::start(answers).await;
         assert_eq!(failure(site.http()).await, wanted);
     };
-    let let_in = "it does not let us in (HTTP status 401)\nhint: check the headers that are configured for it";
+    let let_in = "access denied (HTTP status 401)\nhint: check the headers that are configured for it";
     check(|_| answer("401 No", JSON, json!({ "error": "sk-confidential is wrong" })), let_in).await;
     check(|_| answer("401 No", "www-authenticate: Bearer x=\"sk-confidential\"\r\n", ""), let_in).await;
     check(|_| answer("500 Oh", "", "sk-confidential"), "it answers with HTTP status 500").await;
@@ -448,12 +448,12 @@ async fn a_server_of_the_old_sort_that_goes_away_is_connected_again() {
 async fn a_server_of_the_old_sort_cannot_send_us_elsewhere() {
     for endpoint in ["http://127.0.0.1:1/messages", "//example.com/messages", "https://127.0.0.1/"] {
         let site = old(endpoint).await;
-        assert_eq!(failure(site.sse()).await, "it sends us to another place than the one that is configured");
+        assert_eq!(failure(site.sse()).await, "it redirects to another origin than the configured one");
     }
     let site = Site::start(|_| answer("200 OK", EVENTS, "data: {}\n\n")).await;
     assert_eq!(failure(site.sse()).await, "it ended the connection");
     let site = Site::start(|_| answer("403 No", "", "")).await;
-    assert!(failure(site.sse()).await.starts_with("it does not let us in (HTTP status 403)"));
+    assert!(failure(site.sse()).await.starts_with("access denied (HTTP status 403)"));
 }
 
 #[tokio::test]

@@ -222,7 +222,7 @@ fn key_owner(name: &str) -> Result<KeyOwner, Failure> {
     }
 }
 
-/// More than this is no key.
+/// More than invalid API key.
 const LONGEST_KEY: u64 = 64 << 10;
 
 /// Asks for a key and keeps it.

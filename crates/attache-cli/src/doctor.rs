@@ -138,7 +138,7 @@ fn agents_file() -> Row {
     const CHECK: &str = "agents.toml";
     let path = match config::path() {
         Ok(path) => path,
-        Err(_) => return Row::warn(CHECK, "no place for it", "set HOME"),
+        Err(_) => return Row::warn(CHECK, "cannot determine the settings directory", "set HOME"),
     };
     let Ok(found) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
     let config = match Config::read() {
@@ -275,7 +275,7 @@ const MOST_RULES: usize = 5;
 fn permissions() -> Vec<Row> {
     const CHECK: &str = "permissions";
     let (Ok(config_dir), Ok(state_dir)) = (paths::config(), paths::state()) else {
-        return vec![Row::warn(CHECK, "no place for rules", "set HOME")];
+        return vec![Row::warn(CHECK, "cannot determine the settings directory", "set HOME")];
     };
     let engine = Engine::open(Places { config_dir, state_dir, project: std::env::current_dir().ok() }, Policy::Ask);
     let wrong = engine

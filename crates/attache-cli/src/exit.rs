@@ -82,7 +82,7 @@ impl From<attache::Error> for Failure {
                 let ours = message.split(" (last stderr lines below)").next().unwrap_or_default();
                 Failure::new(Code::Died, format!("{ours}{}", quoted("stderr", &exit.stderr_tail)))
             }
-            Error::Closed(closed) => Failure::new(Code::Died, format!("the agent is gone: {closed}")),
+            Error::Closed(closed) => Failure::new(Code::Died, format!("lost the connection to the agent: {closed}")),
             Error::NotOffered(what) => Failure::usage(format!("the agent does not offer {what}")),
             Error::Invalid(what) => Failure::usage(what.as_str()),
             Error::Refused(refusal) => {

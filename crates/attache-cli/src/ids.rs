@@ -42,9 +42,8 @@ pub(crate) fn find(id: &str) -> Result<Meant, Failure> {
 pub(crate) fn session(id: &str) -> Result<String, Failure> {
     match Known::read()?.find(id)? {
         Some(Meant::Session(session)) => Ok(session.id),
-        Some(Meant::Run(run)) => journal::session_of(&run).ok_or_else(|| {
-            Failure::new(Code::NotFound, format!("run `{run}` came to no session, so there is none to go on with"))
-        }),
+        Some(Meant::Run(run)) => journal::session_of(&run)
+            .ok_or_else(|| Failure::new(Code::NotFound, format!("run `{run}` has no session to resume"))),
         None => Ok(id.into()),
     }
 }

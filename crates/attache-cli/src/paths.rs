@@ -25,7 +25,9 @@ fn home(variable: &str, otherwise: &str) -> Result<PathBuf, Failure> {
         Some(home?.join(otherwise))
     });
     base.map(|base| base.join("attache")).ok_or_else(|| {
-        Failure::usage(format!("no place for settings\nhint: set HOME or {variable} to an absolute path"))
+        Failure::usage(format!(
+            "cannot determine the settings directory\nhint: set HOME or {variable} to an absolute path"
+        ))
     })
 }
 

@@ -72,7 +72,7 @@ fn the_doctor_looks_at_it() {
     );
     home.with(&[("ATTACHE_MODEL", "openai")], &["doctor"]).check(
         1,
-        &["FAIL  model       openai:gpt-5.1 (ATTACHE_MODEL): there is no key", "attache login openai"],
+        &["FAIL  model       openai:gpt-5.1 (ATTACHE_MODEL): no API key", "attache login openai"],
         &[],
     );
     home.write_settings("model = 'offline'\n\nsandbox = 'off'\n");
@@ -103,13 +103,7 @@ fn what_is_wrong_with_the_settings_is_told_before_anything_starts() {
         ("", "model = ", &[], 2, "line 1"),
         // What is chosen on the command line does not depend on what else is wrong.
         ("nobody:x", "", &["--model", "offline"], 0, ""),
-        (
-            "openai",
-            "",
-            &[],
-            4,
-            "there is no key for `openai`\nhint: set OPENAI_API_KEY, or type `attache login openai`",
-        ),
+        ("openai", "", &[], 4, "no API key for `openai`\nhint: set OPENAI_API_KEY, or type `attache login openai`"),
         ("", "", &["--model", "anthropic"], 4, "type `attache login anthropic`"),
     ];
     for (variable, settings, options, code, said) in rows {
@@ -156,7 +150,7 @@ fn a_key_comes_from_a_pipe_is_kept_in_private_and_never_shown() {
     let mode = |name: &str| fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("config/attache/keys.json"), mode("config/attache")), (0o600, 0o700));
     for text in ["", "\n", "two words\n", "a\u{7}b\n"] {
-        login(text).check(2, &[], &["this is no key"]);
+        login(text).check(2, &[], &["invalid API key"]);
     }
     piped(&home, &["agent", "login", "nobody"], KEY).check(2, &[], &["there is no provider `nobody`"]);
     piped(&home, &["agent", "login", "offline"], KEY).check(2, &[], &["has no key"]);
@@ -185,7 +179,7 @@ fn a_key_comes_from_a_pipe_is_kept_in_private_and_never_shown() {
     fs::set_permissions(home.path("config/attache/keys.json"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(home.path("config/attache/keys.json"), format!("[\"{KEY}\"")).unwrap();
     let ran = login("new\n");
-    ran.check(2, &[], &["is no list of keys"]);
+    ran.check(2, &[], &["is not a valid key file"]);
     assert!(!ran.err.contains(KEY));
 }
 
@@ -223,7 +217,7 @@ fn a_client_logs_in_to_it_in_a_terminal() {
         command.env("ATTACHE_MODEL", "openai").stdout(Stdio::null());
         command
     };
-    run(chosen(&["agents", "login", "attache", "--auth", "key"])).check(4, &[], &["there is no key for `openai`"]);
+    run(chosen(&["agents", "login", "attache", "--auth", "key"])).check(4, &[], &["no API key for `openai`"]);
     let typed = format!("{KEY}\n");
     let answers = [("Number: ", "2\n"), ("Key for openai (not shown): ", typed.as_str())];
     let (seen, code, shows) = at_terminal(chosen(&["agents", "login", "attache"]), true, &answers);

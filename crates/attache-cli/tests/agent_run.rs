@@ -345,9 +345,9 @@ async fn a_model_that_fails_is_explained() {
     let home = home();
     let rows = [
         // Whoever starts it can tell a wrong key from everything else.
-        (Answer::status(401), 4, "did not take the key (401)"),
+        (Answer::status(401), 4, "rejected the API key (401)"),
         (Answer::status(403), 4, "(403): the script wants this error"),
-        (Answer::status(400), 1, "`openai` did not take the request (400)"),
+        (Answer::status(400), 1, "`openai` rejected the request (400)"),
         (Answer::status(404), 1, "`openai` has no model `scripted`"),
     ];
     for (answer, code, said) in rows {

@@ -139,7 +139,7 @@ fn agents_of_a_registry_are_listed_and_added() {
     home.run(&["agents", "list", "--registry", "registry.json"]).check(
         0,
         &["one", "1.2.3", "npx", "One\\x1b[2J", "First of all", "uvx", "binary"],
-        &["are left out: 1"],
+        &["skipped 1 invalid registry entries"],
     );
     assert_eq!(home.run(&["agents", "list", "--json", "--registry", "registry.json"]).json().len(), 3);
     // All of it is shown, and nothing is kept without a yes.

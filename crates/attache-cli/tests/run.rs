@@ -172,7 +172,7 @@ fn an_agent_gets_all_that_it_takes() {
         assert_eq!(text(&["--add-dir", "../more", "session"]), format!("ask small-1 {more}"));
     }
     let (ran, _) = result(&home, &["--model", "huge", "say hello"], &["--generous"]);
-    ran.check(2, &[], &["`huge` is no value of option `llm`", "small-1, large-2"]);
+    ran.check(2, &[], &["invalid value `huge` for option `llm`", "small-1, large-2"]);
     let (ran, _) = result(&home, &["--add-dir", "../more", "session"], &[]);
     ran.check(2, &[], &["additional directories"]);
     let (ran, _) = result(&home, &["--add-dir", "nowhere", "session"], &["--generous"]);

@@ -489,7 +489,7 @@ impl Body {
         };
         let words = self.process.as_ref().map(|process| last_words(&process.stderr_tail())).unwrap_or_default();
         if !words.is_empty() {
-            text.push_str("\nits last words: ");
+            text.push_str("\nlast lines on stderr: ");
             text.push_str(&words);
         }
         self.secrets.hide(&text)

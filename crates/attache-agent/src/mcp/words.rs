@@ -25,7 +25,7 @@ pub(super) enum Trouble {
     Unreachable(String),
     #[error("it answers with HTTP status {0}")]
     Status(u16),
-    #[error("it does not let us in (HTTP status {0})\nhint: check the headers that are configured for it")]
+    #[error("access denied (HTTP status {0})\nhint: check the headers that are configured for it")]
     Unauthorized(u16),
     #[error("it wants a login")]
     Login,
@@ -33,11 +33,11 @@ pub(super) enum Trouble {
     NoLogin(String),
     #[error("it sent a message of more than 16 MiB")]
     TooLong,
-    #[error("it asks for more and more and takes no answers")]
+    #[error("it sends requests without reading the answers")]
     Flood,
     #[error("what it answers is not MCP")]
     Nonsense,
-    #[error("it sends us to another place than the one that is configured")]
+    #[error("it redirects to another origin than the configured one")]
     OtherOrigin,
     #[error("its address is not an HTTP address")]
     Address,
@@ -47,7 +47,7 @@ pub(super) enum Trouble {
     Closed,
     #[error("it was stopped")]
     Unwanted,
-    #[error("it is of a sort that is not known here")]
+    #[error("unsupported kind of server")]
     UnknownSort,
     #[error("it refuses: {0}")]
     Refused(String),

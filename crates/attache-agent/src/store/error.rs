@@ -21,7 +21,7 @@ pub enum StoreError {
     #[error("`{0}` is not an id of a session\nhint: letters, digits, `-` and `_`, at most 128 of them")]
     WrongId(String),
     /// The place in a list is none that we gave out.
-    #[error("the cursor is none of this list\nhint: begin the list anew")]
+    #[error("unknown or expired cursor\nhint: begin the list anew")]
     WrongCursor,
     /// Something in the log is not as it was written. Nothing was changed.
     #[error(

@@ -10,7 +10,7 @@ use crate::tools::Outcome;
 pub(super) const ENDED: &str = "The model makes the same call over and over, so the turn was ended.";
 
 /// What is said to a model that has to come to an end.
-pub(super) const LAST: &str = "This leads nowhere. Finish now: say what you found or did, and what is left.";
+pub(super) const LAST: &str = "You are repeating yourself. Finish now: say what you found or did, and what is left.";
 
 /// Sees every call of a turn.
 pub(super) struct Guard {

@@ -262,7 +262,7 @@ async fn whole_answer(model: &dyn Model, request: Request) -> Result<(String, Ve
             _ => {}
         }
     }
-    Err(ModelError::new(Failure::Server, "the answer broke off"))
+    Err(ModelError::new(Failure::Server, "the response ended early"))
 }
 
 /// How often a request is made shorter because the model's server refuses it as too long.

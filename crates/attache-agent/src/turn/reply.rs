@@ -94,7 +94,7 @@ pub(super) async fn ask(
             }
         }
     }
-    Err(ModelError::new(Failure::Server, "the model's answer broke off").into())
+    Err(ModelError::new(Failure::Server, "the response of the model ended early").into())
 }
 
 /// The pieces of a model's answer, with our names for the tools that it calls, and not more calls than make sense.

@@ -117,7 +117,7 @@ impl Workspace {
         let name = visible(&self.name_of(&path));
         // What the client and the rules are told has to be the path and not something like it.
         let path = path.into_os_string().into_string();
-        let path = path.map_err(|_| Refusal(format!("`{name}` has a name that is not UTF-8, which cannot be told")))?;
+        let path = path.map_err(|_| Refusal(format!("the file name of `{name}` is not valid UTF-8")))?;
         Ok(Target { real, path, name, relative, info })
     }
 

@@ -225,7 +225,7 @@ async fn a_summary_that_fails_ends_the_turn_and_loses_nothing() {
             r#"
             compaction in_progress
             compaction failed
-            error -32603 `openai` did not take the request (400): the script wants this error
+            error -32603 `openai` rejected the request (400): the script wants this error
             "#,
         );
         let seen = chat.turn("so?").await;

@@ -16,7 +16,7 @@ async fn help_status_and_model_say_how_things_stand() {
             r#"
             text Commands:
               |
-              | - `/help`: Say what there is
+              | - `/help`: List the commands
               | - `/plan [what to plan]`: Read and plan, without changing anything
               | - `/compact`: Put a summary in the place of the conversation
               | - `/init`: Write an AGENTS.md for this project
@@ -25,7 +25,7 @@ async fn help_status_and_model_say_how_things_stand() {
               | - `/permissions [remove NUMBER]`: List what is always allowed or refused
               | - `/model [provider:name]`: Show or change the model
               | - `/mcp [login, logout or restart NAME]`: List MCP servers with their tools, prompts and resources
-              | - `/status`: Say how things stand
+              | - `/status`: Show the status of the session
               | - `/review`: Review a file
               |
               | Own commands are Markdown files in `$WORLD/config/commands`, or in `.attache/commands` of a project that you trust.

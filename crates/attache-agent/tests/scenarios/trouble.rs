@@ -25,7 +25,7 @@ async fn a_retry_is_seen_and_then_it_works() {
             check(
                 &seen,
                 r#"
-                NEWS `PROVIDER` has had too many requests: the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
+                NEWS `PROVIDER` is rate limiting requests: the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
                 NEWS `PROVIDER` is overloaded: the script wants this error; trying again in 1 s (3 of 5, for 4 minutes at most)
                 text Here.
                 usage
@@ -51,7 +51,7 @@ async fn a_server_that_says_when_is_asked_then() {
     check(
         &chat.turn("hi").await,
         r#"
-        error -32029 `openai` has had too many requests: the script wants this error
+        error -32029 `openai` is rate limiting requests: the script wants this error
         hint: ask again later, or choose another model
         hint: it can be asked again in 2 hours
         "#,
@@ -59,7 +59,7 @@ async fn a_server_that_says_when_is_asked_then() {
     assert_eq!(world.model().requests().len(), 1);
     let error = chat.failed.unwrap();
     let hints = "hint: ask again later, or choose another model\nhint: it can be asked again in 2 hours";
-    assert_eq!(error.message, format!("`openai` has had too many requests\n{hints}"));
+    assert_eq!(error.message, format!("`openai` is rate limiting requests\n{hints}"));
     let data: serde_json::Value = error.data.unwrap().parse().unwrap();
     let expected = json!({"reason": "rate_limited", "retryAfter": 7200, "details": "the script wants this error"});
     assert_eq!(data, expected);
@@ -80,11 +80,11 @@ async fn a_model_that_stays_broken_ends_the_turn_with_a_sentence() {
         check(
             &seen,
             r#"
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (3 of 5, for 4 minutes at most)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (4 of 5, for 4 minutes at most)
-            thought `openai` has a problem (500): the script wants this error; trying again in 1 s (5 of 5, for 4 minutes at most)
-            error -32603 `openai` has a problem (500) (after 5 attempts): the script wants this error
+            thought `openai` returned a server error (500): the script wants this error; trying again in 1 s (2 of 5, for 4 minutes at most)
+            thought `openai` returned a server error (500): the script wants this error; trying again in 1 s (3 of 5, for 4 minutes at most)
+            thought `openai` returned a server error (500): the script wants this error; trying again in 1 s (4 of 5, for 4 minutes at most)
+            thought `openai` returned a server error (500): the script wants this error; trying again in 1 s (5 of 5, for 4 minutes at most)
+            error -32603 `openai` returned a server error (500) (after 5 attempts): the script wants this error
             hint: look at the log of the server, or choose another model
             "#,
         );
@@ -115,7 +115,7 @@ async fn what_would_fail_again_is_not_tried_again() {
     check(
         &sentences.join("\n"),
         r#"
-        error -32603 `openai` did not take the request (400): unsupported parameter
+        error -32603 `openai` rejected the request (400): unsupported parameter
         error -32000 `openai` wants a key (401)
         hint: set OPENAI_API_KEY, or run `attache login openai`
         error -32000 `openai` wants a key (403): the script wants this error
@@ -143,7 +143,7 @@ async fn a_key_that_is_no_longer_taken_is_told_without_the_key() {
         let mut chat = world.open(Person::new()).await;
         check(&chat.turn("hi").await, "text Hello.\nusage\nstop end_turn");
         let seen = chat.turn("more").await;
-        assert!(seen.starts_with(&format!("error -32000 `{provider}` did not take the key (401)")), "{seen}");
+        assert!(seen.starts_with(&format!("error -32000 `{provider}` rejected the API key (401)")), "{seen}");
         check(&chat.turn("once more").await, "text Again.\nusage\nstop end_turn");
         let sent = world.model().requests();
         let has_own = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"]

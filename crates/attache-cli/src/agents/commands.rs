@@ -101,7 +101,7 @@ fn installed_word(installed: Installed) -> &'static str {
 async fn list_registry(place: &str, json: bool) -> Result<(), Failure> {
     let registry = Registry::read(place).await?;
     if registry.skipped > 0 {
-        eprintln!("note: entries of the registry that make no sense, and are left out: {}", registry.skipped);
+        eprintln!("note: skipped {} invalid registry entries", registry.skipped);
     }
     if json {
         return print_lines(registry.agents.iter().map(|agent| {

@@ -9,7 +9,7 @@ use crate::paths;
 
 pub(super) async fn look() -> Vec<Row> {
     let (Ok(config_dir), Ok(_)) = (paths::config(), paths::state()) else {
-        return vec![Row::warn(SETTINGS, "no place for it", "set HOME")];
+        return vec![Row::warn(SETTINGS, "cannot determine the settings directory", "set HOME")];
     };
     let mut rows = Vec::new();
     match agent::settings(None) {

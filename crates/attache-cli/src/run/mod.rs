@@ -467,7 +467,7 @@ fn limit_passed(what: &str) -> Failure {
 
 fn timed_out(args: &Run) -> Failure {
     let time = args.timeout.unwrap_or_default();
-    Failure::new(Code::Timeout, format!("not done within {time:?}\nhint: give it longer with --timeout"))
+    Failure::new(Code::Timeout, format!("timed out after {time:?}\nhint: give it longer with --timeout"))
 }
 
 fn idle_out(args: &Run) -> Failure {

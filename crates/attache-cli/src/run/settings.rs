@@ -75,7 +75,7 @@ fn setting(option: &ConfigOption, value: &str) -> Result<ConfigSetting, Failure>
                 _ => {
                     let known: Vec<_> = select.options.iter().map(|offered| offered.value.as_str()).collect();
                     let hint = format!("hint: it can be {}", list(&known));
-                    Err(Failure::usage(format!("`{value}` is no value of option `{name}`\n{hint}")))
+                    Err(Failure::usage(format!("invalid value `{value}` for option `{name}`\n{hint}")))
                 }
             }
         }
@@ -104,7 +104,7 @@ mod tests {
         let check = |value: &str| setting(&select, value).map_err(|failure| failure.message);
         assert_eq!(check("b-2"), Ok(ConfigSetting::Id("b-2".into())));
         assert_eq!(check("fast"), Ok(ConfigSetting::Id("a-1".into())));
-        assert_eq!(check("deep").unwrap_err(), "`deep` is no value of option `model`\nhint: it can be a-1, b-2, c");
+        assert_eq!(check("deep").unwrap_err(), "invalid value `deep` for option `model`\nhint: it can be a-1, b-2, c");
         let switch = ConfigOption::new("web", "Web", ConfigKind::Boolean(ConfigSwitch::new(false)));
         assert_eq!(setting(&switch, "on").map_err(|failure| failure.message), Ok(ConfigSetting::Boolean(true)));
         assert!(setting(&switch, "maybe").is_err());

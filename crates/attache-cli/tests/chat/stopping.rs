@@ -241,7 +241,7 @@ fn a_session_is_deleted_by_its_own_agent() {
 fn what_is_not_set_holds_the_prompt_back() {
     for version in ["1", "2"] {
         let mut chat = Setup::scripted(&["--protocol", version, "--mode", "nope", "say first"], &[]).start();
-        chat.see("`nope` is no value of option `mode`");
+        chat.see("invalid value `nope` for option `mode`");
         chat.see("› say first");
         let screen = chat.see_ready();
         assert!(!screen.contains("❯ say first"), "{screen}");

@@ -41,7 +41,7 @@ pub enum LoginError {
     #[error("it is not a server that one logs in to: only those with a `url` of Streamable HTTP are")]
     NotHttp,
     /// The person has configured a key of their own.
-    #[error("it has an `Authorization` header of its own in `mcp.json`, which counts")]
+    #[error("`mcp.json` already sets an `Authorization` header for it; remove that to log in")]
     HasHeader,
     /// The server does not say how.
     #[error("it does not say how to log in")]

@@ -95,14 +95,14 @@ impl Who {
         {
             let what = match (self.key.is_some() || !self.secrets.is_empty(), status) {
                 (true, Some(403)) => "refused the request",
-                (true, _) => "did not take the key",
+                (true, _) => "rejected the API key",
                 (false, _) => "wants a key",
             };
             Trouble::new(Failure::Key, format!("`{provider}` {what}{}{}", number(status), self.key_hint()))
         } else if is(&["insufficient_quota", "billing_error"]) || status == Some(402) {
             Trouble::new(Failure::Request, format!("the account at `{provider}` has no credit left"))
         } else if is(&["rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED"]) || status == Some(429) {
-            Trouble::new(Failure::RateLimit, format!("`{provider}` has had too many requests\n{ASK_LATER}"))
+            Trouble::new(Failure::RateLimit, format!("`{provider}` is rate limiting requests\n{ASK_LATER}"))
         } else if is(&["context_length_exceeded", "exceed_context_size_error", "request_too_large"])
             || status == Some(413)
             || (status.is_none_or(|status| status < 500) && has(TOO_LONG))
@@ -114,14 +114,17 @@ impl Who {
         } else if is(&["overloaded_error", "UNAVAILABLE"]) || matches!(status, Some(503 | 529)) {
             Trouble::new(Failure::Server, format!("`{provider}` is overloaded\n{ASK_LATER}"))
         } else if is(&["api_error", "server_error", "INTERNAL"]) || matches!(status, Some(408 | 409 | 425 | 500..)) {
-            self.broken(&format!("`{provider}` has a problem{}", number(status)))
+            self.broken(&format!("`{provider}` returned a server error{}", number(status)))
         } else if matches!(status, Some(300..=399)) {
             let hint = "hint: give the address that it leads to as the base URL";
-            Trouble::new(Failure::Request, format!("`{}` sends us elsewhere{}\n{hint}", self.host, number(status)))
+            Trouble::new(
+                Failure::Request,
+                format!("`{}` answered with a redirect{}\n{hint}", self.host, number(status)),
+            )
         } else if status.is_some() || is(&["invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITION"]) {
-            Trouble::new(Failure::Request, format!("`{provider}` did not take the request{}", number(status)))
+            Trouble::new(Failure::Request, format!("`{provider}` rejected the request{}", number(status)))
         } else {
-            self.broken(&format!("`{provider}` broke off with an error"))
+            self.broken(&format!("`{provider}` ended its response with an error"))
         };
         // What a server says of a key that it does not know often has a part of the key in it.
         let is_about_key = trouble.error.kind == Failure::Key && status != Some(403);
@@ -150,7 +153,10 @@ impl Who {
 
     /// The key, or what else is sent along, cannot be sent.
     pub(super) fn bad_key(&self) -> Trouble {
-        Trouble::new(Failure::Request, format!("the key or the address of `{}` is no good", self.provider))
+        Trouble::new(
+            Failure::Request,
+            format!("the API key or base URL of `{}` contains invalid characters", self.provider),
+        )
     }
 
     /// No head of an answer came.
@@ -240,7 +246,7 @@ impl Who {
 
     /// There is no key, and no use in asking without one.
     pub(super) fn no_key(&self) -> ModelError {
-        ModelError::new(Failure::Key, format!("there is no key for `{}`{}", self.provider, self.key_hint()))
+        ModelError::new(Failure::Key, format!("no API key for `{}`{}", self.provider, self.key_hint()))
     }
 }
 

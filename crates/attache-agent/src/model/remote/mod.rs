@@ -139,7 +139,7 @@ impl Remote {
         }
         // The name becomes a part of URLs.
         if name.is_empty() || name.len() > 200 || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(ModelError::new(Failure::Request, format!("`{}` is no name of a model", tidy(&name, 60))));
+            return Err(ModelError::new(Failure::Request, format!("invalid model name `{}`", tidy(&name, 60))));
         }
         let is_given = base_url.is_some();
         let api = settings.api.or(known.map(|known| known.api)).unwrap_or(Api::OpenAi);

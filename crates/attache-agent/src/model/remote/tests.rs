@@ -203,7 +203,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         let start = Instant::now();
         let story = story(&model, request("hi")).await;
         assert!(
-            story.starts_with(&format!("retry 2: `{provider}` has had too many requests"))
+            story.starts_with(&format!("retry 2: `{provider}` is rate limiting requests"))
                 && story.contains(&format!("| retry 3: `{provider}` is overloaded"))
                 && story.ends_with("| say hello | end Done"),
             "{story}"
@@ -232,7 +232,7 @@ async fn refused_keys_are_named_and_never_shown() {
         let server = ModelServer::with(move |_| Says::status(401).body(body.clone())).await;
         let model = Retry::new(Arc::new(model(provider, &server)), Patience::default());
         let story = story(&model, request("hi")).await;
-        assert!(story.starts_with(&format!("error Key: `{provider}` did not take the key (401)")), "{story}");
+        assert!(story.starts_with(&format!("error Key: `{provider}` rejected the API key (401)")), "{story}");
         assert!(!story.contains("secret"), "{story}");
         assert_eq!(server.requests().len(), 1);
     }

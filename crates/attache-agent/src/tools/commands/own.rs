@@ -85,7 +85,7 @@ impl Starter {
         if cwd.is_dir() && is_same() {
             return Ok(());
         }
-        Err(Refusal(format!("`{}` is not the directory any more that it was", cwd.display())))
+        Err(Refusal(format!("directory `{}` has changed since it was approved", cwd.display())))
     }
 
     /// Starts a command with the environment of commands, in a sandbox if there is one.

@@ -121,7 +121,7 @@ pub(super) fn in_words(status: &ExitStatus) -> String {
     match (status.exit_code, &status.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("killed by {}", cut::clean(signal)),
-        (None, None) => "ended, nobody can tell how".to_owned(),
+        (None, None) => "ended, exit status unknown".to_owned(),
     }
 }
 
@@ -138,10 +138,7 @@ impl Written {
     pub(super) async fn for_model(&self, spill: &Arc<Spill>) -> String {
         let text = cut::cut_off_thread(&settled(&self.text), cut::Limits::default(), spill).await;
         if self.is_truncated {
-            return format!(
-                "[what came before is gone: only the last {} KiB of output are kept]\n{text}",
-                OUTPUT >> 10
-            );
+            return format!("[output truncated: only the last {} KiB are kept]\n{text}", OUTPUT >> 10);
         }
         text
     }

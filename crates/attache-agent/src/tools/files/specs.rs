@@ -89,7 +89,7 @@ pub fn specs() -> Vec<ToolSpec> {
                 "pattern": text("The regular expression; escape what is meant literally, such as `\\(`"),
                 "path": text("The file or directory to search; the working directory if left out"),
                 "glob": text("Only files that fit this glob, such as `*.rs`"),
-                "ignore_case": flag("Do not tell capitals from small letters"),
+                "ignore_case": flag("Ignore case"),
                 "context": number("How many lines to show before and after each that fits; none if left out"),
             }),
             &["pattern"],

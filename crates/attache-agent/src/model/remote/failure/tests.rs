@@ -51,7 +51,7 @@ fn statuses_and_errors_are_sorted() {
     check(502, "<!DOCTYPE html><html><TITLE>Bad\n gateway</title>", Server, "(502): it sent a web page: Bad gateway");
     check(529, r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, Server, "overloaded");
     check(503, "", Server, "overloaded");
-    check(302, "", Request, "elsewhere");
+    check(302, "", Request, "redirect");
     check(500, r#"{"error":"context size"}"#, Server, "context size");
 }
 
@@ -64,12 +64,12 @@ fn failures_that_may_pass_have_a_way_out() {
     let here = Who { host: "127.0.0.1:8080".into(), ..who() };
     let status = |who: &Who, status| who.status(status, &HeaderMap::new(), "").error.to_string();
     for (told, expected) in [
-        (status(&there, 429), format!("`openai` has had too many requests\n{later}")),
+        (status(&there, 429), format!("`openai` is rate limiting requests\n{later}")),
         (status(&there, 503), format!("`openai` is overloaded\n{later}")),
         (status(&there, 529), format!("`openai` is overloaded\n{later}")),
-        (status(&there, 500), format!("`openai` has a problem (500)\n{later}")),
-        (status(&here, 429), format!("`openai` has had too many requests\n{later}")),
-        (status(&here, 502), format!("`openai` has a problem (502)\n{own}")),
+        (status(&there, 500), format!("`openai` returned a server error (500)\n{later}")),
+        (status(&here, 429), format!("`openai` is rate limiting requests\n{later}")),
+        (status(&here, 502), format!("`openai` returned a server error (502)\n{own}")),
         (there.late().error.to_string(), format!("`api.example.com` did not answer in time\n{later}")),
         (here.late().error.to_string(), format!("`127.0.0.1:8080` did not answer in time\n{own}")),
         (there.silence().error.to_string(), format!("`api.example.com` stopped in the middle of its answer\n{later}")),

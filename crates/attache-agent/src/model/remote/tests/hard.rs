@@ -114,7 +114,7 @@ async fn a_question_that_gemini_blocks_is_refused() {
 async fn redirects_are_not_followed() {
     for provider in PROVIDERS {
         let story = hear(provider, Response::redirect("http://127.0.0.1:1/elsewhere")).await;
-        assert!(story.starts_with("error Request: ") && story.contains("elsewhere (302)"), "{story}");
+        assert!(story.starts_with("error Request: ") && story.contains("answered with a redirect (302)"), "{story}");
     }
 }
 
@@ -288,7 +288,7 @@ async fn an_answer_in_one_piece_is_an_error_with_its_words() {
     let error = r#" {"error":{"message":"out of memory","type":"server_error"}}"#;
     let story = hear("openai", Response::bytes("application/json", error)).await;
     let hint = "hint: look at the log of the server, or choose another model";
-    assert_eq!(story, format!("error Server: `openai` has a problem: out of memory\n{hint}"));
+    assert_eq!(story, format!("error Server: `openai` returned a server error: out of memory\n{hint}"));
     let story = hear("openai", Response::bytes("application/json", r#"{"choices":[]}"#)).await;
     assert!(story.starts_with("error Request: ") && story.contains("without a stream"), "{story}");
     // Some servers call a stream so.
@@ -300,10 +300,10 @@ async fn an_answer_in_one_piece_is_an_error_with_its_words() {
 async fn statuses_have_words_of_their_own() {
     for provider in PROVIDERS {
         for (status, start, part) in [
-            (401, "error Key: ", "did not take the key (401)"),
+            (401, "error Key: ", "rejected the API key (401)"),
             (403, "error Key: ", "refused the request (403): the script wants this error"),
-            (429, "error RateLimit: ", "has had too many requests: the script wants"),
-            (500, "error Server: ", "has a problem (500): the script wants"),
+            (429, "error RateLimit: ", "is rate limiting requests: the script wants"),
+            (500, "error Server: ", "returned a server error (500): the script wants"),
             (503, "error Server: ", "is overloaded: the script wants"),
         ] {
             let server = ModelServer::with(move |_| Says::status(status)).await;
@@ -340,13 +340,13 @@ async fn bad_keys_and_names_are_told() {
     let key = Some(Secret::from("line one\nline two"));
     let model = Remote::new(Settings { key, ..settings("openai", &server) }).unwrap();
     let story = story(&model, request("hi")).await;
-    assert!(story.starts_with("error Request: the key or the address") && !story.contains("line"), "{story}");
+    assert!(story.starts_with("error Request: the API key or base URL") && !story.contains("line"), "{story}");
     let fails = |settings: Settings| Remote::new(settings).unwrap_err();
     assert_eq!(fails(Settings::new("openai", "gpt-5.1")).kind, Failure::Key);
     assert_eq!(fails(Settings { key: Some(Secret::from("")), ..Settings::new("gemini", "x") }).kind, Failure::Key);
     assert!(fails(Settings::new("acme", "x")).message.contains("openrouter"));
-    assert!(fails(Settings::new("ollama", "a b")).message.contains("no name"));
-    assert!(fails(Settings::new("ollama", "")).message.contains("no name"));
+    assert!(fails(Settings::new("ollama", "a b")).message.contains("invalid model name"));
+    assert!(fails(Settings::new("ollama", "")).message.contains("invalid model name"));
 }
 
 #[test]
