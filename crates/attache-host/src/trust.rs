@@ -93,7 +93,7 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     directory: PathBuf,
-    files: Vec<(String, Vec<u8>)>,
+    files: NamedFiles,
     starts: Vec<Started>,
     variables: Vec<(String, Vec<String>)>,
     digest: String,
@@ -108,7 +108,7 @@ impl Contents {
         Contents::of(directory, files)
     }
 
-    fn of(directory: PathBuf, files: Vec<(String, Vec<u8>)>) -> Result<Self, TrustError> {
+    fn of(directory: PathBuf, files: NamedFiles) -> Result<Self, TrustError> {
         let mut hash = Sha256::new();
         for (name, bytes) in &files {
             // With the lengths no two sets of files look alike.
@@ -197,7 +197,7 @@ fn variables_of(files: &[(String, Vec<u8>)]) -> Vec<(String, Vec<String>)> {
 }
 
 struct Reading {
-    files: Vec<(String, Vec<u8>)>,
+    files: NamedFiles,
     bytes: u64,
 }
 
@@ -251,8 +251,11 @@ impl Reading {
     }
 }
 
+/// Files by their names within the folder.
+type NamedFiles = Vec<(String, Vec<u8>)>;
+
 /// The directory, without links, and the files of its folder.
-fn read_files(directory: &Path) -> Result<(PathBuf, Vec<(String, Vec<u8>)>), TrustError> {
+fn read_files(directory: &Path) -> Result<(PathBuf, NamedFiles), TrustError> {
     let directory =
         directory.canonicalize().map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
     let mut reading = Reading { files: Vec::new(), bytes: 0 };
