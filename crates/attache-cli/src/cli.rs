@@ -800,7 +800,7 @@ pub(crate) enum SandboxCommand {
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Run a command in the sandbox, at this terminal; what it leaves behind ends with it
+    /// Run a command in the sandbox, at this terminal; processes that it leaves behind end with it
     #[command(after_help = SANDBOX_RUN_EXAMPLES)]
     Run {
         #[command(flatten)]
@@ -887,8 +887,9 @@ Examples:
   attache sessions list
 
 Settings are in $XDG_CONFIG_HOME/attache: agent.toml (model, base_url, mode, thought, sandbox,
-max_turn_requests, max_tokens, compact_at_percent, commands, models), permissions.toml, mcp.json,
-commands/*.md and AGENTS.md. `[commands] writable = [\"~/.npm\"]` lets commands change that in the
+max_turn_requests, max_tokens, max_tokens_total, max_cost, compact_at_percent, lists_models,
+commands, models, providers, hooks), permissions.toml, mcp.json, commands/*.md,
+skills/*/SKILL.md and AGENTS.md. `[commands] writable = [\"~/.npm\"]` lets commands change that in the
 sandbox, and `pass_env = [\"MY_TOKEN\"]` passes them a variable. Keys come from the environment,
 such as ANTHROPIC_API_KEY, or from `attache login`.";
 

@@ -73,7 +73,9 @@ impl Checkpoints {
         }
         rest.reverse();
         let mut records = vec![Record::Undone { turn: wanted.turn.number }];
-        if undone.has_failed || !undone.left.is_empty() {
+        // What was refused may be taken back when the person's own change is gone, and is still a change of the agent's.
+        let is_refused = !undone.refused.is_empty() && !wanted.is_all;
+        if undone.has_failed || !undone.left.is_empty() || is_refused {
             let is_left = wanted.turn.is_left || !undone.has_failed;
             records.extend(Turn { steps: rest, is_left, ..wanted.turn.clone() }.records());
         }
@@ -253,8 +255,8 @@ impl Inner {
 }
 
 const NOTHING: &str = "There is nothing to undo: no turn of this session has changed files, or all were taken back.\n";
-const NOTHING_BUT_LEFT: &str = "There is nothing to undo but what changed while commands ran. Type `/undo all` to take \
-                                that back.\n";
+const NOTHING_BUT_LEFT: &str = "There is nothing to undo but what was left before: it changed while commands ran, or \
+                                others have changed it since. Type `/undo all` to take that back.\n";
 const IN_BETWEEN: &str = "the agent's earlier change of it stays, because somebody else changed it in between";
 const INTERNAL: &str = "an internal error: the file system's thread has ended";
 

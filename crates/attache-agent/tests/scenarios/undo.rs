@@ -141,7 +141,7 @@ async fn what_a_command_did_is_taken_back_exactly_if_that_is_wanted() {
     );
     assert_eq!(picture(&world), after);
     let seen = chat.turn("/undo").await;
-    assert!(seen.contains("nothing to undo but what changed while commands ran. Type `/undo all`"), "{seen}");
+    assert!(seen.contains("nothing to undo but what was left before"), "{seen}");
     let seen = chat.turn("/undo all").await;
     assert_eq!(picture(&world), before, "{seen}");
     assert!(seen.contains("Not covered: files that git ignores"), "{seen}");
@@ -294,6 +294,23 @@ async fn what_others_have_changed_since_is_left_alone_by_name() {
     let delete = "call delete_file {\"path\":\"a.txt\"}";
     let (said, left) = after(delete, |world, _| world.put("a.txt", "mine\n")).await;
     assert_eq!((said.as_str(), left.as_str()), ("- `a.txt`: it has been created since", r#"a.txt "mine\n""#));
+}
+
+#[tokio::test]
+async fn what_was_refused_can_be_taken_back_later_and_is_still_shown() {
+    let world = scripted().await;
+    world.put("u.txt", "one\n");
+    let mut chat = world.open(Person::new()).await;
+    chat.turn("call read_file {\"path\":\"u.txt\"}\ncall write_file {\"path\":\"u.txt\",\"content\":\"two\\n\"}").await;
+    world.put("u.txt", "two\nmine\n");
+    assert!(chat.turn("/undo").await.contains("`u.txt`: it has changed since"));
+    // The person takes their own change back.
+    world.put("u.txt", "two\n");
+    assert!(chat.turn("/diff").await.contains("+two"));
+    assert!(chat.turn("/undo").await.contains("Type `/undo all`"));
+    let seen = chat.turn("/undo all").await;
+    assert_eq!(world.files(), "u.txt \"one\\n\"", "{seen}");
+    assert!(chat.turn("/undo all").await.contains("nothing to undo: no turn"));
 }
 
 #[tokio::test]
