@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use attache_host::files::read_named;
-use jsonschema::Validator;
+use boon::{Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::Value;
 
 use crate::connect::here;
@@ -106,9 +106,35 @@ fn unwritable(path: &Path, what: &str) -> Failure {
     Failure::usage(format!("--last-message `{}`: {what}", path.display()))
 }
 
+/// What a schema is called that has no name of its own.
+const NAME: &str = "schema:/";
+
+/// Where references outside of a schema lead.
+struct Nowhere;
+
+impl UrlLoader for Nowhere {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err("a reference leads outside of the schema".into())
+    }
+}
+
+/// The mistakes that have no other as their cause, one a line.
+fn collect(wrong: &ValidationError<'_, '_>, mistakes: &mut Vec<String>) {
+    if mistakes.len() >= MOST_MISTAKES {
+        return;
+    }
+    if wrong.causes.is_empty() {
+        let place = wrong.instance_location.to_string();
+        let place = if place.is_empty() { String::new() } else { format!("`{}`: ", shortened(&place)) };
+        mistakes.push(format!("- {place}{}", shortened(&wrong.kind.to_string())));
+    }
+    wrong.causes.iter().for_each(|cause| collect(cause, mistakes));
+}
+
 /// What the answer has to be.
 pub(super) struct AnswerSchema {
-    validator: Validator,
+    schemas: Schemas,
+    root: SchemaIndex,
     text: String,
 }
 
@@ -119,10 +145,14 @@ impl AnswerSchema {
         let content =
             read_named(&here()?.join(path), None, LONGEST_SCHEMA).map_err(|error| wrong(&error.to_string()))?;
         let schema: Value = serde_json::from_slice(&content).map_err(|error| wrong(&format!("no JSON: {error}")))?;
-        let validator = jsonschema::validator_for(&schema);
-        let validator =
-            validator.map_err(|error| wrong(&format!("no JSON Schema: {}", shortened(&error.to_string()))))?;
-        Ok(AnswerSchema { validator, text: schema.to_string() })
+        let text = schema.to_string();
+        let mut schemas = Schemas::new();
+        let mut compiler = Compiler::new();
+        compiler.use_loader(Box::new(Nowhere));
+        let root = compiler.add_resource(NAME, schema).and_then(|()| compiler.compile(NAME, &mut schemas)).map_err(
+            |error| wrong(&format!("no JSON Schema: {}", shortened(&format!("{error:#}").replace(NAME, "")))),
+        )?;
+        Ok(AnswerSchema { schemas, root, text })
     }
 
     /// What the agent is told with the prompt.
@@ -138,13 +168,10 @@ impl AnswerSchema {
     pub(super) fn check(&self, answer: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(answer.trim()).map_err(|error| format!("- the message is no JSON: {error}"))?;
-        let mistakes = self.validator.iter_errors(&value).take(MOST_MISTAKES).map(|mistake| {
-            let place = mistake.instance_path().to_string();
-            let place = if place.is_empty() { String::new() } else { format!("`{}`: ", shortened(&place)) };
-            format!("- {place}{}", shortened(&mistake.to_string()))
-        });
-        let mistakes: Vec<String> = mistakes.collect();
-        if mistakes.is_empty() { Ok(()) } else { Err(mistakes.join("\n")) }
+        let Err(wrong) = self.schemas.validate(&value, self.root) else { return Ok(()) };
+        let mut mistakes = Vec::new();
+        collect(&wrong, &mut mistakes);
+        Err(mistakes.join("\n"))
     }
 
     /// What the agent is asked once more.
@@ -203,7 +230,7 @@ mod tests {
         assert_eq!(number.check(" {\"n\": 1}\n"), Ok(()));
         assert!(number.check("```json\n{\"n\": 1}\n```").unwrap_err().contains("no JSON"));
         assert!(number.check(r#"{"n": "x"}"#).unwrap_err().starts_with("- `/n`: "));
-        assert!(number.check("{}").unwrap_err().contains("\"n\" is a required property"));
+        assert!(number.check("{}").unwrap_err().contains("missing properties 'n'"));
         for wrong in ["", "{", r#"{"type": 7}"#, r#"{"$ref": "https://example.com/schema"}"#] {
             assert!(schema(wrong).is_err_and(|message| message.starts_with("--output-schema `")), "{wrong}");
         }
