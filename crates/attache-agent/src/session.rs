@@ -332,6 +332,8 @@ impl Session for CodingSession {
                     // First, so that nothing is begun any more: to the work, a question that is cancelled is only a no.
                     biased;
                     () = turn.cancelled() => break Err(Error::Cancelled),
+                    // Nothing is done for a session that another server may go on with.
+                    error = desk.log.lost() => break Ok(Err(error.into())),
                     result = &mut work => break Ok(result),
                     // A server that dies in the middle of a turn is told about when it does.
                     Ok(()) = servers.changed() => if let Err(error) = tell_of_servers(&desk).await {

@@ -4,11 +4,14 @@ mod writer;
 
 use std::sync::{Arc, Mutex};
 
+use attache::Error;
 use attache::agent::SessionHandle;
 use attache::model::content::{ContentBlock, MessageId};
+use attache::model::error::ErrorObject;
 use attache::model::notice::{Notice, NoticeSeverity};
 use attache::model::tool::ToolCallUpdate;
 use attache::model::update::{MessageChunk, SessionUpdate};
+use tokio::sync::watch;
 
 use crate::model::Message;
 use crate::store::{Entry, Log};
@@ -23,6 +26,7 @@ pub(crate) use writer::{MOST_AT_ONCE, Written};
 pub(crate) struct SessionLog {
     handle: SessionHandle,
     writer: Writer,
+    lost: watch::Receiver<bool>,
     /// What the ids of this process begin with, so that they do not repeat those of an earlier one.
     prefix: Arc<str>,
     next: Arc<Mutex<u64>>,
@@ -38,7 +42,8 @@ pub(crate) enum Voice {
 impl SessionLog {
     pub(crate) fn new(handle: SessionHandle, log: Box<dyn Log>) -> Self {
         let prefix = crate::random_word().into();
-        SessionLog { writer: Writer::start(handle.clone(), log), handle, prefix, next: Arc::default() }
+        let lost = log.lost();
+        SessionLog { writer: Writer::start(handle.clone(), log), lost, handle, prefix, next: Arc::default() }
     }
 
     pub(crate) fn handle(&self) -> &SessionHandle {
@@ -65,6 +70,16 @@ impl SessionLog {
     /// Waits until what was kept is on the disk.
     pub(crate) fn sync(&self) -> Written {
         self.writer.tell(Job::Sync)
+    }
+
+    /// Waits until another server may have the session, and says so. For ever where there is no other.
+    pub(crate) async fn lost(&self) -> Error {
+        let is_lost = self.lost.clone().wait_for(|is_lost| *is_lost).await.is_ok();
+        if !is_lost {
+            return std::future::pending().await;
+        }
+        let why = "the session's store did not answer for too long, or another server has taken the session over";
+        Error::Refused(ErrorObject::internal(why))
     }
 
     /// Gives the log up, so that it can be deleted.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use attache::model::content::ContentBlock;
-use attache_agent::store::{Entry, FileStore, Log, Opened, Query, Store, StoreError};
+use attache_agent::store::{Entry, FileStore, Opened, Query, Store, StoreError};
 use attache_testkit::Dice;
 use tempfile::TempDir;
 
@@ -228,77 +228,6 @@ fn a_record_beyond_the_limit_is_an_error_and_not_read() {
     assert_eq!(entries.len(), 5);
     drop(log);
     assert_eq!(fs::read(desk.path()).unwrap(), whole);
-}
-
-#[test]
-fn one_of_many_threads_writes() {
-    let desk = Desk::new();
-    let created = |_| desk.store.create("s", opened()).ok();
-    let logs: Vec<Box<dyn Log>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || created(number))).collect();
-        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
-    });
-    assert_eq!(logs.len(), 1);
-    for attempt in [desk.store.open_log("s").err(), desk.store.delete("s").err()] {
-        let error = attempt.unwrap();
-        assert!(matches!(error, StoreError::Busy { .. }), "{error}");
-    }
-    drop(logs);
-    let opened: Vec<(Box<dyn Log>, Vec<Entry>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| desk.store.open_log("s").ok())).collect();
-        threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
-    });
-    assert_eq!(opened.len(), 1);
-    drop(opened);
-    desk.store.delete("s").unwrap();
-}
-
-#[test]
-fn those_who_delete_and_those_who_write_do_not_meet() {
-    let desk = Desk::new();
-    std::thread::scope(|scope| {
-        for writer in 0..3 {
-            let store = &desk.store;
-            scope.spawn(move || {
-                for round in 0..100 {
-                    let text = format!("{writer} {round}");
-                    let log = store.create("s", opened()).or_else(|_| store.open_log("s").map(|(log, _)| log));
-                    let Ok(mut log) = log else { continue };
-                    log.append(&title(&text)).unwrap();
-                    // Whoever has the log open finds in it what it wrote.
-                    assert!(store.read("s").unwrap().contains(&title(&text)));
-                }
-            });
-        }
-        scope.spawn(|| {
-            for _ in 0..300 {
-                match desk.store.delete("s") {
-                    Ok(_) | Err(StoreError::Busy { .. }) => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        });
-    });
-}
-
-#[test]
-fn readers_beside_a_writer_see_a_beginning_of_what_it_writes() {
-    let desk = Desk::new();
-    let mut log = desk.store.create("s", opened()).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            for number in 0..3000 {
-                log.append(&title(&number.to_string())).unwrap();
-            }
-        });
-        let mut seen = 0;
-        while seen < 3001 {
-            let entries = desk.store.read("s").unwrap();
-            assert!(entries.len() >= seen);
-            seen = entries.len();
-            assert!(entries[1..].iter().enumerate().all(|(number, entry)| *entry == title(&number.to_string())));
-        }
-    });
 }
 
 const WRITER: &str = "ATTACHE_TEST_STORE_WRITER";

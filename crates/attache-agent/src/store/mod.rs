@@ -37,6 +37,7 @@ pub use error::StoreError;
 pub use file::FileStore;
 pub use list::{Cursor, Listed, Page, Query, Summary};
 pub use merge::merged;
+use tokio::sync::watch;
 
 /// The sessions of one owner.
 ///
@@ -120,6 +121,12 @@ pub trait Log: fmt::Debug + Send {
 
     /// Waits until everything survives a loss of power.
     fn sync(&mut self) -> Result<(), StoreError>;
+
+    /// Is true while another writer may have the session. What runs for it has to stop by then: it can write nothing that
+    /// it does. Never true where there is one machine.
+    fn lost(&self) -> watch::Receiver<bool> {
+        watch::channel(false).1
+    }
 }
 
 /// How much is kept of sessions altogether. When there is more, those go to which nothing was added for the longest time.
