@@ -63,11 +63,6 @@ impl Log for PostgresLog {
     fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let text = entry.to_text(&self.id)?;
         let core = self.shared.core.clone();
-        // It is known that the database is away. Whoever ends a turn has much to write, and should not wait for each.
-        if *self.taken.lost.borrow() && core.leases.is_held(&self.taken.writer) {
-            let problem = "the database did not answer for too long, so another server may have the session".into();
-            return Err(StoreError::Unavailable { problem });
-        }
         let append = Append {
             id: self.id.clone(),
             writer: self.taken.writer.clone(),
@@ -76,7 +71,24 @@ impl Log for PostgresLog {
             entry: entry.clone(),
             text,
         };
-        self.count = self.shared.runtime.wait_for(append.run(core))?;
+        let mut lost = self.taken.lost.clone();
+        let work = async move {
+            let writer = append.writer.clone();
+            let mut append = std::pin::pin!(append.run(&core));
+            tokio::select! {
+                biased;
+                // Nobody waits for longer than the session is ours, nor does whoever ends a turn, for each entry of many.
+                Ok(_) = lost.wait_for(|is_lost| *is_lost), if core.leases.is_held(&writer) => {}
+                done = &mut append => return done,
+            }
+            if core.leases.is_held(&writer) {
+                let problem = "the database did not answer for too long, so another server may have the session";
+                return Err(StoreError::Unavailable { problem: problem.into() });
+            }
+            // It is known who has it: the database answers.
+            append.await
+        };
+        self.count = self.shared.runtime.wait_for(work)?;
         Ok(())
     }
 
@@ -110,7 +122,7 @@ struct Append {
 
 impl Append {
     /// Adds the entry, and gives the number of the next one.
-    async fn run(mut self, core: Arc<Core>) -> Result<i64, StoreError> {
+    async fn run(mut self, core: &Core) -> Result<i64, StoreError> {
         core.leases.note_append(&self.writer, &self.entry);
         let listed = self.entry.listed();
         let (title, beginning) = (listed.title.as_deref().map(plain), listed.beginning.as_deref().map(plain));
@@ -135,7 +147,7 @@ impl Append {
                     ],
                 )
                 .await?;
-            let is_there = !rows.is_empty() || self.is_there(&core).await?;
+            let is_there = !rows.is_empty() || self.is_there(core).await?;
             self.count += 1;
             if is_there {
                 core.leases.note_appended(&self.writer, &self.entry, self.count, sent);

@@ -51,16 +51,22 @@ const DELETE: &str = "\
     delete from attache_session \
     where id = $1 and owner = $2 and (lease_until is null or lease_until <= clock_timestamp()) returning id";
 
+/// Deletes the oldest of those that are too many or too old, a hundred at most: so that it takes no longer than a statement
+/// may.
 const PRUNE: &str = "\
     with ranked as ( \
         select id, updated, row_number() over newest as place, sum(bytes) over newest as total from attache_session \
         window newest as (order by updated desc, id desc rows unbounded preceding) \
+    ), excess as ( \
+        select session.id, session.updated from ranked join attache_session as session using (id) \
+        where (session.lease_until is null or session.lease_until <= clock_timestamp()) \
+            and (ranked.updated < attache_milliseconds() - $3 \
+                or (ranked.place > 1 and (ranked.place > $1 or ranked.total > $2))) \
+        order by session.updated limit 100 \
     ) \
-    delete from attache_session as session using ranked \
-    where session.id = ranked.id and session.updated = ranked.updated \
+    delete from attache_session as session using excess \
+    where session.id = excess.id and session.updated = excess.updated \
         and (session.lease_until is null or session.lease_until <= clock_timestamp()) \
-        and (ranked.updated < attache_milliseconds() - $3 \
-            or (ranked.place > 1 and (ranked.place > $1 or ranked.total > $2))) \
     returning session.id";
 
 const ASK: &str = "select pg_notify($3, id) from attache_session where id = $1 and owner = $2";
@@ -327,8 +333,14 @@ impl Store for PostgresStore {
             let parameters: Parameters<'_> =
                 &[(&number(kept.sessions as u64), Type::INT8), (&number(kept.bytes), Type::INT8), (&age, Type::INT8)];
             core.leases.wait_for_releases(&core.database).await;
-            let rows = core.database.query(PRUNE, parameters).await?;
-            Ok(rows.iter().map(|row| row.get(0)).collect())
+            let mut gone = Vec::new();
+            loop {
+                let rows = core.database.query(PRUNE, parameters).await?;
+                if rows.is_empty() {
+                    return Ok(gone);
+                }
+                gone.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+            }
         })
     }
 

@@ -199,10 +199,10 @@ fn servers_that_are_killed_lose_nothing_and_the_other_goes_on() {
                        from attache_record where session = 's') as records where is_back";
     assert_eq!(server.psql(&url, turned_back), "0");
     let total: usize = acknowledged.values().sum();
-    println!(
+    support::say(&format!(
         "{kills} kills in {:.0} s, {total} acknowledged messages, none lost, none twice; {disturbances:?}",
         start.elapsed().as_secs_f64()
-    );
+    ));
 }
 
 /// Each writer's entries stand together, in order, each once; and at least those that were acknowledged.

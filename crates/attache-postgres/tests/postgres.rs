@@ -281,8 +281,9 @@ fn what_runs_on_a_lease_that_cannot_be_renewed_is_stopped_before_another_server_
 #[test]
 fn a_database_that_is_stopped_or_restarted_loses_nothing() {
     let Some(server) = Server::start() else { return };
-    let url = server.new_database();
-    let store = PostgresStore::connect(settings(&url)).unwrap();
+    let mut patient = settings(&server.new_database());
+    patient.lease = Duration::from_secs(60);
+    let store = PostgresStore::connect(patient).unwrap();
     let mut log = store.create("s", opened("/p")).unwrap();
     let mut expected = Vec::new();
     let mut append = |log: &mut dyn Log, text: &str| {
@@ -297,7 +298,7 @@ fn a_database_that_is_stopped_or_restarted_loses_nothing() {
                 signal => server.stop(signal),
             }
             scope.spawn(|| {
-                // Shorter than a lease, and longer than nothing.
+                // Longer than an attempt takes to fail.
                 std::thread::sleep(Duration::from_millis(700));
                 match disturb {
                     "pause" => server.go_on(),
@@ -466,4 +467,41 @@ fn sessions_are_pruned_for_all_owners_by_the_database() {
     gone.sort();
     assert_eq!(gone, ["salice", "sbob"]);
     assert_eq!(shared().unwrap().psql(&url, "select count(*) from attache_record"), "2");
+    // Many are deleted a few at a time.
+    shared().unwrap().psql(
+        &url,
+        "insert into attache_session select 'many' || n, '', '', '{}', '', null, null, 0, 0, 0, n, 1 \
+         from generate_series(1, 250) as n",
+    );
+    let gone = two.prune(Kept { sessions: 2, bytes: u64::MAX, age: None }).unwrap();
+    assert_eq!(gone.len(), 250);
+}
+
+/// What it costs to keep a record, in each store. Nothing is promised of times: this is for those who want to know.
+#[test]
+fn what_a_record_costs() {
+    let Some((_, postgres)) = support::store() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let files = attache_agent::store::FileStore::open(directory.path()).unwrap();
+    let cost = |store: &dyn Store, is_synced: bool| {
+        let mut log = store.create("cost", opened("/p")).unwrap();
+        let (entry, count) = (title(&"x".repeat(100)), 300);
+        let start = Instant::now();
+        for _ in 0..count {
+            log.append(&entry).unwrap();
+            if is_synced {
+                log.sync().unwrap();
+            }
+        }
+        let cost = start.elapsed() / count;
+        drop(log);
+        store.delete("cost").unwrap();
+        cost
+    };
+    support::say(&format!(
+        "a record of 100 bytes costs {:.1?} in a file, {:.1?} in a file with `sync`, {:.1?} in PostgreSQL on a socket",
+        cost(&files, false),
+        cost(&files, true),
+        cost(&postgres, true)
+    ));
 }

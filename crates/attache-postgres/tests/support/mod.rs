@@ -1,10 +1,11 @@
 //! A PostgreSQL server of the tests' own, and a proxy that cuts connections.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stdout, reason = "shared by tests")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared by tests")]
 
 pub mod proxy;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,11 @@ pub struct Server {
     port: u16,
     /// A shell that ends the server and removes the directory when its input ends.
     keeper: Child,
+}
+
+/// Says something to the person who runs the tests, also where what a test prints is not shown.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// The programs of PostgreSQL, the newest ones.
@@ -60,7 +66,7 @@ impl Server {
     /// Starts a server, or says that there is none to start.
     pub fn start() -> Option<Server> {
         let Some(bin) = programs() else {
-            println!("\nSKIPPED: PostgreSQL is not installed, so this test shows nothing (`.ci/postgres` installs it)");
+            say("SKIPPED: PostgreSQL is not installed, so this test shows nothing (`.ci/postgres` installs it)");
             assert!(std::env::var_os("ATTACHE_TEST_POSTGRES").is_none(), "PostgreSQL should be installed here");
             return None;
         };
