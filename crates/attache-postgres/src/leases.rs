@@ -117,17 +117,24 @@ impl Leases {
         lock(&self.open).contains_key(writer)
     }
 
-    /// Notes that an entry is being added. A turn begins with a prompt.
-    pub(crate) fn note_append(&self, writer: &str, entry: &Entry) {
-        if let (Entry::Prompt { .. }, Some(lease)) = (entry, lock(&self.open).get_mut(writer)) {
+    /// Notes that entries are being added. A turn begins with a prompt.
+    pub(crate) fn note_append(&self, writer: &str, entries: &[Entry]) {
+        let has_prompt = entries.iter().any(|entry| matches!(entry, Entry::Prompt { .. }));
+        if let (true, Some(lease)) = (has_prompt, lock(&self.open).get_mut(writer)) {
             lease.is_idle = false;
         }
     }
 
-    /// Notes that an entry was added, by a statement that was sent at this time. That renews the lease, too.
-    pub(crate) fn note_appended(&self, writer: &str, entry: &Entry, count: i64, sent: Instant) {
+    /// Notes that entries were added, by a statement that was sent at this time. That renews the lease, too.
+    pub(crate) fn note_appended(&self, writer: &str, entries: &[Entry], count: i64, sent: Instant) {
         if let Some(lease) = lock(&self.open).get_mut(writer) {
-            lease.is_idle |= matches!(entry, Entry::TurnEnded { .. });
+            for entry in entries {
+                match entry {
+                    Entry::Prompt { .. } => lease.is_idle = false,
+                    Entry::TurnEnded { .. } => lease.is_idle = true,
+                    _ => {}
+                }
+            }
             lease.count = count;
             lease.renew(sent);
         }

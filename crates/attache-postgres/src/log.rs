@@ -6,25 +6,28 @@ use std::time::Instant;
 
 use attache_agent::store::{Entry, Log, StoreError};
 use tokio::sync::watch;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::leases::Taken;
 use crate::store::{Core, Shared, plain};
 
-/// Adds a record in its place, for the newest writer only. It renews the lease on the way.
+/// Adds records in their place, for the newest writer only: all of them, or none. It renews the lease on the way.
 const APPEND: &str = "\
     with held as ( \
-        update attache_session set count = count + 1, bytes = bytes + $6, updated = attache_milliseconds(), \
-            title = coalesce($7, title), prompts = prompts + $8, first_prompt = coalesce(first_prompt, $9), \
-            lease_until = clock_timestamp() + make_interval(secs => $5) \
+        update attache_session set count = count + cardinality($4), bytes = bytes + $6, \
+            updated = attache_milliseconds(), title = coalesce($7, title), prompts = prompts + $8, \
+            first_prompt = coalesce(first_prompt, $9), lease_until = clock_timestamp() + make_interval(secs => $5) \
         where id = $1 and fence = $2 and count = $3 \
         returning updated \
     ), written as ( \
         insert into attache_record (session, number, time, fence, entry) \
-        select $1, $3, updated, $2, $4 from held returning number \
+        select $1, $3 + place - 1, updated, $2, entry \
+        from held, unnest($4) with ordinality as given (entry, place) \
     ) \
-    select number from written";
+    select from held";
+
+/// No more than this is added at once, in bytes; an entry that is longer goes alone.
+const AT_ONCE: usize = 8 << 20;
 
 /// Why a record was not added.
 const WHY: &str = "\
@@ -47,29 +50,20 @@ impl PostgresLog {
         let count = taken.count;
         PostgresLog { shared, id: id.to_owned(), taken, count }
     }
-}
 
-impl fmt::Debug for PostgresLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresLog")
-            .field("id", &self.id)
-            .field("fence", &self.taken.fence)
-            .field("count", &self.count)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Log for PostgresLog {
-    fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        let text = entry.to_text(&self.id)?;
+    /// Adds entries at once.
+    fn add(&mut self, entries: &[&Entry], texts: Vec<String>) -> Result<(), StoreError> {
+        if texts.is_empty() {
+            return Ok(());
+        }
         let core = self.shared.core.clone();
         let append = Append {
             id: self.id.clone(),
             writer: self.taken.writer.clone(),
             fence: self.taken.fence,
             count: self.count,
-            entry: entry.clone(),
-            text,
+            entries: entries.iter().map(|entry| (*entry).clone()).collect(),
+            texts,
         };
         let mut lost = self.taken.lost.clone();
         let work = async move {
@@ -89,6 +83,51 @@ impl Log for PostgresLog {
             append.await
         };
         self.count = self.shared.runtime.wait_for(work)?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresLog")
+            .field("id", &self.id)
+            .field("fence", &self.taken.fence)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Log for PostgresLog {
+    fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        self.append_all(&[entry]).map_err(|(_, error)| error)
+    }
+
+    fn append_all(&mut self, entries: &[&Entry]) -> Result<(), (usize, StoreError)> {
+        let mut done = 0;
+        while done < entries.len() {
+            let mut texts = Vec::new();
+            let mut length = 0;
+            let mut wrong = None;
+            for entry in &entries[done..] {
+                match entry.to_text(&self.id) {
+                    Ok(text) if texts.is_empty() || length + text.len() <= AT_ONCE => {
+                        length += text.len();
+                        texts.push(text);
+                    }
+                    Ok(_) => break,
+                    Err(error) => {
+                        wrong = Some(error);
+                        break;
+                    }
+                }
+            }
+            let next = done + texts.len();
+            self.add(&entries[done..next], texts).map_err(|error| (done, error))?;
+            done = next;
+            if let Some(error) = wrong {
+                return Err((done, error));
+            }
+        }
         Ok(())
     }
 
@@ -116,19 +155,31 @@ struct Append {
     writer: String,
     fence: i64,
     count: i64,
-    entry: Entry,
-    text: String,
+    entries: Vec<Entry>,
+    texts: Vec<String>,
+}
+
+/// What stands in the place of the first record that is to be added, when the database did not add it.
+enum Found {
+    /// That record: the answer to an earlier attempt was lost.
+    Same,
+    /// Another one of ours, which we gave up without knowing that it was written. Ours comes after it.
+    GivenUp,
 }
 
 impl Append {
-    /// Adds the entry, and gives the number of the next one.
+    /// Adds the entries, and gives the number of the next one.
     async fn run(mut self, core: &Core) -> Result<i64, StoreError> {
-        core.leases.note_append(&self.writer, &self.entry);
-        let listed = self.entry.listed();
-        let (title, beginning) = (listed.title.as_deref().map(plain), listed.beginning.as_deref().map(plain));
-        let (length, prompts) = (self.text.len() as i64, i64::from(listed.is_prompt));
+        core.leases.note_append(&self.writer, &self.entries);
         let lease = core.database.settings.lease.as_secs_f64();
-        loop {
+        while !self.texts.is_empty() {
+            let (mut title, mut first_prompt, mut prompts) = (None, None, 0_i64);
+            for listed in self.entries.iter().map(Entry::listed) {
+                title = listed.title.as_deref().map(plain).or(title);
+                first_prompt = first_prompt.or(listed.beginning.as_deref().map(plain));
+                prompts += i64::from(listed.is_prompt);
+            }
+            let length: i64 = self.texts.iter().map(|text| text.len() as i64).sum();
             let sent = Instant::now();
             let rows = core
                 .database
@@ -138,40 +189,46 @@ impl Append {
                         (&self.id, Type::TEXT),
                         (&self.fence, Type::INT8),
                         (&self.count, Type::INT8),
-                        (&self.text, Type::TEXT),
+                        (&self.texts, Type::TEXT_ARRAY),
                         (&lease, Type::FLOAT8),
                         (&length, Type::INT8),
                         (&title, Type::TEXT),
                         (&prompts, Type::INT8),
-                        (&beginning, Type::TEXT),
+                        (&first_prompt, Type::TEXT),
                     ],
                 )
                 .await?;
-            let is_there = !rows.is_empty() || self.is_there(core).await?;
-            self.count += 1;
-            if is_there {
-                core.leases.note_appended(&self.writer, &self.entry, self.count, sent);
-                return Ok(self.count);
-            }
+            // How many of ours are there, and how many records.
+            let (ours, records) = match rows.is_empty() {
+                false => (self.texts.len(), self.texts.len()),
+                true => match self.find(core).await? {
+                    Found::Same => (1, 1),
+                    Found::GivenUp => (0, 1),
+                },
+            };
+            self.count += records as i64;
+            self.texts.drain(..ours);
+            core.leases.note_appended(&self.writer, &self.entries[..ours], self.count, sent);
+            self.entries.drain(..ours);
         }
+        Ok(self.count)
     }
 
-    /// Whether the record was written, when the database did not write it now. That is so if the answer to an earlier
-    /// attempt was lost: it has our number, our fence and our text. If it has another text, it is an entry that we gave up,
-    /// and ours comes after it.
-    async fn is_there(&self, core: &Core) -> Result<bool, StoreError> {
+    /// Looks at what stands in our place. If it is another writer's, the session is lost.
+    async fn find(&self, core: &Core) -> Result<Found, StoreError> {
         let rows = core
             .database
-            .query(WHY, &[(&self.id, Type::TEXT), (&self.count, Type::INT8), (&self.text, Type::TEXT)])
+            .query(WHY, &[(&self.id, Type::TEXT), (&self.count, Type::INT8), (&self.texts[0], Type::TEXT)])
             .await?;
         let Some(row) = rows.first() else {
             core.leases.note_lost(&self.writer);
             return Err(StoreError::NotFound(self.id.clone()));
         };
         let (fence, count, holder): (i64, i64, Option<String>) = (row.get(0), row.get(1), row.get(2));
-        match written(row, self.fence) {
-            Some(true) => Ok(true),
-            Some(false) if fence == self.fence && count == self.count + 1 => Ok(false),
+        let (by, is_same): (Option<i64>, Option<bool>) = (row.get(3), row.get(4));
+        match is_same.filter(|_| by == Some(self.fence)) {
+            Some(true) => Ok(Found::Same),
+            Some(false) if fence == self.fence => Ok(Found::GivenUp),
             _ if fence != self.fence => {
                 core.leases.note_lost(&self.writer);
                 Err(StoreError::Lost { id: self.id.clone(), holder })
@@ -183,11 +240,4 @@ impl Append {
             }
         }
     }
-}
-
-/// Whether the record in our place is the one we want to write. `None` if it is not ours, or not there.
-fn written(row: &Row, fence: i64) -> Option<bool> {
-    let by: Option<i64> = row.get(3);
-    by.filter(|by| *by == fence)?;
-    row.get(4)
 }

@@ -182,6 +182,10 @@ fn the_answer_that_was_lost_is_found_and_nothing_is_written_twice() {
                 expected.push(entry.clone());
             }
         }
+        let together: Vec<Entry> = (0..4).map(|number| title(&format!("{round} together {number}"))).collect();
+        proxy.cut_at_answer(0);
+        log.append_all(&together.iter().collect::<Vec<_>>()).unwrap();
+        expected.extend(together);
         proxy.cut_at_answer(0);
         drop(log);
         proxy.cut_at_answer(0);
@@ -483,25 +487,27 @@ fn what_a_record_costs() {
     let Some((_, postgres)) = support::store() else { return };
     let directory = tempfile::tempdir().unwrap();
     let files = attache_agent::store::FileStore::open(directory.path()).unwrap();
-    let cost = |store: &dyn Store, is_synced: bool| {
+    let cost = |store: &dyn Store, is_synced: bool, at_once: usize| {
         let mut log = store.create("cost", opened("/p")).unwrap();
-        let (entry, count) = (title(&"x".repeat(100)), 300);
+        let (entry, count) = (title(&"x".repeat(100)), 200);
         let start = Instant::now();
         for _ in 0..count {
-            log.append(&entry).unwrap();
+            log.append_all(&vec![&entry; at_once]).unwrap();
             if is_synced {
                 log.sync().unwrap();
             }
         }
-        let cost = start.elapsed() / count;
+        let cost = start.elapsed() / count / at_once as u32;
         drop(log);
         store.delete("cost").unwrap();
         cost
     };
     support::say(&format!(
-        "a record of 100 bytes costs {:.1?} in a file, {:.1?} in a file with `sync`, {:.1?} in PostgreSQL on a socket",
-        cost(&files, false),
-        cost(&files, true),
-        cost(&postgres, true)
+        "a record of 100 bytes costs {:.1?} in a file, {:.1?} in a file with `sync`, {:.1?} in PostgreSQL on a socket, \
+         {:.1?} of 64 at once",
+        cost(&files, false, 1),
+        cost(&files, true, 1),
+        cost(&postgres, true, 1),
+        cost(&postgres, true, 64)
     ));
 }

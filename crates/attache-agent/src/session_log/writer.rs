@@ -40,6 +40,16 @@ pub(super) enum Job {
     Leave,
 }
 
+impl Job {
+    /// What is to be kept.
+    fn entry(&self) -> Option<&Entry> {
+        match self {
+            Job::Keep(entry) | Job::Show(entry) | Job::ShowEnd(entry) => Some(entry),
+            Job::Sync | Job::Leave => None,
+        }
+    }
+}
+
 impl Writer {
     pub(super) fn start(handle: SessionHandle, log: Box<dyn Log>) -> Self {
         let (sender, mut receiver) = mpsc::unbounded_channel();
@@ -49,17 +59,13 @@ impl Writer {
             while receiver.recv_many(&mut batch, MOST_AT_ONCE).await > 0 {
                 let jobs = std::mem::take(&mut batch);
                 let work = move || {
-                    let done = |(job, reply): (Job, Reply)| {
-                        let result = write(&mut log, &job);
-                        (job, reply, result)
-                    };
-                    let done: Vec<_> = jobs.into_iter().map(done).collect();
-                    (log, done)
+                    let results = write_all(&mut log, &jobs);
+                    (log, jobs.into_iter().zip(results).collect::<Vec<_>>())
                 };
                 // If that panics, the log is not used any more, and everybody is told.
                 let Ok((kept, done)) = tokio::task::spawn_blocking(work).await else { return };
                 log = kept;
-                for (job, reply, result) in done {
+                for ((job, reply), result) in done {
                     let result = match to_show(job, result.is_ok()) {
                         Some(update) => handle.update(update).await.and(result),
                         None => result,
@@ -104,23 +110,39 @@ impl Future for Written {
     }
 }
 
-fn write(log: &mut Option<Box<dyn Log>>, job: &Job) -> Result<(), Error> {
-    let done = match (job, log.as_mut()) {
-        (Job::Leave, _) => {
-            log.take();
-            Ok(())
+/// Does jobs in order, with what follows each other in the log at once.
+fn write_all(log: &mut Option<Box<dyn Log>>, jobs: &[(Job, Reply)]) -> Vec<Result<(), Error>> {
+    let mut results = Vec::with_capacity(jobs.len());
+    while let Some((job, _)) = jobs.get(results.len()) {
+        let entries: Vec<&Entry> = jobs[results.len()..].iter().map_while(|(job, _)| job.entry()).collect();
+        match (job, log.as_mut()) {
+            (Job::Leave, _) => {
+                log.take();
+                results.push(Ok(()));
+            }
+            (Job::Sync, Some(log)) => results.push(log.sync().map_err(store_error)),
+            (Job::Sync, None) => results.push(Ok(())),
+            (_, Some(log)) => {
+                let (kept, error) = match log.append_all(&entries) {
+                    Ok(()) => (entries.len(), None),
+                    Err((kept, error)) => (kept, Some(store_error(error))),
+                };
+                results.extend((0..kept).map(|_| Ok(())));
+                results.extend(error.map(Err));
+            }
+            (_, None) => results.push(Err(Error::Refused(ErrorObject::internal("the session was deleted")))),
         }
-        (Job::Sync, Some(log)) => log.sync(),
-        (Job::Sync, None) => Ok(()),
-        (Job::Keep(entry) | Job::Show(entry) | Job::ShowEnd(entry), Some(log)) => log.append(entry),
-        (_, None) => return Err(Error::Refused(ErrorObject::internal("the session was deleted"))),
-    };
-    done.map_err(|error| match error {
+    }
+    results
+}
+
+fn store_error(error: StoreError) -> Error {
+    match error {
         StoreError::Lost { holder, .. } => {
             Error::Refused(open_elsewhere("the session was taken over by another process", holder))
         }
         error => unsaved(&error.to_string()),
-    })
+    }
 }
 
 /// What the client is shown of it.

@@ -119,6 +119,15 @@ pub trait Log: fmt::Debug + Send {
     /// [`StoreError::Unavailable`] the entry may still turn out to be there; it is there once if it is appended again.
     fn append(&mut self, entry: &Entry) -> Result<(), StoreError>;
 
+    /// Adds entries in order, as [`append`](Log::append) does each. A store may do it in fewer steps. With an error comes how
+    /// many were added before it.
+    fn append_all(&mut self, entries: &[&Entry]) -> Result<(), (usize, StoreError)> {
+        for (number, entry) in entries.iter().enumerate() {
+            self.append(entry).map_err(|error| (number, error))?;
+        }
+        Ok(())
+    }
+
     /// Waits until everything survives a loss of power.
     fn sync(&mut self) -> Result<(), StoreError>;
 

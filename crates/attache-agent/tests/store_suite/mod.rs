@@ -31,6 +31,7 @@ macro_rules! store_suite {
             those_who_delete_and_those_who_write_do_not_meet
             readers_beside_a_writer_see_a_beginning_of_what_it_writes
             old_sessions_go_and_open_ones_stay
+            entries_that_are_added_together_are_there_in_order
         }
     };
     ($make:path; $($behaviour:ident)*) => {
@@ -435,4 +436,28 @@ pub fn old_sessions_go_and_open_ones_stay(store: &dyn Store) {
     let mut gone = store.prune(Kept::for_age(Duration::ZERO)).unwrap();
     gone.sort();
     assert_eq!(gone, ["newest", "open"]);
+}
+
+pub fn entries_that_are_added_together_are_there_in_order(store: &dyn Store) {
+    let mut log = store.create("s", opened("/p")).unwrap();
+    let mut expected = vec![Entry::Opened(opened("/p"))];
+    for length in [0, 1, 2, 64] {
+        let entries: Vec<Entry> = (0..length).map(|number| prompt(&format!("{length} {number}"))).collect();
+        log.append_all(&entries.iter().collect::<Vec<_>>()).unwrap();
+        expected.extend(entries);
+    }
+    // More than goes at once.
+    let large: Vec<Entry> = (0..5).map(|number| title(&format!("{number}{}", "x".repeat(3 << 20)))).collect();
+    log.append_all(&large.iter().collect::<Vec<_>>()).unwrap();
+    expected.extend(large);
+    // What stands before one that cannot be kept is there, and what comes after it is not.
+    let too_large = title(&"x".repeat(64 << 20));
+    let (added, error) = log.append_all(&[&title("a"), &title("b"), &too_large, &title("c")]).unwrap_err();
+    assert!(added == 2 && matches!(error, StoreError::TooLarge { .. }), "{added} {error}");
+    expected.extend([title("a"), title("b")]);
+    assert_eq!(store.read("s").unwrap(), expected);
+    let listed = store.list(&Query::default()).unwrap().sessions.remove(0);
+    assert_eq!((listed.prompts, listed.title.as_deref()), (67, Some("b")));
+    drop(log);
+    assert_eq!(store.open_log("s").unwrap().1, expected);
 }
