@@ -94,6 +94,8 @@ struct State {
 #[derive(Default)]
 struct Greeting {
     id: Option<RequestId>,
+    /// What the client said, until it is answered.
+    text: Option<Utf8Bytes>,
     wants_resume: bool,
     /// Who gets the answer, instead of a stream.
     answer: Option<oneshot::Sender<Utf8Bytes>>,
@@ -259,6 +261,7 @@ impl Channel {
                 && matches!(&parts.kind, Kind::Response(id) if Some(id) == state.greeting.id.as_ref())
             {
                 state.greeting.id = None;
+                state.greeting.text = None;
                 state.resumes |= state.greeting.wants_resume && parts.wants_resume();
             }
             return;
@@ -288,6 +291,17 @@ impl Channel {
         let (sender, receiver) = oneshot::channel();
         self.lock().greeting.answer = Some(sender);
         receiver
+    }
+
+    /// Sends `initialize` again, if it was sent and not answered: nothing follows from it, so it can be repeated.
+    pub(crate) fn greet_again(&self) -> bool {
+        let state = &mut *self.lock();
+        let (Some(text), false) = (state.greeting.text.clone(), state.resumes) else { return false };
+        let Some(outgoing) = state.streams.get_mut(&None).filter(|outgoing| outgoing.next == 2) else { return false };
+        state.outgoing_bytes += text.len();
+        outgoing.kept.push_front(text);
+        (outgoing.first, outgoing.next) = (1, 1);
+        true
     }
 
     /// The stream that a message of the agent belongs to.
@@ -335,6 +349,7 @@ impl Channel {
                 if wants {
                     state.greeting.wants_resume = true;
                     text = with_resume(message).into();
+                    state.greeting.text = Some(text.clone());
                 }
             }
             End::Agent { streams } => {

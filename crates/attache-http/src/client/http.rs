@@ -279,7 +279,7 @@ impl Link {
     }
 
     async fn try_open_stream(self: Arc<Self>, session: Option<String>) -> Result<(), RemoteError> {
-        let response = self.get(session.as_deref(), None).await?;
+        let response = self.open(session.as_deref(), None).await?;
         // Boxed: reading a stream opens others.
         let reading: BoxFuture<'static, ()> = Box::pin(self.read_stream(session, response));
         tokio::spawn(reading);
@@ -318,7 +318,7 @@ impl Link {
             if self.channel.is_over() || self.state().id != id || self.failure.get().is_some() {
                 return;
             }
-            match self.reopen(session.as_deref(), count).await {
+            match self.open(session.as_deref(), Some(count)).await {
                 Ok(again) => response = again,
                 Err(error) => {
                     return match session {
@@ -335,17 +335,19 @@ impl Link {
         }
     }
 
-    async fn reopen(&self, session: Option<&str>, count: u64) -> Result<Response, RemoteError> {
+    /// Opens a stream, or opens it again after so many messages.
+    async fn open(&self, session: Option<&str>, count: Option<u64>) -> Result<Response, RemoteError> {
         if !self.channel.resumes() {
             // What was sent meanwhile is lost, but a session can be loaded again.
-            return match session {
-                Some(_) => self.get(session, None).await,
-                None => Err(RemoteError::Ended),
+            return match count {
+                None => self.get(session, None).await,
+                Some(_) if session.is_some() => self.get(session, None).await,
+                Some(_) => Err(RemoteError::Ended),
             };
         }
         let mut back_off = BackOff::new();
         loop {
-            match self.get(session, Some(count)).await {
+            match self.get(session, Some(count.unwrap_or(0))).await {
                 Err(RemoteError::Unreachable(_) | RemoteError::Refused(502..=504)) if back_off.wait().await => {}
                 result => return result,
             }

@@ -44,7 +44,8 @@ pub(super) async fn connect(
 /// Moves messages until everything is said, or the server cannot be reached again.
 async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Failure, first: Opened) {
     let mut opened = first;
-    let id = opened.id.clone();
+    let mut id = opened.id.clone();
+    let mut tries = 0;
     let mut reader = channel.attach(&None, None);
     loop {
         let Ok(attached) = reader else {
@@ -53,6 +54,18 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
         };
         let end = socket::run(&mut opened.socket, &channel, attached, false).await;
         channel.detach(&None, attached);
+        if end == SocketEnd::Lost && tries < 3 && channel.greet_again() {
+            tries += 1;
+            match open(&remote, &jar, None).await {
+                Ok(again) => (id, opened) = (again.id.clone(), again),
+                Err(error) => {
+                    failure.set(error);
+                    return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+                }
+            }
+            reader = channel.attach(&None, None);
+            continue;
+        }
         let id = id.as_deref().filter(|_| end == SocketEnd::Lost && channel.resumes());
         let Some(id) = id else {
             return match end {

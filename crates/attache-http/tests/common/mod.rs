@@ -14,26 +14,26 @@ use attache_http::{Accepted, HttpServer, Listener, Principal, Remote, ServerLimi
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub const TOKEN: &str = "the-token-of-anna";
-pub const OTHER_TOKEN: &str = "the-token-of-bert";
-pub const PROTOCOLS: [Protocol; 3] = [Protocol::V1, Protocol::V2Draft, Protocol::V2];
-pub const SCHEMES: [&str; 2] = ["http", "ws"];
+pub(crate) const TOKEN: &str = "the-token-of-anna";
+pub(crate) const OTHER_TOKEN: &str = "the-token-of-bert";
+pub(crate) const PROTOCOLS: [Protocol; 3] = [Protocol::V1, Protocol::V2Draft, Protocol::V2];
+pub(crate) const SCHEMES: [&str; 2] = ["http", "ws"];
 
 /// Fails rather than hangs.
-pub async fn in_time<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.expect("nothing hangs")
 }
 
-pub fn tokens() -> Tokens {
+pub(crate) fn tokens() -> Tokens {
     Tokens::new([(Principal::new("anna"), digest(TOKEN)), (Principal::new("bert"), digest(OTHER_TOKEN))])
 }
 
 /// A server on loopback; ends with the test's runtime.
-pub async fn server(limits: ServerLimits) -> SocketAddr {
+pub(crate) async fn server(limits: ServerLimits) -> SocketAddr {
     serve_with(limits, agent).await
 }
 
-pub async fn serve_with<F, W>(limits: ServerLimits, accept: F) -> SocketAddr
+pub(crate) async fn serve_with<F, W>(limits: ServerLimits, accept: F) -> SocketAddr
 where
     F: Fn(Accepted) -> W + Send + Sync + 'static,
     W: Future<Output = ()> + Send + 'static,
@@ -45,7 +45,7 @@ where
 }
 
 /// Does what its prompt says: `count N` sends N numbers, `ask` asks for permission and reads a file, `hang` waits for a cancel.
-pub async fn agent(client: Accepted) {
+pub(crate) async fn agent(client: Accepted) {
     let agent = attache::agent_fn("tester", "1", async |turn: Turn, prompt: Prompt| {
         let text = prompt.text().to_owned();
         if let Some(count) = text.strip_prefix("count ") {
@@ -66,7 +66,7 @@ pub async fn agent(client: Accepted) {
     let _ = attache::serve(agent).over(client.transport).await;
 }
 
-pub async fn connect(scheme: &str, address: SocketAddr, protocol: Protocol) -> Connection {
+pub(crate) async fn connect(scheme: &str, address: SocketAddr, protocol: Protocol) -> Connection {
     let remote = Remote::new(&format!("{scheme}://{address}")).unwrap().token(TOKEN);
     let connected = in_time(remote.connect()).await.unwrap();
     let client = Client::new("test", "1").protocol(protocol);
@@ -77,7 +77,7 @@ pub async fn connect(scheme: &str, address: SocketAddr, protocol: Protocol) -> C
 }
 
 /// A turn with permission, answered by yes.
-pub async fn turn_with_permission(agent: &Connection) {
+pub(crate) async fn turn_with_permission(agent: &Connection) {
     let session = in_time(agent.session("/tmp").open()).await.unwrap();
     let mut turn = in_time(session.prompt("ask")).await.unwrap();
     let mut text = String::new();
@@ -95,27 +95,27 @@ pub async fn turn_with_permission(agent: &Connection) {
     assert_eq!(text, "yes");
 }
 
-pub fn numbers(count: usize) -> String {
+pub(crate) fn numbers(count: usize) -> String {
     (0..count).map(|number| format!("{number},")).collect()
 }
 
 /// A wire between a client and a server that is cut when so many bytes have passed one way.
-pub struct Cutter {
-    pub address: SocketAddr,
+pub(crate) struct Cutter {
+    pub(crate) address: SocketAddr,
     /// Connections that were made, and how many were cut.
-    pub made: Arc<AtomicUsize>,
-    pub cut: Arc<AtomicUsize>,
+    pub(crate) made: Arc<AtomicUsize>,
+    pub(crate) cut: Arc<AtomicUsize>,
 }
 
 /// Which way the bytes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     ToServer,
     ToClient,
 }
 
 /// A wire to `server` that is cut, once, after `after` bytes of all connections together.
-pub async fn cutter(server: SocketAddr, way: Way, after: usize) -> Cutter {
+pub(crate) async fn cutter(server: SocketAddr, way: Way, after: usize) -> Cutter {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (made, cut) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -133,8 +133,10 @@ pub async fn cutter(server: SocketAddr, way: Way, after: usize) -> Cutter {
                 let mut breaking = broken.subscribe();
                 let (mut from_client, mut to_client) = client.into_split();
                 let (mut from_server, mut to_server) = server.into_split();
-                let up = pass(&mut from_client, &mut to_server, (way == Way::ToServer).then_some((&passed, &cut, after)));
-                let down = pass(&mut from_server, &mut to_client, (way == Way::ToClient).then_some((&passed, &cut, after)));
+                let up =
+                    pass(&mut from_client, &mut to_server, (way == Way::ToServer).then_some((&passed, &cut, after)));
+                let down =
+                    pass(&mut from_server, &mut to_client, (way == Way::ToClient).then_some((&passed, &cut, after)));
                 let lost = async {
                     if is_new {
                         std::future::pending::<()>().await;
