@@ -42,7 +42,10 @@ impl fmt::Display for Principal {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Tokens(Arc<RwLock<Vec<(Principal, [u8; 32])>>>);
+pub struct Tokens(Arc<RwLock<Vec<Known>>>);
+
+/// Whom a token stands for, and its digest.
+type Known = (Principal, [u8; 32]);
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

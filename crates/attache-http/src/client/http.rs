@@ -86,22 +86,18 @@ impl Link {
         let Ok(reader) = self.channel.attach(&None, None) else { return };
         // How many messages were taken before the first that the server counts.
         let mut uncounted = 0;
-        loop {
-            match std::future::poll_fn(|cx| self.channel.poll_next(cx, &None, reader)).await {
-                Next::Message(number, text) => {
-                    let is_greeting = parts(&text).is_ok_and(|parts| parts.method == "initialize");
-                    let done = if is_greeting {
-                        uncounted += 1;
-                        self.greet(&text).await
-                    } else {
-                        self.post(&text, number - uncounted).await
-                    };
-                    match done {
-                        Ok(()) => self.channel.acknowledge(&None, number),
-                        Err(error) => return self.fail(error),
-                    }
-                }
-                Next::Over | Next::Replaced => break,
+        let next = async || std::future::poll_fn(|cx| self.channel.poll_next(cx, &None, reader)).await;
+        while let Next::Message(number, text) = next().await {
+            let is_greeting = parts(&text).is_ok_and(|parts| parts.method == "initialize");
+            let done = if is_greeting {
+                uncounted += 1;
+                self.greet(&text).await
+            } else {
+                self.post(&text, number - uncounted).await
+            };
+            match done {
+                Ok(()) => self.channel.acknowledge(&None, number),
+                Err(error) => return self.fail(error),
             }
         }
         let id = self.state().id.clone();

@@ -35,12 +35,34 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// An answer with a line of text, which is never what the client sent.
-pub(crate) fn status(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Body::full(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response
+/// Why a request is refused: a status, and a line or a message, which is never what the client sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    text: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const fn new(status: StatusCode, text: &'static str) -> Self {
+        Refusal { status, text }
+    }
+
+    pub(crate) fn response(self) -> Response<Body> {
+        if self.text.is_empty() {
+            return empty(self.status);
+        }
+        let mut response = json(self.status, self.text);
+        if !self.text.starts_with('{') {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        }
+        response
+    }
+}
+
+impl From<StatusCode> for Refusal {
+    fn from(status: StatusCode) -> Self {
+        Refusal { status, text: "" }
+    }
 }
 
 /// An answer with a message in it.

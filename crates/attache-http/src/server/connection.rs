@@ -14,7 +14,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::answer::{Body, Events, empty, json, status};
+use super::answer::{Body, Events, Refusal, empty, json};
 use super::metrics::Messages;
 use super::{Accepted, Shared};
 use crate::access::{Principal, one, random_hex};
@@ -32,6 +32,9 @@ pub(crate) const MESSAGE: HeaderName = HeaderName::from_static("attache-message"
 pub(crate) const RECEIVED: HeaderName = HeaderName::from_static("attache-received");
 /// The last event that a client has of a stream.
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// What is refused because it names no connection.
+const NO_CONNECTION: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "missing Acp-Connection-Id");
 
 /// The longest id that is looked at.
 const LONGEST_ID: usize = 1024;
@@ -134,8 +137,8 @@ impl Shared {
     }
 
     /// The connection that a request names. One of somebody else is as unknown as any.
-    fn named(&self, principal: &Principal, headers: &HeaderMap) -> Result<Option<Arc<Connection>>, Response<Body>> {
-        let id = one(headers, CONNECTION_ID).map_err(empty)?;
+    fn named(&self, principal: &Principal, headers: &HeaderMap) -> Result<Option<Arc<Connection>>, Refusal> {
+        let id = one(headers, CONNECTION_ID)?;
         let Some(id) = id else { return Ok(None) };
         let connection = self.connections().by_id.get(id).cloned();
         match connection.filter(|connection| connection.principal == *principal) {
@@ -143,53 +146,48 @@ impl Shared {
                 connection.channel.touch();
                 Ok(Some(connection))
             }
-            None => Err(status(StatusCode::NOT_FOUND, "unknown connection")),
+            None => Err(Refusal::new(StatusCode::NOT_FOUND, "unknown connection")),
         }
     }
 
     /// Takes a message of a client.
-    pub(super) async fn post(self: Arc<Self>, principal: Principal, request: Request<Incoming>) -> Response<Body> {
-        match self.try_post(&principal, request).await {
-            Ok(response) | Err(response) => response,
-        }
-    }
-
-    async fn try_post(
+    pub(super) async fn post(
         self: Arc<Self>,
         principal: &Principal,
         request: Request<Incoming>,
-    ) -> Result<Response<Body>, Response<Body>> {
-        if !one(request.headers(), CONTENT_TYPE).map_err(empty)?.is_some_and(is_json) {
-            return Err(status(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type has to be application/json"));
+    ) -> Result<Response<Body>, Refusal> {
+        if !one(request.headers(), CONTENT_TYPE)?.is_some_and(is_json) {
+            return Err(Refusal::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the content type has to be application/json",
+            ));
         }
         let connection = self.named(principal, request.headers())?.filter(|connection| !connection.is_socket);
-        let session = one(request.headers(), SESSION_ID).map_err(empty)?.map(str::to_owned);
-        let number = one(request.headers(), MESSAGE).map_err(empty)?;
+        let session = one(request.headers(), SESSION_ID)?.map(str::to_owned);
+        let number = one(request.headers(), MESSAGE)?;
         let number = match number.map(str::parse) {
             None => Number::None,
             Some(Ok(number)) => Number::Is(number),
-            Some(Err(_)) => return Err(status(StatusCode::BAD_REQUEST, "invalid Attache-Message")),
+            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Attache-Message")),
         };
         let body = Limited::new(request.into_body(), self.limits.message).collect();
         let body = match tokio::time::timeout(self.limits.request, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                return Err(status(StatusCode::PAYLOAD_TOO_LARGE, "message too long"));
+                return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "message too long"));
             }
-            Ok(Err(_)) => return Err(empty(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(empty(StatusCode::REQUEST_TIMEOUT)),
+            Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST.into()),
+            Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into()),
         };
         let Ok(text) = String::from_utf8(body.into()) else {
-            return Err(json(StatusCode::BAD_REQUEST, socket::refusal(NotOne::NotJson)));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, socket::refusal(NotOne::NotJson)));
         };
-        let parts = parts(&text).map_err(|why| json(StatusCode::BAD_REQUEST, socket::refusal(why)))?;
+        let parts = parts(&text).map_err(|why| Refusal::new(StatusCode::BAD_REQUEST, socket::refusal(why)))?;
         self.metrics.messages.received(text.len());
         if parts.method == "initialize" && matches!(parts.kind, Kind::Request(_)) {
             return self.initialize(principal, connection, text).await;
         }
-        let Some(connection) = connection else {
-            return Err(status(StatusCode::BAD_REQUEST, "missing Acp-Connection-Id"));
-        };
+        let connection = connection.ok_or(NO_CONNECTION)?;
         let stream = session_of(session, &parts)?;
         if connection.channel.resumes()
             && let Some(count) = read_received(&text)
@@ -200,9 +198,9 @@ impl Shared {
         let pushed = connection.channel.push(text, number);
         match tokio::time::timeout(self.limits.stalled, pushed).await {
             Ok(Pushed::Taken | Pushed::Repeated) => Ok(empty(StatusCode::ACCEPTED)),
-            Ok(Pushed::TooEarly) => Err(status(StatusCode::BAD_REQUEST, "a message before this one is missing")),
-            Ok(Pushed::Closed) => Err(status(StatusCode::GONE, "the connection is closed")),
-            Err(_) => Err(status(StatusCode::SERVICE_UNAVAILABLE, "the agent does not read")),
+            Ok(Pushed::TooEarly) => Err(Refusal::new(StatusCode::BAD_REQUEST, "a message before this one is missing")),
+            Ok(Pushed::Closed) => Err(Refusal::new(StatusCode::GONE, "the connection is closed")),
+            Err(_) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the agent does not read")),
         }
     }
 
@@ -212,11 +210,11 @@ impl Shared {
         principal: &Principal,
         connection: Option<Arc<Connection>>,
         text: String,
-    ) -> Result<Response<Body>, Response<Body>> {
+    ) -> Result<Response<Body>, Refusal> {
         let is_new = connection.is_none();
         let connection = match connection {
             Some(connection) => connection,
-            None => self.open(principal, End::Agent { streams: true }).map_err(empty)?,
+            None => self.open(principal, End::Agent { streams: true })?,
         };
         let answer = connection.channel.expect_greeting();
         let asked = async {
@@ -233,7 +231,7 @@ impl Shared {
             connection.channel.end(Ended::Lost(std::io::ErrorKind::TimedOut));
             self.forget(&connection);
             let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the agent did not answer"}}"#;
-            return Err(json(StatusCode::INTERNAL_SERVER_ERROR, error));
+            return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error));
         };
         connection.channel.touch();
         // An agent that refuses has no use for a connection.
@@ -249,36 +247,26 @@ impl Shared {
     }
 
     /// Opens a stream of events.
-    pub(super) fn stream(&self, principal: &Principal, request: &Request<Incoming>) -> Response<Body> {
+    pub(super) fn stream(&self, principal: &Principal, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let headers = request.headers();
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         if !accepts.flat_map(|value| value.split(',')).any(|value| is_type(value, "text/event-stream")) {
-            return status(StatusCode::NOT_ACCEPTABLE, "Accept has to have text/event-stream in it");
+            return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "Accept has to have text/event-stream in it"));
         }
-        let connection = match self.named(principal, headers) {
-            Ok(Some(connection)) if !connection.is_socket => connection,
-            Ok(_) => return status(StatusCode::BAD_REQUEST, "missing Acp-Connection-Id"),
-            Err(response) => return response,
-        };
-        let (session, last) = match (one(headers, SESSION_ID), one(headers, LAST_EVENT)) {
-            (Ok(session), Ok(last)) => (session, last),
-            (Err(refused), _) | (_, Err(refused)) => return empty(refused),
-        };
+        let connection =
+            self.named(principal, headers)?.filter(|connection| !connection.is_socket).ok_or(NO_CONNECTION)?;
+        let session = one(headers, SESSION_ID)?;
         if session.is_some_and(|session| session.is_empty() || session.len() > LONGEST_ID) {
-            return status(StatusCode::BAD_REQUEST, "invalid Acp-Session-Id");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Acp-Session-Id"));
         }
         let stream: StreamId = session.map(Arc::from);
-        let last = match last.map(str::parse::<u64>) {
-            Some(Err(_)) => return status(StatusCode::BAD_REQUEST, "invalid Last-Event-ID"),
-            Some(Ok(last)) => Some(last),
-            None => None,
-        };
-        let reader = match connection.channel.attach(&stream, last) {
-            Ok(reader) => reader,
-            Err(AttachError::Taken) => return status(StatusCode::CONFLICT, "somebody reads this stream"),
-            Err(AttachError::Unknown) => return status(StatusCode::NOT_FOUND, "unknown session"),
-            Err(AttachError::Gone) => return status(StatusCode::GONE, "what comes next is not kept any more"),
-        };
+        let last = one(headers, LAST_EVENT)?.map(str::parse::<u64>).transpose();
+        let last = last.map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "invalid Last-Event-ID"))?;
+        let reader = connection.channel.attach(&stream, last).map_err(|error| match error {
+            AttachError::Taken => Refusal::new(StatusCode::CONFLICT, "somebody reads this stream"),
+            AttachError::Unknown => Refusal::new(StatusCode::NOT_FOUND, "unknown session"),
+            AttachError::Gone => Refusal::new(StatusCode::GONE, "what comes next is not kept any more"),
+        })?;
         if last.is_some_and(|last| last > 0) {
             self.metrics.resumed.add(1);
         }
@@ -291,40 +279,35 @@ impl Shared {
         if let Some(Ok(session)) = session {
             response.headers_mut().insert(SESSION_ID, session);
         }
-        response
+        Ok(response)
     }
 
     /// Ends a connection.
-    pub(super) fn delete(&self, principal: &Principal, request: &Request<Incoming>) -> Response<Body> {
-        match self.named(principal, request.headers()) {
-            Ok(Some(connection)) => {
-                connection.channel.end(Ended::Closed);
-                self.forget(&connection);
-                empty(StatusCode::ACCEPTED)
-            }
-            Ok(None) => status(StatusCode::BAD_REQUEST, "missing Acp-Connection-Id"),
-            Err(response) => response,
-        }
+    pub(super) fn delete(&self, principal: &Principal, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let connection = self.named(principal, request.headers())?.ok_or(NO_CONNECTION)?;
+        connection.channel.end(Ended::Closed);
+        self.forget(&connection);
+        Ok(empty(StatusCode::ACCEPTED))
     }
 
     /// Makes a WebSocket of a request: of a new connection, or of one whose socket was lost.
-    pub(super) fn upgrade(self: Arc<Self>, principal: &Principal, request: Request<Incoming>) -> Response<Body> {
+    pub(super) fn upgrade(
+        self: Arc<Self>,
+        principal: &Principal,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
         let headers = request.headers();
         let key = match one(headers, SEC_WEBSOCKET_KEY) {
             Ok(Some(key)) if one(headers, SEC_WEBSOCKET_VERSION) == Ok(Some("13")) => derive_accept_key(key.as_bytes()),
             _ => {
                 let mut response = empty(StatusCode::UPGRADE_REQUIRED);
                 response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-                return response;
+                return Ok(response);
             }
         };
-        let (connection, received) = match self.socket_of(principal, headers) {
-            Ok(found) => found,
-            Err(response) => return response,
-        };
-        let Ok(reader) = connection.channel.attach(&None, received) else {
-            return status(StatusCode::GONE, "what comes next is not kept any more");
-        };
+        let (connection, received) = self.socket_of(principal, headers)?;
+        let reader = connection.channel.attach(&None, received);
+        let reader = reader.map_err(|_| Refusal::new(StatusCode::GONE, "what comes next is not kept any more"))?;
         if received.is_some() {
             self.metrics.resumed.add(1);
         }
@@ -359,7 +342,7 @@ impl Shared {
                 }
             }
         });
-        response
+        Ok(response)
     }
 
     /// The connection of a new socket, and how many messages its client has of it, if it comes back.
@@ -367,37 +350,37 @@ impl Shared {
         self: &Arc<Self>,
         principal: &Principal,
         headers: &HeaderMap,
-    ) -> Result<(Arc<Connection>, Option<u64>), Response<Body>> {
+    ) -> Result<(Arc<Connection>, Option<u64>), Refusal> {
         let Some(connection) = self.named(principal, headers)? else {
-            let connection = self.open(principal, End::Agent { streams: false }).map_err(empty)?;
+            let connection = self.open(principal, End::Agent { streams: false })?;
             return Ok((connection, None));
         };
-        let received = one(headers, RECEIVED).map_err(empty)?.and_then(|count| count.parse().ok());
+        let received = one(headers, RECEIVED)?.and_then(|count| count.parse().ok());
         match received {
             Some(received) if connection.is_socket && connection.channel.resumes() => Ok((connection, Some(received))),
-            _ => Err(status(StatusCode::CONFLICT, "this connection cannot be taken up again")),
+            _ => Err(Refusal::new(StatusCode::CONFLICT, "this connection cannot be taken up again")),
         }
     }
 }
 
 /// The session that a message is about, by its header and its params, which have to agree.
-fn session_of(header: Option<String>, parts: &crate::message::Parts<'_>) -> Result<StreamId, Response<Body>> {
+fn session_of(header: Option<String>, parts: &crate::message::Parts<'_>) -> Result<StreamId, Refusal> {
     let named = match parts.kind {
         Kind::Response(_) => None,
         _ => parts.session(),
     };
     let session = match (header, named) {
         (Some(header), Some(named)) if header != named => {
-            return Err(status(StatusCode::BAD_REQUEST, "Acp-Session-Id and params.sessionId differ"));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "Acp-Session-Id and params.sessionId differ"));
         }
         (Some(session), _) | (None, Some(session)) => session,
         (None, None) if OF_SESSIONS.contains(&parts.method.as_ref()) => {
-            return Err(status(StatusCode::BAD_REQUEST, "missing Acp-Session-Id"));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, "missing Acp-Session-Id"));
         }
         (None, None) => return Ok(None),
     };
     if session.is_empty() || session.len() > LONGEST_ID {
-        return Err(status(StatusCode::BAD_REQUEST, "invalid Acp-Session-Id"));
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Acp-Session-Id"));
     }
     Ok(Some(session.into()))
 }

@@ -27,7 +27,7 @@ pub(crate) enum Stream {
     /// Plain bytes.
     Tcp(TcpStream),
     /// A handshake that is still to be made.
-    Tls(Accept<TcpStream>),
+    Tls(Box<Accept<TcpStream>>),
     /// A Unix socket.
     #[cfg(unix)]
     Unix(UnixStream),
@@ -64,7 +64,7 @@ impl Listener {
                     // Small messages are to go at once; if not, they go a little later.
                     let _ = stream.set_nodelay(true);
                     match &self.tls {
-                        Some(tls) => Stream::Tls(tls.accept(stream)),
+                        Some(tls) => Stream::Tls(Box::new(tls.accept(stream))),
                         None => Stream::Tcp(stream),
                     }
                 }),

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use crate::access::{Access, Principal, Tokens};
 use crate::channel::Ended;
 use crate::limits::ServerLimits;
-use answer::{Body, empty, status};
+use answer::{Body, Refusal, empty};
 use connection::Connection;
 pub(crate) use connection::{CONNECTION_ID, LAST_EVENT, MESSAGE, RECEIVED, SESSION_ID};
 pub use listen::Listener;
@@ -204,8 +204,8 @@ impl Shared {
     /// Speaks HTTP on one stream of bytes.
     async fn serve_stream(self: Arc<Self>, stream: Stream) {
         self.metrics.sockets.add(1);
-        let stream = match stream {
-            Stream::Tls(handshake) => match tokio::time::timeout(self.limits.request, handshake).await {
+        match stream {
+            Stream::Tls(handshake) => match tokio::time::timeout(self.limits.request, *handshake).await {
                 Ok(Ok(stream)) => self.clone().serve_io(stream).await,
                 // Somebody who does not speak TLS, or takes too long for it.
                 _ => self.metrics.refused.add(1),
@@ -213,9 +213,8 @@ impl Shared {
             Stream::Tcp(stream) => self.clone().serve_io(stream).await,
             #[cfg(unix)]
             Stream::Unix(stream) => self.clone().serve_io(stream).await,
-        };
+        }
         self.metrics.sockets.subtract(1);
-        stream
     }
 
     async fn serve_io(self: Arc<Self>, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
@@ -286,19 +285,20 @@ impl Shared {
             return response;
         }
         if path != self.path {
-            return status(StatusCode::NOT_FOUND, "not found: the protocol is served at /acp");
+            return Refusal::new(StatusCode::NOT_FOUND, "the protocol is served at /acp").response();
         }
-        match *request.method() {
-            Method::POST => self.post(principal, request).await,
+        let answer = match *request.method() {
+            Method::POST => self.post(&principal, request).await,
             Method::GET if connection::is_upgrade(&request) => self.upgrade(&principal, request),
             Method::GET => self.stream(&principal, &request),
             Method::DELETE => self.delete(&principal, &request),
             _ => {
                 let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
-                response
+                Ok(response)
             }
-        }
+        };
+        answer.unwrap_or_else(Refusal::response)
     }
 
     /// Ends connections whose client is gone for good, or does not read.
