@@ -16,6 +16,7 @@ use attache::model::error::ErrorObject;
 use attache::model::initialize::Implementation;
 use attache::model::session::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionInfo};
 use attache::model::unstable::{McpMessageNotification, SetTitleRequest, SetTitleResponse};
+use attache::proto::json::RawJson;
 use attache_host::files::FileError;
 use attache_host::mcp::{Loaded, name_of};
 
@@ -32,7 +33,7 @@ use crate::session::{self, Begin, CodingSession};
 use crate::session_files::SessionFiles;
 use crate::session_log::SessionLog;
 use crate::settings::{Settings, Values};
-use crate::store::{self, Entry, Kept, Log, Query, Store, StoreError};
+use crate::store::{self, Entry, FileStore, Kept, Log, Query, Store, StoreError};
 use crate::system_prompt::{InstructionCache, Place};
 use crate::toolbox::Toolbox;
 use crate::tools::commands::{self, Commands};
@@ -72,7 +73,7 @@ use crate::{lock, off_thread};
 pub struct CodingAgent {
     config: Config,
     models: Arc<ModelList>,
-    store: Store,
+    store: Arc<dyn Store>,
     /// The sessions that are open here.
     open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
     /// Where messages of the client's own MCP servers go.
@@ -96,31 +97,60 @@ pub enum StartError {
 }
 
 /// Deletes a session that is not open, with all that is kept of it.
-pub fn delete_session(config: &Config, store: &Store, id: &str) -> Result<(), StoreError> {
-    store.delete(id)?;
-    // The store took the id, so it is a plain name.
-    let _ = std::fs::remove_dir_all(config.spill_dir(id));
-    let _ = std::fs::remove_dir_all(config.checkpoints_dir(id));
+pub fn delete_session(config: &Config, store: &dyn Store, id: &str) -> Result<(), StoreError> {
+    // What is kept beside the session of somebody else is theirs, too.
+    if store.delete(id)? {
+        delete_files(config, id);
+    }
     Ok(())
 }
 
+/// Deletes what is kept beside the log of a session. The store took the id, so it is a plain name.
+fn delete_files(config: &Config, id: &str) {
+    let _ = std::fs::remove_dir_all(config.spill_dir(id));
+    let _ = std::fs::remove_dir_all(config.checkpoints_dir(id));
+}
+
 impl CodingAgent {
-    /// An agent that is set up like this. Looks for a model if none was named.
+    /// An agent that is set up like this, with its sessions in files. Looks for a model if none was named.
     pub async fn new(config: Config) -> Result<Self, StartError> {
+        let directory = config.sessions_dir();
+        let store = off_thread(move || FileStore::open(directory)).await?;
+        let agent = CodingAgent::with_store(config, Arc::new(store)).await?;
+        agent.prune(Kept::default()).await?;
+        Ok(agent)
+    }
+
+    /// The same with its sessions in a store.
+    pub async fn with_store(config: Config, store: Arc<dyn Store>) -> Result<Self, StartError> {
         let models = Arc::new(ModelList::find(&config).await?);
-        let of_store = config.clone();
-        let store = off_thread(move || {
-            let store = Store::open(of_store.sessions_dir())?;
-            for id in store.excess(Kept::default()) {
-                // One that is open stays; it is the next time's.
-                let _ = delete_session(&of_store, &store, &id);
-            }
-            Ok::<_, StoreError>(store)
-        });
-        let store = store.await?;
         let watches = Watches::new(config.watches_files);
         let (open, routes) = Default::default();
         Ok(CodingAgent { config, models, store, open, routes, watches })
+    }
+
+    /// The same agent for a connection of somebody who sees no sessions but their own. It has the same models.
+    pub fn for_owner(&self, owner: &str) -> Self {
+        CodingAgent {
+            config: self.config.clone(),
+            models: self.models.clone(),
+            store: self.store.owned_by(owner),
+            open: Arc::default(),
+            routes: mcp::Routes::default(),
+            watches: self.watches.clone(),
+        }
+    }
+
+    /// Deletes the sessions of all owners that are too many or too old, with all that is kept of them here. Returns how
+    /// many they were.
+    pub async fn prune(&self, kept: Kept) -> Result<usize, StoreError> {
+        let config = self.config.clone();
+        let prune = move |store: &dyn Store| {
+            let ids = store.prune(kept)?;
+            ids.iter().for_each(|id| delete_files(&config, id));
+            Ok(ids.len())
+        };
+        self.stored(prune).await
     }
 
     /// Prepares to serve it, with all that it offers.
@@ -153,7 +183,7 @@ impl CodingAgent {
         &self,
         request: OpenRequest,
         handle: SessionHandle,
-        log: Log,
+        log: Box<dyn Log>,
         past: Past,
     ) -> Result<Opened<CodingSession>, Error> {
         let cwd = PathBuf::from(&request.cwd);
@@ -272,17 +302,22 @@ impl CodingAgent {
     }
 
     /// Opens a session's log. One that another process has may be free in a moment: when that process is just ending, or
-    /// was killed while it started a command.
-    async fn take_log(&self, id: &str) -> Result<(Log, Vec<Entry>), StoreError> {
+    /// was killed while it started a command, or lets go of it because it is asked to.
+    async fn take_log(&self, id: &str) -> Result<(Box<dyn Log>, Vec<Entry>), StoreError> {
         let open = || {
             let id = id.to_owned();
             self.stored(move |store| store.open_log(&id))
         };
-        for _ in 0..10 {
+        for attempt in 0..10 {
             match open().await {
-                Err(StoreError::Busy(_)) => tokio::time::sleep(Duration::from_millis(30)).await,
+                Err(StoreError::Busy { .. }) if attempt == 0 => {
+                    let id = id.to_owned();
+                    self.stored(move |store| store.ask_to_release(&id)).await?;
+                }
+                Err(StoreError::Busy { .. }) => {}
                 opened => return opened,
             }
+            tokio::time::sleep(Duration::from_millis(30)).await;
         }
         open().await
     }
@@ -291,10 +326,10 @@ impl CodingAgent {
     /// cancelled.
     async fn stored<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.store.clone();
-        off_thread(move || work(&store)).await
+        off_thread(move || work(&*store)).await
     }
 
     async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
@@ -448,7 +483,12 @@ fn settings(config: &Config, models: &ModelList, set: &[(String, String)]) -> (S
 
 fn opened(request: &OpenRequest) -> store::Opened {
     let created = attache::trace::rfc3339(std::time::SystemTime::now());
-    store::Opened { cwd: request.cwd.clone(), directories: request.directories.clone(), created }
+    store::Opened {
+        cwd: request.cwd.clone(),
+        directories: request.directories.clone(),
+        created,
+        ..store::Opened::default()
+    }
 }
 
 /// What a client is told of a session that cannot be had.
@@ -462,10 +502,20 @@ fn session_error(error: StoreError, session: &SessionId) -> Error {
 fn store_error(error: StoreError) -> Error {
     Error::Refused(match error {
         StoreError::NotFound(_) | StoreError::WrongId(_) => ErrorObject::not_found("Session not found"),
-        StoreError::Busy(_) => ErrorObject::invalid_request("the session is open in another process"),
+        StoreError::Busy { holder, .. } => open_elsewhere("the session is open in another process", holder),
+        StoreError::Lost { holder, .. } => open_elsewhere("the session was taken over by another process", holder),
         StoreError::WrongCursor => ErrorObject::wrong_params("cursor: unknown or expired"),
         error => ErrorObject::internal(error.to_string()),
     })
+}
+
+/// What a client is told of a session that another process has, and where it finds that one: as `data.server`.
+pub(crate) fn open_elsewhere(what: &'static str, holder: Option<String>) -> ErrorObject {
+    let error = ErrorObject::invalid_request(what);
+    match holder.and_then(|holder| RawJson::from_value(&serde_json::json!({ "server": holder })).ok()) {
+        Some(data) => error.data(data),
+        None => error,
+    }
 }
 
 /// What a client is told of a directory that cannot be opened. Only some of the reasons are the client's fault.

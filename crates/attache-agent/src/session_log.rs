@@ -36,7 +36,7 @@ pub(crate) enum Voice {
 }
 
 impl SessionLog {
-    pub(crate) fn new(handle: SessionHandle, log: Log) -> Self {
+    pub(crate) fn new(handle: SessionHandle, log: Box<dyn Log>) -> Self {
         let prefix = crate::random_word().into();
         SessionLog { writer: Writer::start(handle.clone(), log), handle, prefix, next: Arc::default() }
     }

@@ -11,17 +11,22 @@ use std::time::{Duration, Instant, SystemTime};
 use attache::model::content::ContentBlock;
 use attache::proto::json::RawJson;
 use attache_agent::model::{Call, Message, Part};
-use attache_agent::store::{Entry, Kept, Opened, Page, Query, Store, StoreError};
+use attache_agent::store::{Entry, FileStore, Kept, Opened, Page, Query, Store, StoreError};
 use tempfile::TempDir;
 
-fn store() -> (TempDir, Store) {
+fn store() -> (TempDir, FileStore) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path().join("sessions")).unwrap();
+    let store = FileStore::open(directory.path().join("sessions")).unwrap();
     (directory, store)
 }
 
 fn opened(cwd: &str) -> Opened {
-    Opened { cwd: cwd.into(), directories: vec!["/other".into()], created: "2026-11-15T09:30:00.125Z".into() }
+    Opened {
+        cwd: cwd.into(),
+        directories: vec!["/other".into()],
+        created: "2026-11-15T09:30:00.125Z".into(),
+        ..Opened::default()
+    }
 }
 
 fn title(title: &str) -> Entry {
@@ -135,7 +140,7 @@ fn every_entry_comes_back_as_it_was() {
 }
 
 /// Where the store keeps a file. Found by its own word, so that tests need no word of their own for it.
-fn path(store: &Store, name: &str) -> PathBuf {
+fn path(store: &FileStore, name: &str) -> PathBuf {
     let debug = format!("{store:?}");
     PathBuf::from(debug.split('"').nth(1).unwrap()).join(name)
 }
@@ -191,7 +196,7 @@ fn nobody_else_can_read_sessions() {
     let place = directory.path().join("wide");
     fs::create_dir(&place).unwrap();
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
-    let store = Store::open(&place).unwrap();
+    let store = FileStore::open(&place).unwrap();
     let mut log = store.create("s", opened("/p")).unwrap();
     log.sync().unwrap();
     store.fork("s", "f", opened("/p")).unwrap();
@@ -244,7 +249,7 @@ fn a_fork_begins_with_what_the_other_has() {
     assert_eq!(store.read("b").unwrap()[4], title("two"));
     assert!(matches!(store.fork("a", "b", opened("/q")), Err(StoreError::Exists(_))));
     assert!(matches!(store.fork("a", "a", opened("/q")), Err(StoreError::Exists(_))));
-    assert!(matches!(store.open_log("b"), Err(StoreError::Busy(_))));
+    assert!(matches!(store.open_log("b"), Err(StoreError::Busy { .. })));
     drop(fork);
     store.open_log("b").unwrap();
 }
@@ -398,7 +403,7 @@ fn a_thousand_sessions_are_listed_at_once_and_long_logs_are_not_read() {
 #[test]
 fn the_oldest_sessions_are_too_many() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(directory.path()).unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
     let mut length = 0;
     for (age, id) in ["newest", "middle", "oldest"].into_iter().enumerate() {
         drop(store.create(id, Opened { cwd: "/".into(), ..Opened::default() }).unwrap());
@@ -415,6 +420,39 @@ fn the_oldest_sessions_are_too_many() {
         (9, 0, &["oldest", "middle"]),
     ];
     for (sessions, bytes, expected) in rows {
-        assert_eq!(store.excess(Kept { sessions, bytes }), expected, "{sessions} {bytes}");
+        assert_eq!(store.excess(Kept { sessions, bytes, age: None }), expected, "{sessions} {bytes}");
     }
+}
+
+#[test]
+fn what_one_has_opened_another_does_not_see() {
+    let (_directory, store) = store();
+    let (alice, bob) = (store.owned_by("alice"), store.owned_by("bob"));
+    let mut log = alice.create("s", opened("/p")).unwrap();
+    log.append(&title("hers")).unwrap();
+    let of_alice = Entry::Opened(Opened { owner: "alice".into(), ..opened("/p") });
+    assert_eq!(alice.read("s").unwrap(), [of_alice, title("hers")]);
+    let other: [&dyn Store; 2] = [&store, &*bob];
+    for other in other {
+        // As if it did not exist: not even that it is open.
+        assert_eq!(other.list(&Query::default()).unwrap(), Page::default());
+        assert!(matches!(other.read("s"), Err(StoreError::NotFound(_))));
+        assert!(matches!(other.salvage("s"), Err(StoreError::NotFound(_))));
+        assert!(matches!(other.open_log("s"), Err(StoreError::NotFound(_))));
+        assert!(matches!(other.fork("s", "f", opened("/p")), Err(StoreError::NotFound(_))));
+        assert!(!other.delete("s").unwrap());
+        other.ask_to_release("s").unwrap();
+    }
+    log.append(&title("still hers")).unwrap();
+    assert!(matches!(alice.open_log("s"), Err(StoreError::Busy { .. })));
+    drop(log);
+    assert!(!bob.delete("s").unwrap());
+    let (_, entries) = alice.fork("s", "f", opened("/q")).unwrap();
+    assert_eq!(entries[0], Entry::Opened(Opened { owner: "alice".into(), ..opened("/q") }));
+    assert_eq!(alice.list(&Query::default()).unwrap().sessions.len(), 2);
+    // What is of an owner says so, whatever it was told to be.
+    bob.create("b", Opened { owner: "alice".into(), ..opened("/p") }).unwrap();
+    assert!(matches!(alice.read("b"), Err(StoreError::NotFound(_))));
+    assert!(alice.delete("s").unwrap());
+    assert_eq!(store.clone().of_everyone().list(&Query::default()).unwrap().sessions.len(), 2);
 }

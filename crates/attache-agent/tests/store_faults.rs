@@ -8,12 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use attache::model::content::ContentBlock;
-use attache_agent::store::{Entry, Log, Opened, Query, Store, StoreError};
+use attache_agent::store::{Entry, FileStore, Log, Opened, Query, Store, StoreError};
 use attache_testkit::Dice;
 use tempfile::TempDir;
 
 fn opened() -> Opened {
-    Opened { cwd: "/p".into(), directories: Vec::new(), created: "2026-11-15T09:30:00.125Z".into() }
+    Opened {
+        cwd: "/p".into(),
+        directories: Vec::new(),
+        created: "2026-11-15T09:30:00.125Z".into(),
+        ..Opened::default()
+    }
 }
 
 fn title(title: &str) -> Entry {
@@ -22,13 +27,13 @@ fn title(title: &str) -> Entry {
 
 struct Desk {
     directory: TempDir,
-    store: Store,
+    store: FileStore,
 }
 
 impl Desk {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
+        let store = FileStore::open(directory.path()).unwrap();
         Desk { directory, store }
     }
 
@@ -229,17 +234,17 @@ fn a_record_beyond_the_limit_is_an_error_and_not_read() {
 fn one_of_many_threads_writes() {
     let desk = Desk::new();
     let created = |_| desk.store.create("s", opened()).ok();
-    let logs: Vec<Log> = std::thread::scope(|scope| {
+    let logs: Vec<Box<dyn Log>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || created(number))).collect();
         threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(logs.len(), 1);
     for attempt in [desk.store.open_log("s").err(), desk.store.delete("s").err()] {
         let error = attempt.unwrap();
-        assert!(matches!(error, StoreError::Busy(_)), "{error}");
+        assert!(matches!(error, StoreError::Busy { .. }), "{error}");
     }
     drop(logs);
-    let opened: Vec<(Log, Vec<Entry>)> = std::thread::scope(|scope| {
+    let opened: Vec<(Box<dyn Log>, Vec<Entry>)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| desk.store.open_log("s").ok())).collect();
         threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
     });
@@ -268,7 +273,7 @@ fn those_who_delete_and_those_who_write_do_not_meet() {
         scope.spawn(|| {
             for _ in 0..300 {
                 match desk.store.delete("s") {
-                    Ok(()) | Err(StoreError::Busy(_)) => {}
+                    Ok(_) | Err(StoreError::Busy { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
@@ -302,7 +307,7 @@ const WRITER: &str = "ATTACHE_TEST_STORE_WRITER";
 #[test]
 fn process_that_writes() {
     let Some(directory) = std::env::var_os(WRITER) else { return };
-    let store = Store::open(PathBuf::from(directory)).unwrap();
+    let store = FileStore::open(PathBuf::from(directory)).unwrap();
     let mut log =
         store.open_log("s").or_else(|_| Ok::<_, StoreError>((store.create("s", opened())?, vec![]))).unwrap().0;
     println!("\nready");
@@ -340,8 +345,8 @@ fn a_killed_writer_loses_nothing_that_it_had_written() {
     let mut total = 1;
     for round in 0..20 {
         let (mut child, mut output) = writer(desk.directory.path());
-        assert!(matches!(desk.store.open_log("s"), Err(StoreError::Busy(_))), "{round}");
-        assert!(matches!(desk.store.delete("s"), Err(StoreError::Busy(_))), "{round}");
+        assert!(matches!(desk.store.open_log("s"), Err(StoreError::Busy { .. })), "{round}");
+        assert!(matches!(desk.store.delete("s"), Err(StoreError::Busy { .. })), "{round}");
         let mut line = String::new();
         for _ in 0..dice.below(200) {
             line.clear();
@@ -393,7 +398,7 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
 }
 
 fn fill(directory: &Path) {
-    let store = Store::open(directory).unwrap();
+    let store = FileStore::open(directory).unwrap();
     let mut log = store.create("s", opened()).unwrap();
     let entry = title(&"x".repeat(10_000));
     let mut count = 1;

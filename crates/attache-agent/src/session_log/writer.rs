@@ -14,6 +14,7 @@ use attache::model::error::ErrorObject;
 use attache::model::update::{SessionInfoUpdate, SessionUpdate};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::agent::open_elsewhere;
 use crate::store::{Entry, Log, StoreError};
 
 /// How much is written before it is shown: text that comes faster than it can be written goes from thread to thread in
@@ -40,7 +41,7 @@ pub(super) enum Job {
 }
 
 impl Writer {
-    pub(super) fn start(handle: SessionHandle, log: Log) -> Self {
+    pub(super) fn start(handle: SessionHandle, log: Box<dyn Log>) -> Self {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let mut log = Some(log);
@@ -103,7 +104,7 @@ impl Future for Written {
     }
 }
 
-fn write(log: &mut Option<Log>, job: &Job) -> Result<(), Error> {
+fn write(log: &mut Option<Box<dyn Log>>, job: &Job) -> Result<(), Error> {
     let done = match (job, log.as_mut()) {
         (Job::Leave, _) => {
             log.take();
@@ -114,7 +115,12 @@ fn write(log: &mut Option<Log>, job: &Job) -> Result<(), Error> {
         (Job::Keep(entry) | Job::Show(entry) | Job::ShowEnd(entry), Some(log)) => log.append(entry),
         (_, None) => return Err(Error::Refused(ErrorObject::internal("the session was deleted"))),
     };
-    done.map_err(|error: StoreError| unsaved(&error.to_string()))
+    done.map_err(|error| match error {
+        StoreError::Lost { holder, .. } => {
+            Error::Refused(open_elsewhere("the session was taken over by another process", holder))
+        }
+        error => unsaved(&error.to_string()),
+    })
 }
 
 /// What the client is shown of it.

@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::model::Message;
 use crate::model::metered::Spent;
 
+use super::StoreError;
+
+/// The longest entry. Longer than any message of the protocol that we take.
+pub(super) const MAX_ENTRY: usize = 64 << 20;
+
 /// One entry of a session's log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
@@ -77,6 +82,9 @@ pub struct Opened {
     pub directories: Vec<String>,
     /// When it was made, as RFC 3339 has it; see [`attache::trace::rfc3339`].
     pub created: String,
+    /// Whose session it is. Empty for that of a person on their own machine. A store says it of the sessions that it makes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
 }
 
 impl Entry {
@@ -87,8 +95,13 @@ impl Entry {
             RawJson::from_value(value)
         }
         let (tag, members) = match self {
-            Entry::Opened(Opened { cwd, directories, created }) => {
-                ("opened", vec![("cwd", json(cwd)?), ("directories", json(directories)?), ("created", json(created)?)])
+            Entry::Opened(Opened { cwd, directories, created, owner }) => {
+                let mut members =
+                    vec![("cwd", json(cwd)?), ("directories", json(directories)?), ("created", json(created)?)];
+                if !owner.is_empty() {
+                    members.push(("owner", json(owner)?));
+                }
+                ("opened", members)
             }
             Entry::Prompt { id, content } => {
                 ("prompt", vec![("id", json(id)?), ("content", RawJson::from_model(content))])
@@ -117,6 +130,23 @@ impl Entry {
         RawJson::new(&text).map_err(serde::ser::Error::custom)
     }
 
+    /// The JSON form of an entry that is to be kept in the log of this name: small enough, and read again as what it is.
+    pub fn to_text(&self, log: &str) -> Result<String, StoreError> {
+        let unkeepable = |problem: String| StoreError::Unkeepable { log: log.to_owned(), problem };
+        let json = self.to_json().map_err(|error| unkeepable(error.to_string()))?;
+        let length = json.as_str().len();
+        if length > MAX_ENTRY {
+            return Err(StoreError::TooLarge { log: log.to_owned(), length: length as u64 });
+        }
+        let text = json.as_str().to_owned();
+        // What comes back as something else would be lost, and missed only when the session is opened again.
+        let is_known = |entry: &Entry| !matches!(entry, Entry::Unknown(_));
+        if is_known(self) && !is_known(&Entry::from_json(json)) {
+            return Err(unkeepable("it is nested too deeply, or has no id".into()));
+        }
+        Ok(text)
+    }
+
     /// Reads the JSON form. What is not understood is [`Entry::Unknown`], never lost.
     pub fn from_json(json: RawJson) -> Self {
         read(&json).unwrap_or(Entry::Unknown(json))
@@ -135,6 +165,10 @@ fn read(json: &RawJson) -> Option<Entry> {
             cwd: value(json, "cwd")?,
             directories: value(json, "directories")?,
             created: value(json, "created")?,
+            owner: match json.get("owner") {
+                Some(owner) => owner.parse().ok()?,
+                None => String::new(),
+            },
         }),
         "prompt" => Entry::Prompt { id: value(json, "id")?, content: model(json, "content")? },
         "update" => Entry::Update { update: Box::new(model(json, "update")?) },

@@ -1,11 +1,12 @@
 //! Lists of sessions, page by page.
 
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::fmt;
+use std::str::FromStr;
 
-use super::outline::{Outline, Summary};
-use super::{StoreError, is_id};
+use super::{Entry, StoreError, is_id};
+
+/// How much of the first prompt stands for a title, in characters.
+const LONGEST_TITLE: usize = 80;
 
 /// Which sessions to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,54 +35,88 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A place in the list: the session before it. Later ones sort first.
+/// What there is to know of a session at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its id.
+    pub id: String,
+    /// Its directory.
+    pub cwd: String,
+    /// The directories that belong to it beside that.
+    pub directories: Vec<String>,
+    /// Its title, or how its first prompt begins.
+    pub title: Option<String>,
+    /// When it was made, as RFC 3339 has it.
+    pub created: String,
+    /// When something was last added to it, as RFC 3339 has it.
+    pub updated: String,
+    /// How many prompts it had.
+    pub prompts: u64,
+}
+
+/// A place in a list: the session before it. Later ones sort first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    updated: u64,
-    id: String,
+pub struct Cursor {
+    /// When something was last added to the session, in milliseconds since 1970.
+    pub updated: u64,
+    /// The id of the session.
+    pub id: String,
 }
 
-impl Place {
-    fn to_cursor(&self) -> String {
-        format!("{:x}-{}", self.updated, self.id)
-    }
-
-    fn from_cursor(cursor: &str) -> Option<Self> {
-        let (updated, id) = cursor.split_once('-')?;
-        let updated = u64::from_str_radix(updated, 16).ok()?;
-        is_id(id).then(|| Place { updated, id: id.to_owned() })
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}", self.updated, self.id)
     }
 }
 
-/// Lists the sessions of a directory. A log that cannot be read at all is left out.
-pub(super) fn list(directory: &Path, query: &Query) -> Result<Page, StoreError> {
-    let after = match &query.cursor {
-        Some(cursor) => Some(Place::from_cursor(cursor).ok_or(StoreError::WrongCursor)?),
-        None => None,
-    };
-    let mut found = Vec::new();
-    for id in ids(directory).map_err(|error| StoreError::io(directory, error))? {
-        let Ok(outline) = Outline::read(&directory.join(format!("{id}.log"))) else { continue };
-        let place = Place { updated: outline.updated, id };
-        let Some(summary) = outline.summary(&place.id) else { continue };
-        let is_wanted = query.cwd.as_ref().is_none_or(|cwd| *cwd == summary.cwd);
-        if is_wanted && after.as_ref().is_none_or(|after| place < *after) {
-            found.push((place, summary));
+impl FromStr for Cursor {
+    type Err = StoreError;
+
+    fn from_str(cursor: &str) -> Result<Self, StoreError> {
+        let (updated, id) = cursor.split_once('-').ok_or(StoreError::WrongCursor)?;
+        let updated = u64::from_str_radix(updated, 16).map_err(|_| StoreError::WrongCursor)?;
+        if is_id(id) { Ok(Cursor { updated, id: id.to_owned() }) } else { Err(StoreError::WrongCursor) }
+    }
+}
+
+/// What an entry changes in a list of sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The title that the session has from now on.
+    pub title: Option<String>,
+    /// Whether it is one more prompt.
+    pub is_prompt: bool,
+    /// How the prompt begins, on one line. That of the first prompt that has any stands for a title.
+    pub beginning: Option<String>,
+}
+
+impl Entry {
+    /// What the entry changes in a list of sessions.
+    pub fn listed(&self) -> Listed {
+        match self {
+            Entry::Title { title } => Listed { title: Some(title.clone()), ..Listed::default() },
+            Entry::Prompt { content, .. } => {
+                let beginning = content.iter().find_map(|block| beginning(block.as_text()?));
+                Listed { title: None, is_prompt: true, beginning }
+            }
+            _ => Listed::default(),
         }
     }
-    found.sort_unstable_by(|one, other| other.0.cmp(&one.0));
-    let limit = query.limit.max(1);
-    let next = (found.len() > limit).then(|| found[limit - 1].0.to_cursor());
-    found.truncate(limit);
-    Ok(Page { sessions: found.into_iter().map(|(_, summary)| summary).collect(), next })
 }
 
-fn ids(directory: &Path) -> io::Result<Vec<String>> {
-    let mut ids = Vec::new();
-    for file in fs::read_dir(directory)? {
-        let name = file?.file_name();
-        let id = name.to_str().and_then(|name| name.strip_suffix(".log")).filter(|id| is_id(id));
-        ids.extend(id.map(str::to_owned));
+/// How a text begins, on one line.
+fn beginning(text: &str) -> Option<String> {
+    let mut words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut title = words.next()?.to_owned();
+    for word in words {
+        title.extend([" ", word]);
+        if title.len() > 4 * LONGEST_TITLE {
+            break;
+        }
     }
-    Ok(ids)
+    if let Some((end, _)) = title.char_indices().nth(LONGEST_TITLE) {
+        title.truncate(end);
+        title.push('…');
+    }
+    Some(title)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use attache::Protocol;
-use attache_agent::store::{Entry, Store};
+use attache_agent::store::{Entry, FileStore, Store};
 use attache_agent::{HookEvent, ModelFacts};
 use attache_testkit::model_server::{Answer, ModelRequest, ModelServer, Turn};
 use serde_json::json;
@@ -312,7 +312,7 @@ async fn two_hundred_turns_on_a_model_with_a_small_context() {
         }
     }
     assert_eq!(refused.load(Relaxed), 0, "no request was too long");
-    let entries = Store::open(world.config.sessions_dir()).unwrap().read(chat.session().id().as_str()).unwrap();
+    let entries = FileStore::open(world.config.sessions_dir()).unwrap().read(chat.session().id().as_str()).unwrap();
     let compactions = entries.iter().filter(|entry| matches!(entry, Entry::Compacted { .. })).count();
     // Of 171 with the prompt and the tools of models that have room for them.
     assert!((5..100).contains(&compactions), "{compactions}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use attache::proto::view::Entry as Shown;
 use attache::{Event, Protocol, SessionView};
-use attache_agent::store::{Entry, Store};
+use attache_agent::store::{Entry, FileStore, Store};
 use attache_testkit::Dice;
 use attache_testkit::model_server::Answer;
 
@@ -119,7 +119,7 @@ async fn check(protocol: Protocol, moment: Moment) {
 
     let seen = again.chat.turn("create y.txt with \"more\"").await;
     assert!(seen.contains("completed") && seen.ends_with("stop end_turn"), "{what}: {seen}");
-    let entries = Store::open(world.config.sessions_dir()).unwrap().read(id.as_str()).unwrap();
+    let entries = FileStore::open(world.config.sessions_dir()).unwrap().read(id.as_str()).unwrap();
     assert!(!entries.iter().any(|entry| matches!(entry, Entry::Unknown(_))), "{what}");
     let prompts = entries.iter().filter(|entry| matches!(entry, Entry::Prompt { .. })).count();
     assert!((1..=2).contains(&prompts), "{what}: {prompts}");

@@ -6,7 +6,7 @@ use attache::Event;
 use attache::model::config::ConfigKind;
 use attache::model::update::SessionUpdate;
 use attache_agent::model::price::Cost;
-use attache_agent::store::{Entry, Store};
+use attache_agent::store::{Entry, FileStore, Store};
 use attache_agent::{Budget, CodingAgent, Lists, ModelFacts, ModelList, PriceFacts};
 use attache_testkit::model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -201,7 +201,7 @@ async fn every_request_of_a_sub_agent_is_kept_and_told_when_it_is_made() {
         }
         assert_eq!(told, ["0.002000", "0.004000"], "{protocol:?}");
         // Another process reads what there is.
-        let entries = Store::open(world.config.sessions_dir()).unwrap().read(session.id().as_str()).unwrap();
+        let entries = FileStore::open(world.config.sessions_dir()).unwrap().read(session.id().as_str()).unwrap();
         let spent = entries.iter().filter(|entry| matches!(entry, Entry::Spent(_))).count();
         assert_eq!(spent, 2, "{protocol:?}");
     }

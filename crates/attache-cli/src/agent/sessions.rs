@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use attache::model::tool::ToolCallContent;
 use attache::model::update::SessionUpdate;
-use attache_agent::store::{Entry, Query, Store, StoreError, Summary};
+use attache_agent::store::{Entry, FileStore, Query, Store, StoreError, Summary};
 use attache_agent::{Config, delete_session};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::{connect, ids, paths, tty};
 
 pub(super) async fn run(command: AgentSessions) -> Result<(), Failure> {
     let config = config()?;
-    let store = Store::open(config.sessions_dir()).map_err(failed)?;
+    let store = FileStore::open(config.sessions_dir()).map_err(failed)?.of_everyone();
     match command {
         AgentSessions::List { cwd, limit, json } => list(&store, cwd.as_deref(), limit.into(), json),
         AgentSessions::Export { id, format } => export(&meant(&id)?, format),
@@ -98,7 +98,7 @@ pub(crate) fn newest_first() -> Result<Vec<String>, Failure> {
 /// Deletes sessions. Returns how many are gone, and why one is not.
 pub(crate) fn delete_all(ids: &[String]) -> Result<(usize, Option<Failure>), Failure> {
     let config = config()?;
-    let store = Store::open(config.sessions_dir()).map_err(failed)?;
+    let store = FileStore::open(config.sessions_dir()).map_err(failed)?.of_everyone();
     let mut failures: Vec<StoreError> = ids.iter().filter_map(|id| delete_session(&config, &store, id).err()).collect();
     let deleted = ids.len() - failures.len();
     let more = failures.len().saturating_sub(1);
@@ -119,7 +119,7 @@ fn failed(error: StoreError) -> Failure {
             Failure::new(Code::NotFound, format!("{what}\nhint: `attache sessions list` has them"))
         }
         StoreError::WrongId(_) => Failure::new(Code::NotFound, error.to_string()),
-        StoreError::Busy(_) => Failure::usage("the session is open now\nhint: close it in your editor first"),
+        StoreError::Busy { .. } => Failure::usage("the session is open now\nhint: close it in your editor first"),
         error => Failure::usage(error.to_string()),
     }
 }
@@ -135,7 +135,7 @@ struct Row<'a> {
     prompts: u64,
 }
 
-fn list(store: &Store, cwd: Option<&Path>, limit: usize, json: bool) -> Result<(), Failure> {
+fn list(store: &dyn Store, cwd: Option<&Path>, limit: usize, json: bool) -> Result<(), Failure> {
     let cwd = match cwd {
         Some(cwd) => Some(connect::directory(Some(cwd))?.to_string_lossy().into_owned()),
         None => None,
@@ -182,13 +182,13 @@ pub(crate) fn summaries(cwd: Option<&Path>) -> Result<Vec<Summary>, Failure> {
         return Ok(Vec::new());
     }
     let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
-    let store = Store::open(directory).map_err(failed)?;
+    let store = FileStore::open(directory).map_err(failed)?.of_everyone();
     Ok(store.list(&Query { cwd, cursor: None, limit: usize::MAX }).map_err(failed)?.sessions)
 }
 
 /// Prints a session.
 pub(crate) fn export(id: &str, format: LogFormat) -> Result<(), Failure> {
-    let store = Store::open(config()?.sessions_dir()).map_err(failed)?;
+    let store = FileStore::open(config()?.sessions_dir()).map_err(failed)?.of_everyone();
     let (entries, damage) = store.salvage(id).map_err(failed)?;
     match format {
         LogFormat::Json => {

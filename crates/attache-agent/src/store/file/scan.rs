@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::StoreError;
+use super::super::{Entry, StoreError};
 use super::record::{self, Flaw, MAX_LINE, Record};
 
 /// A place between two records.
@@ -45,8 +45,6 @@ pub(super) fn scan(
     let mut lines = Lines::new(file, from.offset).map_err(failed)?;
     let mut extent = Extent { end: from, is_torn: false, damage: None };
     while lines.next().map_err(failed)? {
-        let damaged =
-            |problem: String| StoreError::Damaged { path: path.to_path_buf(), offset: extent.end.offset, problem };
         let problem = match record::read(&lines.line) {
             Ok(record) if record.number != extent.end.count => {
                 format!("there is record {} where {} should be", record.number, extent.end.count)
@@ -59,7 +57,7 @@ pub(super) fn scan(
                 }
                 Err(problem) => problem,
             },
-            Err(Flaw::TooLong(length)) => return Err(StoreError::TooLarge { path: path.to_path_buf(), length }),
+            Err(Flaw::TooLong(length)) => return Err(StoreError::TooLarge { log: path.display().to_string(), length }),
             Err(Flaw::Unended) => format!("record {} does not end", extent.end.count),
             Err(Flaw::Wrong) => {
                 let problem = format!("record {} is not as it was written", extent.end.count);
@@ -70,10 +68,18 @@ pub(super) fn scan(
                 problem
             }
         };
-        extent.damage = Some(damaged(problem));
+        extent.damage = Some(StoreError::damaged(path, extent.end.offset, problem));
         break;
     }
     Ok(extent)
+}
+
+/// The first entry of a log.
+pub(super) fn first(file: &File) -> io::Result<Entry> {
+    let mut lines = Lines::new(file, 0)?;
+    lines.next()?;
+    let record = record::read(&lines.line).map_err(|_| io::ErrorKind::InvalidData)?;
+    super::read_entry(record, true).map_err(io::Error::other)
 }
 
 /// The lines of a file, one at a time.

@@ -5,15 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::super::{Entry, Log, StoreError};
 use super::outline::Outline;
-use super::record::{self, MAX_ENTRY, Record};
+use super::record::{self, Record};
 use super::scan::{Position, scan};
-use super::{Entry, StoreError};
 
 /// A session's log that is open for writing, by this value and by nothing else: others are told that it is busy until it
 /// is dropped.
 #[derive(Debug)]
-pub struct Log {
+pub(super) struct FileLog {
     file: File,
     path: PathBuf,
     outline: Outline,
@@ -23,14 +23,14 @@ pub struct Log {
     is_new: bool,
 }
 
-impl Log {
+impl FileLog {
     /// Begins a log with these entries. Nobody sees it before all of them are there.
     pub(super) fn create(path: &Path, id: &str, entries: &[Entry]) -> Result<Self, StoreError> {
         let failed = |error| StoreError::io(path, error);
         // An empty file takes the name, for one of those who want it. It is no session to anyone, and locked so that
         // nobody deletes it meanwhile.
         let name = match options().create_new(true).open(path) {
-            Ok(file) => Log::held(file, path, id)?,
+            Ok(file) => FileLog::held(file, path, id)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::Exists(id.into())),
             Err(error) => return Err(failed(error)),
         };
@@ -39,7 +39,7 @@ impl Log {
             // Whoever wanted this name before was killed before it had it.
             let _ = fs::remove_file(&draft);
             let file = options().create_new(true).open(&draft).map_err(failed)?;
-            let mut log = Log::held(file, path, id)?;
+            let mut log = FileLog::held(file, path, id)?;
             for entry in entries {
                 log.append(entry)?;
             }
@@ -57,7 +57,7 @@ impl Log {
 
     /// Opens a log, cuts off its torn tail, and reads it.
     pub(super) fn open(path: &Path, id: &str) -> Result<(Self, Vec<Entry>), StoreError> {
-        let mut log = Log::hold(path, id)?;
+        let mut log = FileLog::hold(path, id)?;
         let mut entries = Vec::new();
         let extent = scan(path, &log.file, Position::default(), |record| {
             let entry = super::read_entry(record, entries.is_empty())?;
@@ -83,7 +83,7 @@ impl Log {
     /// Opens and locks a log, if it is there and nobody else has it.
     pub(super) fn hold(path: &Path, id: &str) -> Result<Self, StoreError> {
         match options().open(path) {
-            Ok(file) => Log::held(file, path, id),
+            Ok(file) => FileLog::held(file, path, id),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(id.into())),
             Err(error) => Err(StoreError::io(path, error)),
         }
@@ -92,7 +92,7 @@ impl Log {
     fn held(file: File, path: &Path, id: &str) -> Result<Self, StoreError> {
         match file.try_lock() {
             Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Busy(id.into())),
+            Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Busy { id: id.into(), holder: None }),
             Err(fs::TryLockError::Error(error)) => return Err(StoreError::io(path, error)),
         }
         // It may have been deleted, or given its first entries, before it was locked.
@@ -100,25 +100,21 @@ impl Log {
         if links == 0 {
             return Err(StoreError::NotFound(id.into()));
         }
-        Ok(Log { file, path: path.to_path_buf(), outline: Outline::default(), has_rest: false, is_new: false })
+        Ok(FileLog { file, path: path.to_path_buf(), outline: Outline::default(), has_rest: false, is_new: false })
     }
 
-    /// Adds an entry. It survives the end of this process when this returns, and a loss of power after [`Log::sync`].
-    ///
-    /// After an error the log is as it was before, and more can be added when there is room again.
-    pub fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        let unkeepable = |problem: String| StoreError::Unkeepable { path: self.path.clone(), problem };
-        let json = entry.to_json().map_err(|error| unkeepable(error.to_string()))?;
-        let length = json.as_str().len();
-        if length > MAX_ENTRY {
-            return Err(StoreError::TooLarge { path: self.path.clone(), length: length as u64 });
-        }
-        // What comes back as something else would be lost, and missed only when the session is opened again.
-        let is_known = |entry: &Entry| !matches!(entry, Entry::Unknown(_));
-        if is_known(entry) && !is_known(&Entry::from_json(json.clone())) {
-            return Err(unkeepable("it is nested too deeply, or has no id".into()));
-        }
-        let record = Record { number: self.outline.end.count, time: record::now(), entry: json.as_str() };
+    /// Cuts off what stands behind the last record.
+    fn cut(&mut self) -> Result<(), StoreError> {
+        self.file.set_len(self.outline.end.offset).map_err(|error| StoreError::io(&self.path, error))?;
+        self.has_rest = false;
+        Ok(())
+    }
+}
+
+impl Log for FileLog {
+    fn append(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let json = entry.to_text(&self.path.to_string_lossy())?;
+        let record = Record { number: self.outline.end.count, time: record::now(), entry: &json };
         let line = record.to_line();
         if self.has_rest {
             self.cut()?;
@@ -134,15 +130,7 @@ impl Log {
         Ok(())
     }
 
-    /// Cuts off what stands behind the last record.
-    fn cut(&mut self) -> Result<(), StoreError> {
-        self.file.set_len(self.outline.end.offset).map_err(|error| StoreError::io(&self.path, error))?;
-        self.has_rest = false;
-        Ok(())
-    }
-
-    /// Waits until everything is on the disk.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
+    fn sync(&mut self) -> Result<(), StoreError> {
         let failed = |error| StoreError::io(&self.path, error);
         self.file.sync_data().map_err(failed)?;
         if self.is_new {
@@ -155,7 +143,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for FileLog {
     fn drop(&mut self) {
         // To close the file is not enough while a process is being started, which has it too for a moment.
         let _ = self.file.unlock();

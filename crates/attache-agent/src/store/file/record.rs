@@ -5,8 +5,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest entry. Longer than any message of the protocol that we take.
-pub(super) const MAX_ENTRY: usize = 64 << 20;
+use super::super::entry::MAX_ENTRY;
 
 /// The longest line: four numbers of at most 20 digits, five separators and the entry.
 pub(super) const MAX_LINE: usize = MAX_ENTRY + 128;

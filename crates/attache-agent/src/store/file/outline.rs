@@ -11,34 +11,12 @@ use std::path::{Path, PathBuf};
 use attache::proto::json::RawJson;
 use serde::{Deserialize, Serialize};
 
+use super::super::{Entry, Listed, Opened, StoreError, Summary};
 use super::record::{self, Record};
 use super::scan::{Position, scan};
-use super::{Entry, Opened, StoreError};
-
-/// How much of the first prompt stands for a title, in characters.
-const LONGEST_TITLE: usize = 80;
 
 /// Larger outlines are not read: nobody writes such titles and paths.
 const MAX_SIZE: u64 = 1 << 20;
-
-/// What there is to know of a session at a glance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// Its id.
-    pub id: String,
-    /// Its directory.
-    pub cwd: String,
-    /// The directories that belong to it beside that.
-    pub directories: Vec<String>,
-    /// Its title, or how its first prompt begins.
-    pub title: Option<String>,
-    /// When it was made, as RFC 3339 has it.
-    pub created: String,
-    /// When something was last added to it, as RFC 3339 has it.
-    pub updated: String,
-    /// How many prompts it had.
-    pub prompts: u64,
-}
 
 /// A summary that grows with its log.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
@@ -90,22 +68,24 @@ impl Outline {
             return;
         }
         let Ok(json) = RawJson::new(record.entry) else { return };
-        match Entry::from_json(json) {
-            Entry::Opened(opened) => self.opened = self.opened.take().or(Some(opened)),
-            Entry::Prompt { content, .. } => {
-                self.prompts += 1;
-                if self.first_prompt.is_none() {
-                    self.first_prompt = content.iter().find_map(|block| beginning(block.as_text()?));
-                }
-            }
-            Entry::Title { title } => self.title = Some(title),
-            _ => {}
+        let entry = Entry::from_json(json);
+        let Listed { title, is_prompt, beginning } = entry.listed();
+        self.title = title.or(self.title.take());
+        self.prompts += u64::from(is_prompt);
+        self.first_prompt = self.first_prompt.take().or(beginning);
+        if let (Entry::Opened(opened), None) = (entry, &self.opened) {
+            self.opened = Some(opened);
         }
+    }
+
+    /// Whose session it is.
+    pub(super) fn owner(&self) -> Option<&String> {
+        Some(&self.opened.as_ref()?.owner)
     }
 
     /// What a list shows. `None` for a log that does not even begin.
     pub(super) fn summary(self, id: &str) -> Option<Summary> {
-        let Opened { cwd, directories, created } = self.opened?;
+        let Opened { cwd, directories, created, .. } = self.opened?;
         Some(Summary {
             id: id.to_owned(),
             cwd,
@@ -145,21 +125,4 @@ impl Outline {
 
 fn path_of(log: &Path) -> PathBuf {
     log.with_extension("json")
-}
-
-/// How a text begins, on one line.
-fn beginning(text: &str) -> Option<String> {
-    let mut words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let mut title = words.next()?.to_owned();
-    for word in words {
-        title.extend([" ", word]);
-        if title.len() > 4 * LONGEST_TITLE {
-            break;
-        }
-    }
-    if let Some((end, _)) = title.char_indices().nth(LONGEST_TITLE) {
-        title.truncate(end);
-        title.push('…');
-    }
-    Some(title)
 }
