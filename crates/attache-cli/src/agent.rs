@@ -4,7 +4,7 @@ pub(crate) mod sessions;
 mod unready;
 
 use std::fmt;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
@@ -222,25 +222,10 @@ fn key_owner(name: &str) -> Result<KeyOwner, Failure> {
     }
 }
 
-/// More than invalid API key.
-const LONGEST_KEY: u64 = 64 << 10;
-
 /// Asks for a key and keeps it.
 pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
     let provider = key_owner(provider)?;
-    let failed = |error: std::io::Error| Failure::usage(format!("no key was read: {error}"));
-    let key = if std::io::stdin().is_terminal() {
-        let tty = Tty::open().map_err(failed)?;
-        let typed = tty.ask_hidden(&format!("Key for {} (not shown): ", provider.name)).await.map_err(failed)?;
-        typed.unwrap_or_default()
-    } else {
-        // A pipe may have nothing to say for long, and Ctrl-C is to be heard meanwhile.
-        let read = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            std::io::stdin().lock().take(LONGEST_KEY).read_line(&mut line).map(|_| line)
-        });
-        read.await.map_err(|_| Failure::usage("no key was read"))?.map_err(failed)?
-    };
+    let key = Tty::read_secret(&format!("Key for {} (not shown): ", provider.name), "key").await?;
     keys()?.keep_for(&provider.name, &key).map_err(|error| Failure::usage(error.to_string()))?;
     eprintln!("the key for {} is kept in a file that only you can read", provider.name);
     if let Some(variable) = provider.variable {

@@ -68,6 +68,7 @@ fn target(options: &Login) -> Result<Target, Failure> {
             Err(Failure::usage(format!("`{name}` is an agent and a provider of models\n{hint}")))
         }
         (false, false, true) => Ok(Target::Provider(name.into())),
+        _ if name.contains("://") => Ok(Target::Agent),
         // One of a project that is trusted, perhaps; else what there is instead is named.
         (false, ..) => agent(Some(name)).map_err(|mut failure| {
             if failure.code == Code::NotFound {
