@@ -273,6 +273,15 @@ pub(crate) fn last_start(session: Option<&str>, cwd: &Path) -> Result<Option<(St
     Ok(None)
 }
 
+/// The directories in which a session was held, by its runs, the newest first. Runs that cannot be read tell nothing.
+pub(crate) fn directories_of(session: &str) -> Result<Vec<PathBuf>, Failure> {
+    let begun = runs()?.into_iter().filter_map(|run| beginning(&run).ok().flatten());
+    let mut directories: Vec<PathBuf> =
+        begun.filter(|(_, id)| id == session).map(|(start, _)| PathBuf::from(start.cwd)).collect();
+    directories.dedup();
+    Ok(directories)
+}
+
 /// The last session in a directory of any agent that the first version called like this: it knew agents by their program
 /// alone.
 pub(crate) fn last_session_by_name(name: &str, cwd: &Path) -> Result<Option<String>, Failure> {

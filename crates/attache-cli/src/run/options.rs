@@ -10,15 +10,12 @@ use crate::agents::AgentSpec;
 use crate::agents::catalog::row_of;
 use crate::cli::{Run, SandboxKind};
 use crate::exit::Failure;
-use crate::{ids, paths, rule_option};
+use crate::{paths, rule_option};
 
 /// Hands the agent what the options say, or says why it cannot be.
 pub(super) fn apply(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     // What is wrong in them is said before anything starts.
     rule_option::read(&args.allow, &args.deny)?;
-    if let Some(id) = &mut args.resume {
-        *id = ids::session(id)?;
-    }
     match spec.is_built_in {
         true => to_built_in(args, spec)?,
         false => refuse_for_others(args, spec)?,
