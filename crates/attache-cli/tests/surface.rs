@@ -853,3 +853,20 @@ fn words_that_go_astray_are_told_where_they_belong() {
     let listed = home.run(&["sessions", "list", "--json"]);
     assert!(!listed.out.contains("\"usage\""), "{}", listed.out);
 }
+
+#[test]
+fn a_home_among_the_temporary_files_is_not_said_to_be_writable_where_it_is_not() {
+    let home = home();
+    let work = home.path("work").display().to_string();
+    let explained = |options: &[&str]| {
+        let mut command = home.command(&[&["sandbox", "explain", "-C", &work], options].concat());
+        // So that the home is beneath it.
+        command.env("TMPDIR", home.path("").parent().unwrap());
+        run(command)
+    };
+    let said = "your home can be changed";
+    let ran = explained(&[]);
+    assert!(ran.out.contains(said) || ran.out.contains("cannot be enforced"), "{}{}", ran.out, ran.err);
+    let ran = explained(&["--unasked"]);
+    assert!(ran.code == 0 && !ran.out.contains(said), "{}{}", ran.out, ran.err);
+}
