@@ -563,7 +563,7 @@ fn a_run_ends_by_name_when_it_uses_up_more_than_it_may() {
         let (ran, _) = result(&home, &enough);
         assert_eq!((ran.code, ran.err.contains("limited nothing")), (0, false), "{}", ran.err);
         let silent = ["--max-cost", "1", "--protocol", version, "say hi", "--", &scripted()];
-        result(&home, &silent).0.check(0, &[], &["the agent does not tell what it uses: --max-cost limited nothing"]);
+        result(&home, &silent).0.check(0, &[], &["the agent does not tell what it costs: --max-cost limited nothing"]);
     }
 }
 
