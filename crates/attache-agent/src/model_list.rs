@@ -32,6 +32,7 @@ pub use lists::Lists;
 
 /// The name of the model that needs nothing.
 pub(crate) const OFFLINE: &str = "offline:rules";
+const ABOUT_OFFLINE: &str = "no language model: follows plain commands";
 /// How long is looked for a server on this machine.
 const DISCOVERY: Duration = Duration::from_millis(100);
 
@@ -212,7 +213,8 @@ impl ModelList {
     /// The models to choose from, with what is known of each: the one that sessions begin with first.
     pub fn known(&self) -> Vec<Choice> {
         let shared = &self.shared;
-        let mut ids: Vec<(String, &'static str)> = vec![(shared.first.clone(), "")];
+        let of_first = if shared.first == OFFLINE { ABOUT_OFFLINE } else { "" };
+        let mut ids: Vec<(String, &'static str)> = vec![(shared.first.clone(), of_first)];
         let mut seen: HashSet<String> = HashSet::from([shared.first.clone()]);
         let mut add = |id: String, origin: &'static str| {
             if ids.len() < MOST_CHOICES && seen.insert(id.clone()) {
@@ -236,7 +238,7 @@ impl ModelList {
                 add(format!("{provider}:{}", model.name), "");
             }
         }
-        add(OFFLINE.into(), "no language model: follows plain commands");
+        add(OFFLINE.into(), ABOUT_OFFLINE);
         let choice = |(id, origin): (String, &'static str)| {
             let (info, tools) = shared.describe(&id, &listed);
             Choice { id, info, tools, origin }

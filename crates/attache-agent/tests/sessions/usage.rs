@@ -309,7 +309,7 @@ async fn what_a_local_server_says_of_its_one_model_counts_whatever_it_is_called(
     world.config.base_url = Some(server.url("/v1"));
     let models = ModelList::find(&world.config).await.unwrap();
     assert_eq!((models.first_info().context, models.first_info().is_small), (32_000, false));
-    models.fetch_lists(Lists::All, |_| {}).await;
+    models.fetch_lists(Lists::All, |_| {}, |_, _| {}).await;
     let info = models.first_info();
     assert_eq!((info.context, info.images, info.is_small), (6_144, true, true));
     // What the person says comes first.
