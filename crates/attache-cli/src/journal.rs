@@ -197,7 +197,10 @@ fn landmarks(run: &str) -> Result<impl Iterator<Item = Event>, Failure> {
         ["start", "session", "user", "result"].iter().any(|kind| head.contains(&format!("\"type\":\"{kind}\"")))
     };
     let lines = raw_lines(run)?.filter(is_landmark);
-    Ok(lines.filter_map(|bytes| Some(serde_json::from_slice::<Line>(&bytes).ok()?.event)))
+    let lines = lines.filter_map(|bytes| serde_json::from_slice::<Line>(&bytes).ok());
+    // What was asked in a session before the run is not what was asked in it.
+    let lines = lines.filter(|line| !(line.history && matches!(line.event, Event::User(_))));
+    Ok(lines.map(|line| line.event))
 }
 
 /// Reads what there is to know of a run. `None` when its record has no beginning.
@@ -209,7 +212,8 @@ pub(crate) fn summary(run: &str) -> Result<Option<Summary>, Failure> {
                 *none = Some(Summary { start, session: None, prompt: None, result: None });
             }
             (Event::Session(session), Some(summary)) => summary.session = Some(session.id),
-            (Event::User(text), Some(summary)) => summary.prompt = Some(text.text),
+            // What comes later is said in answer to something: why the person refused it, or what is wrong with an answer.
+            (Event::User(text), Some(summary)) if summary.prompt.is_none() => summary.prompt = Some(text.text),
             (Event::Result(result), Some(summary)) => summary.result = Some(result),
             _ => {}
         }
