@@ -259,10 +259,26 @@ impl ModelList {
         Ok(Arc::new(Metered::new(model, self.meter.clone())))
     }
 
+    /// The same for whoever must not wait for the disk, from which its key may have to be read.
+    pub(crate) async fn open_aside(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(self.metered_aside(id).await?))
+    }
+
     /// The same for a sub-agent, whose requests are also counted apart.
-    pub(crate) fn open_for_subagent(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-        let model = self.shared.open(id)?;
-        Ok(Arc::new(Metered::new(model, self.meter.clone()).for_subagent()))
+    pub(crate) async fn open_for_subagent(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(self.metered_aside(id).await?.for_subagent()))
+    }
+
+    async fn metered_aside(&self, id: &str) -> Result<Metered, ModelError> {
+        let opened = crate::lock(&self.shared.open).get(id).cloned();
+        let model = match opened {
+            Some(model) => model,
+            None => {
+                let (shared, id) = (self.shared.clone(), id.to_owned());
+                crate::off_thread(move || shared.open(&id)).await?
+            }
+        };
+        Ok(Metered::new(model, self.meter.clone()))
     }
 
     /// What is known of a model without asking for its key.

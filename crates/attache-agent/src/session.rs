@@ -393,13 +393,7 @@ pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String 
 
 /// The model that is set.
 async fn open_model(desk: &Desk) -> Result<Arc<dyn Model>, ModelError> {
-    open(desk, &desk.settings.now().model).await
-}
-
-/// A model, whose key may have to be read from the disk.
-async fn open(desk: &Desk, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-    let (models, id) = (desk.models.clone(), id.to_owned());
-    off_thread(move || models.open(&id)).await
+    desk.models.open_aside(&desk.settings.now().model).await
 }
 
 /// Chooses a model, and says what came of it.
@@ -549,7 +543,7 @@ async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result
 /// Sets an option by its words, with all that follows from it.
 async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     if id == "model" && is_to_choose(desk, word) {
-        let opened = open(desk, word).await;
+        let opened = desk.models.open_aside(word).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
         desk.settings.add_model(word);
     }

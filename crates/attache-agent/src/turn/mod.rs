@@ -134,7 +134,7 @@ pub(crate) async fn run(
     turn: &Turn,
     begins: Begins,
 ) -> Result<Stop, Trouble> {
-    let model = desk.models.open(&desk.settings.now().model)?;
+    let model = desk.models.open_aside(&desk.settings.now().model).await?;
     let mut guard = guard::Guard::new(model.info().is_small);
     let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
@@ -144,7 +144,7 @@ pub(crate) async fn run(
     };
     let mut finish = help.as_ref().map_or(Finish::May, small::Help::finish);
     for _ in 0..desk.limits.requests {
-        let model = desk.models.open(&desk.settings.now().model)?;
+        let model = desk.models.open_aside(&desk.settings.now().model).await?;
         if let Some(stop) = usage::limit_reached(desk, &*model).await? {
             return Ok(stop);
         }

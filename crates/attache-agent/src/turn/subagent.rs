@@ -107,7 +107,7 @@ async fn work(
     task: &Subtask,
     progress: &mut Progress<'_>,
 ) -> Result<Result<String, String>, Error> {
-    let model = match desk.models.open_for_subagent(&desk.settings.now().model) {
+    let model = match desk.models.open_for_subagent(&desk.settings.now().model).await {
         Ok(model) => model,
         Err(error) => return Ok(Err(error.message)),
     };

@@ -33,7 +33,7 @@ pub(crate) async fn tell_rest(desk: &Desk, used: u64) -> Result<(), Error> {
     if !keep_spent(desk).await? {
         return Ok(());
     }
-    match desk.models.open(&desk.settings.now().model) {
+    match desk.models.open_aside(&desk.settings.now().model).await {
         Ok(model) => tell(desk, used, &*model).await,
         Err(_) => Ok(()),
     }
