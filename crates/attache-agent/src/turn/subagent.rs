@@ -111,7 +111,7 @@ async fn work(
         Ok(model) => model,
         Err(error) => return Ok(Err(error.message)),
     };
-    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None);
+    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None, None);
     let mut last_text = String::new();
     for _ in 0..MOST_REQUESTS {
         let answer = whole_answer(&*model, request(desk, &*model, task, &conversation).await).await;

@@ -344,3 +344,20 @@ async fn a_provider_of_ones_own_is_asked_by_its_name() {
     let team = asked.header("x-team").unwrap();
     assert!(team.starts_with("blue /"), "{team}");
 }
+
+#[tokio::test]
+async fn the_context_is_as_full_as_it_was_when_a_session_is_taken_up_again() {
+    for protocol in [attache::Protocol::V1, attache::Protocol::V2] {
+        let world = World::answering(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
+        let mut chat = world.open(Person::at(protocol)).await;
+        chat.turn("hello").await;
+        let before = chat.turn("/status").await;
+        assert!(before.contains("Context: 1100 of "), "{before}");
+        let id = chat.session().id().clone();
+        drop(chat);
+        let mut chat = world.connect(Person::at(protocol)).await;
+        chat.session = Some(chat.connection.session(world.project()).resume(id).await.unwrap());
+        let after = chat.turn("/status").await;
+        assert!(after.contains("Context: 1100 of "), "{after}");
+    }
+}
