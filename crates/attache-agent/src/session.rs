@@ -166,7 +166,8 @@ impl CodingSession {
         let mut stop = turn::run(&desk, &mut self.conversation, turn, Begins::WithPrompt).await?;
         let Some(mut text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
         // Once: what a hook says a second time is for the person, and so is what it says where the model cannot go on.
-        if stop == Stop::EndTurn {
+        // What is built in follows commands, and a hook gives none.
+        if stop == Stop::EndTurn && model.info().provider != "offline" {
             self.conversation.say(&desk, crate::model::Message::user(text)).await?;
             stop = turn::run(&desk, &mut self.conversation, turn, Begins::AfterHook).await?;
             match hooks::end_of_turn(&desk).await? {
