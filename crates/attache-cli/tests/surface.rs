@@ -322,7 +322,7 @@ fn a_rule_is_removed_by_its_number_and_what_still_applies_is_said() {
     permissions(&[]).check(0, &["  1  allow the command `make", "  3  allow the command `make all"], &[]);
     permissions(&["remove", "4"]).check(8, &[], &["there is no rule 4 here"]);
     let slash = run(command(&home, &["/permissions remove 1"]));
-    slash.check(0, &["is not kept for this project", "`attache permissions remove 1`"], &[]);
+    slash.check(6, &["is not kept for this project", "`attache permissions remove 1`"], &[]);
     let slash = run(command(&home, &["/permissions remove 2"]));
     slash.check(0, &["Removed: allow the command `make …`", "It still applies: allow the command `make …`"], &[]);
     assert_eq!(fs::read_to_string(&user).unwrap(), rule);
@@ -869,4 +869,28 @@ fn a_home_among_the_temporary_files_is_not_said_to_be_writable_where_it_is_not()
     assert!(ran.out.contains(said) || ran.out.contains("cannot be enforced"), "{}{}", ran.out, ran.err);
     let ran = explained(&["--unasked"]);
     assert!(ran.code == 0 && !ran.out.contains(said), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_command_that_is_none_is_not_done() {
+    let home = home();
+    for (prompt, why) in [
+        ("/nosuch", "There is no command `/nosuch`."),
+        ("/undo everything", "Say `/undo` for what"),
+        ("/plan", "Say what to plan"),
+        ("/model nosuch", "There is no model `nosuch`"),
+        ("/permissions remove 99", "Say which, by its number"),
+        ("/mcp restart nosuch", "nosuch"),
+    ] {
+        for version in ["1", "2"] {
+            let (ran, result) = result(&home, &["--protocol", version, prompt]);
+            assert_eq!((ran.code, &result["status"]), (6, &"not_done".into()), "{prompt}: {}{}", ran.out, ran.err);
+            assert!(result["text"].as_str().unwrap().contains(why), "{result}");
+            assert!(
+                result["error"]["message"].as_str().unwrap().contains("the command was not carried out"),
+                "{result}"
+            );
+        }
+    }
+    run(command(&home, &["/help"])).check(0, &["`/undo"], &[]);
 }

@@ -298,5 +298,6 @@ async fn ask(
     Err(compact::leave_prompt_out(desk, conversation, model).await?.into())
 }
 
-/// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.
+/// The key of the `_meta` that a turn ends with which did nothing: `true` if the prompt was not understood, or why a command
+/// could not be done as it was said.
 pub const NOT_DONE: &str = "attache/not_done";
