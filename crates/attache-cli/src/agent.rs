@@ -163,10 +163,26 @@ fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
     if base_url.is_some() || chosen.as_ref().is_some_and(|(by, _)| *by != Chosen::File) {
         config.base_url = base_url;
     }
-    let Some((by, model)) = chosen else { return Ok((config, None)) };
-    let id = config.model_id(&model).map_err(|error| Failure::usage(format!("{by}: {}", error.message)))?;
-    config.model = Some(id);
-    Ok((config, Some(by)))
+    let by = match chosen {
+        Some((by, model)) => {
+            let id = config.model_id(&model).map_err(|error| Failure::usage(format!("{by}: {}", error.message)))?;
+            config.model = Some(id);
+            Some(by)
+        }
+        None => None,
+    };
+    // What is in the environment may be meant for another time.
+    if choice.base_url.is_some()
+        && let Some(fault) = config.base_url_fault()
+    {
+        return Err(Failure::usage(format!("--base-url: {fault}")));
+    }
+    Ok((config, by))
+}
+
+/// Whether an address can be that of the model that would be used now, or of this one.
+pub(crate) fn check_base_url(model: Option<&String>, url: &str) -> Result<(), Failure> {
+    config(&ModelChoice { model: model.cloned(), base_url: Some(url.to_owned()) }).map(|_| ())
 }
 
 /// The settings that the agent would have now, with this model if one is named. An error is one that it would not

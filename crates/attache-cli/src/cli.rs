@@ -162,7 +162,7 @@ pub(crate) struct Run {
     #[arg(short, long, help_heading = "Session", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where the model's provider is, for the built-in agent
+    /// Where the model's provider is, for the built-in agent; goes with a model
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, help_heading = "Session")]
     pub(crate) base_url: Option<String>,
 
@@ -390,7 +390,7 @@ pub(crate) struct ModelChoice {
     #[arg(short, long, value_name = "PROVIDER:NAME", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where its provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
+    /// Where the model's provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 }

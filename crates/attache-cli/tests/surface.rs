@@ -872,6 +872,23 @@ fn a_home_among_the_temporary_files_is_not_said_to_be_writable_where_it_is_not()
 }
 
 #[test]
+fn an_address_without_its_model_and_one_that_is_none_are_wrong_usage() {
+    let home = home();
+    for (args, why) in [
+        (&["--base-url", "http://127.0.0.1:1/v1"][..], "the base URL belongs to a model, and none was chosen\nhint: "),
+        (&["-m", "openai:x", "--base-url", "nowhere"], "the base URL is not a URL\nhint: write it like"),
+        (&["-m", "offline", "--base-url", "http://127.0.0.1:1/v1"], "`offline` is no language model"),
+    ] {
+        let mut command = command(&home, &[args, &["hi"]].concat());
+        command.env_remove("ATTACHE_MODEL");
+        run(command).check(2, &[], &[why]);
+        let mut command = home.command(&[&["models"][..], args].concat());
+        command.env_remove("ATTACHE_MODEL");
+        run(command).check(2, &[], &[why]);
+    }
+}
+
+#[test]
 fn a_command_that_is_none_is_not_done() {
     let home = home();
     for (prompt, why) in [

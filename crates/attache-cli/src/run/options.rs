@@ -5,7 +5,7 @@ use attache_agent::model::catalog::{self, PROVIDERS};
 use attache_host::environment;
 use url::{Host, Url};
 
-use crate::agent::{BASE_URL, MODEL, SYSTEM, settings, system_text};
+use crate::agent::{BASE_URL, MODEL, SYSTEM, check_base_url, settings, system_text};
 use crate::agents::AgentSpec;
 use crate::agents::catalog::row_of;
 use crate::cli::{Run, SandboxKind};
@@ -38,6 +38,7 @@ pub(crate) fn is_turned_off(kind: Option<SandboxKind>, spec: &AgentSpec, set: &[
 
 fn to_built_in(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     if let Some(url) = &args.base_url {
+        check_base_url(spec.env.get(MODEL), url)?;
         spec.env.insert(BASE_URL.into(), url.clone());
     }
     if let Some(system) = &args.system {
