@@ -347,7 +347,11 @@ fn one_command_logs_in_to_agents_and_to_providers() {
     home.run(&["login", "gemini"]).check(2, &[], &["an agent and a provider", "--provider gemini"]);
     with_stdin(home.command(&["login", "gemini", "--provider"]), "k\n").check(0, &[], &["the key for gemini is kept"]);
     home.run(&["login", "gemini", "--agent"]).check(9, &[], &["not found"]);
-    home.run(&["login", "nobody"]).check(8, &[], &["no agent `nobody`", "the providers of models are anthropic"]);
+    home.run(&["login", "nobody"]).check(
+        8,
+        &[],
+        &["there is no agent and no provider of models `nobody`", "the providers of models are anthropic"],
+    );
     home.run(&["login"]).check(2, &[], &["logs in to providers of models"]);
     let built_in = home.run(&["login", "attache"]);
     assert_eq!(built_in.err.matches("lmstudio").count(), 1, "{}", built_in.err);
