@@ -596,6 +596,24 @@ async fn the_built_in_agent_stops_at_the_step_that_reaches_a_limit_of_the_run() 
             // What a session used before is not of this run.
             ended(&["--continue", "go on"], 4);
         }
+        // A limit of the settings is called by its name there.
+        for (limit, why) in [
+            ("max_tokens_total = 2000", "the session has used 2200 tokens, and `max_tokens_total` is 2000"),
+            ("max_cost = 0.003", "the session has cost 0.0040 USD, and `max_cost` is 0.003 USD"),
+        ] {
+            fs::write(home.path("config/attache/agent.toml"), format!("{limit}\n{price}")).unwrap();
+            let server = ModelServer::start(vec![look(), look(), look()]).await;
+            let ran = with_model(&home, &server, &["--protocol", version, "-o", "json", "look"]);
+            let result = &ran.json()[0];
+            assert_eq!((ran.code, &result["status"]), (6, &"limit".into()), "{}{}", ran.out, ran.err);
+            assert_eq!(result["error"]["message"], why);
+            // Nothing is left for the next one.
+            let ran = with_model(&home, &server, &["--protocol", version, "-o", "json", "--continue", "go on"]);
+            let result = &ran.json()[0];
+            assert_eq!((ran.code, &result["status"]), (6, &"limit".into()), "{}{}", ran.out, ran.err);
+            assert_eq!((&result["error"]["message"], server.requests().len()), (&why.into(), 2));
+        }
+        fs::write(home.path("config/attache/agent.toml"), price).unwrap();
         // An answer that is the last, and is too much, is there and is named.
         let server = ModelServer::start(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
         let ran = with_model(&home, &server, &["--max-cost", "0.001", "--protocol", version, "-o", "json", "hello"]);
