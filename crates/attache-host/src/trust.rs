@@ -435,3 +435,39 @@ impl Trust {
         TrustError::Io { path: self.path.clone(), error }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_trusted_is_not_read_further_than_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = directory.path().join("project");
+        let trust = Trust::new(directory.path().join("trust.toml"));
+        let checked = || trust.check_trusted(&project);
+        fs::create_dir_all(project.join(FOLDER)).unwrap();
+        assert!(matches!(checked(), Ok((Status::NothingToTrust, None))));
+        let write = |words: &str| {
+            let server = format!(r#"{{"mcpServers": {{"a": {{"command": "sh", "args": [{words}]}}}}}}"#);
+            fs::write(project.join(FOLDER).join("mcp.json"), server).unwrap();
+        };
+        fs::write(project.join("run.sh"), "exit 0").unwrap();
+        write("\"run.sh\"");
+        assert!(matches!(checked(), Ok((Status::Unknown, None))));
+        trust.trust(&Contents::read(&project).unwrap()).unwrap();
+        assert!(matches!(checked(), Ok((Status::Trusted, Some(_)))));
+        fs::write(project.join("run.sh"), "exit 1").unwrap();
+        assert!(matches!(checked(), Ok((Status::Changed, Some(_)))));
+        // Its programs are read only for one who trusted it once, and are too many then.
+        write(&vec!["\"run.sh\""; 2000].join(","));
+        assert!(matches!(checked(), Err(TrustError::TooLarge(_))));
+        assert!(matches!(trust.check(&project), Err(TrustError::TooLarge(_))));
+        trust.revoke(&project).unwrap();
+        assert!(matches!(checked(), Ok((Status::Unknown, None))));
+        // A list that is none trusts nothing.
+        fs::write(directory.path().join("trust.toml"), "= =").unwrap();
+        assert!(matches!(checked(), Err(TrustError::BadList(_))));
+    }
+}
