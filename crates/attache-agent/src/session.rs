@@ -357,6 +357,10 @@ impl Session for CodingSession {
         };
         // However the work noticed it.
         let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
+        let result = match result {
+            Ok(Err(trouble)) => Ok(turn::stopped_by_limit(&desk, trouble).await),
+            result => result,
+        };
         if let Some(usage) = turn::of_turn(&desk) {
             turn.end_usage(usage);
         }

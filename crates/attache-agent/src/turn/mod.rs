@@ -34,7 +34,7 @@ pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
 pub(crate) use small::is_question;
-pub(crate) use usage::{of_turn, tell_rest};
+pub(crate) use usage::{of_turn, stopped_by_limit, tell_rest};
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
