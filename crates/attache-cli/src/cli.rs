@@ -143,7 +143,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) output_schema: Option<PathBuf>,
 
-    /// Go on with a session, by its id or that of a run in it; the beginning is enough
+    /// Go on with a session in its own directory, by its id or that of a run in it; the beginning is enough
     #[arg(long, value_name = "ID", help_heading = "Session", conflicts_with = "continue_last",
           add = ArgValueCandidates::new(complete::sessions))]
     pub(crate) resume: Option<String>,
@@ -168,7 +168,7 @@ pub(crate) struct Run {
     #[arg(short, long, help_heading = "Session", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where the model's provider is, for the built-in agent
+    /// Where the model's provider is, for the built-in agent; goes with a model
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, help_heading = "Session")]
     pub(crate) base_url: Option<String>,
 
@@ -508,7 +508,7 @@ pub(crate) struct ModelChoice {
     #[arg(short, long, value_name = "PROVIDER:NAME", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where its provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
+    /// Where the model's provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 }

@@ -73,7 +73,13 @@ fn target(options: &Login) -> Result<Target, Failure> {
         (false, ..) => agent(Some(name)).map_err(|mut failure| {
             if failure.code == Code::NotFound {
                 let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-                failure.message += &format!("\nhint: the providers of models are {}", names.join(", "));
+                // A name that is nearly right is told by the hints about agents.
+                let hints = failure.message.find('\n').map(|end| failure.message.split_off(end)).unwrap_or_default();
+                let name = crate::visible::one_line(name);
+                failure.message = format!(
+                    "there is no agent and no provider of models `{name}`{hints}\nhint: the providers of models are {}",
+                    names.join(", ")
+                );
             }
             failure
         }),
