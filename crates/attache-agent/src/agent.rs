@@ -270,7 +270,7 @@ impl CodingAgent {
         let open = self.open.clone();
         let place = session::Place::new(move || drop(lock(&open).remove(&id)));
         let begin = Begin {
-            conversation: Conversation::new(past.messages, past.summary),
+            conversation: Conversation::new(past.messages, past.summary, past.context),
             has_title: past.title.is_some(),
             is_model_kept,
             notices,

@@ -294,6 +294,24 @@ impl Config {
         Ok(())
     }
 
+    /// What is wrong with the address that was given for the model, if anything. It is not repeated: it may have a password
+    /// in it.
+    pub fn base_url_fault(&self) -> Option<String> {
+        let url = self.base_url.as_deref()?;
+        let Some(model) = &self.model else {
+            let hint = "hint: name one with it; `openai:NAME` is for servers that speak like OpenAI";
+            return Some(format!("the base URL belongs to a model, and none was chosen\n{hint}"));
+        };
+        let provider = model.split(':').next().unwrap_or_default();
+        if self.providers.contains_key(provider) {
+            return Some(format!("the base URL of `{provider}` is that of its provider in agent.toml"));
+        }
+        match catalog::provider(provider) {
+            Some(known) => crate::model::remote::Address::new(known.api, url).err().map(|error| error.message),
+            None => Some(format!("`{provider}` is no language model, and has no base URL")),
+        }
+    }
+
     /// The whole name of a model, of the catalog or of a provider of one's own.
     pub fn model_id(&self, model: &str) -> Result<String, ModelError> {
         let model = model.trim();

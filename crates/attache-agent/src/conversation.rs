@@ -61,8 +61,8 @@ pub(crate) struct OpenCall {
 
 impl Conversation {
     /// A conversation that has been like this so far.
-    pub(crate) fn new(messages: Vec<Message>, summary: Option<usize>) -> Self {
-        Conversation { messages, summary, ..Conversation::default() }
+    pub(crate) fn new(messages: Vec<Message>, summary: Option<usize>, counted: Option<(u64, usize)>) -> Self {
+        Conversation { messages, summary, context: ContextUse::counted(counted), ..Conversation::default() }
     }
 
     /// Adds a message to the conversation, and to the log. What was said or done stays so when it cannot be kept.

@@ -314,12 +314,15 @@ async fn one(desk: &Desk, told: &Told<'_>, hook: &Hook, trusted: Option<&Trusted
 /// Whether the project is still what was trusted. The agent itself can change a program that a hook starts.
 async fn check_trust(trusted: &Trusted) -> Result<(), String> {
     let (project, content) = (trusted.project.clone(), trusted.content.clone());
-    let is_same = move || {
-        let (contents, _) = project.contents();
-        contents.is_some_and(|contents| contents.file("hooks.toml") == Some(content.as_slice()))
+    let check = move || {
+        let (contents, notice) = project.contents();
+        let is_same = contents.is_some_and(|contents| contents.file("hooks.toml") == Some(content.as_slice()));
+        if is_same { Ok(()) } else { Err(notice) }
     };
-    match blocking(is_same).await {
-        Ok(true) => Ok(()),
+    match blocking(check).await {
+        Ok(Ok(())) => Ok(()),
+        // What has changed, as far as that can be told.
+        Ok(Err(Some(notice))) => Err(format!("did not run: {notice}")),
         _ => {
             Err("did not run: the project has changed since it was trusted\nhint: `attache trust` shows it again"
                 .into())

@@ -32,6 +32,7 @@ pub use lists::Lists;
 
 /// The name of the model that needs nothing.
 pub(crate) const OFFLINE: &str = "offline:rules";
+const ABOUT_OFFLINE: &str = "no language model: follows plain commands";
 /// How long is looked for a server on this machine.
 const DISCOVERY: Duration = Duration::from_millis(100);
 
@@ -212,7 +213,8 @@ impl ModelList {
     /// The models to choose from, with what is known of each: the one that sessions begin with first.
     pub fn known(&self) -> Vec<Choice> {
         let shared = &self.shared;
-        let mut ids: Vec<(String, &'static str)> = vec![(shared.first.clone(), "")];
+        let of_first = if shared.first == OFFLINE { ABOUT_OFFLINE } else { "" };
+        let mut ids: Vec<(String, &'static str)> = vec![(shared.first.clone(), of_first)];
         let mut seen: HashSet<String> = HashSet::from([shared.first.clone()]);
         let mut add = |id: String, origin: &'static str| {
             if ids.len() < MOST_CHOICES && seen.insert(id.clone()) {
@@ -236,7 +238,7 @@ impl ModelList {
                 add(format!("{provider}:{}", model.name), "");
             }
         }
-        add(OFFLINE.into(), "no language model: follows plain commands");
+        add(OFFLINE.into(), ABOUT_OFFLINE);
         let choice = |(id, origin): (String, &'static str)| {
             let (info, tools) = shared.describe(&id, &listed);
             Choice { id, info, tools, origin }
@@ -257,10 +259,26 @@ impl ModelList {
         Ok(Arc::new(Metered::new(model, self.meter.clone())))
     }
 
+    /// The same for whoever must not wait for the disk, from which its key may have to be read.
+    pub(crate) async fn open_aside(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(self.metered_aside(id).await?))
+    }
+
     /// The same for a sub-agent, whose requests are also counted apart.
-    pub(crate) fn open_for_subagent(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-        let model = self.shared.open(id)?;
-        Ok(Arc::new(Metered::new(model, self.meter.clone()).for_subagent()))
+    pub(crate) async fn open_for_subagent(&self, id: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(self.metered_aside(id).await?.for_subagent()))
+    }
+
+    async fn metered_aside(&self, id: &str) -> Result<Metered, ModelError> {
+        let opened = crate::lock(&self.shared.open).get(id).cloned();
+        let model = match opened {
+            Some(model) => model,
+            None => {
+                let (shared, id) = (self.shared.clone(), id.to_owned());
+                crate::off_thread(move || shared.open(&id)).await?
+            }
+        };
+        Ok(Metered::new(model, self.meter.clone()))
     }
 
     /// What is known of a model without asking for its key.

@@ -104,6 +104,12 @@ impl OwnProvider {
         self.headers.iter().map(fill).collect()
     }
 
+    /// A variable that a header needs and that is not set, if there is one.
+    pub fn missing_variable(&self) -> Option<String> {
+        let filled = self.headers.values().map(|value| fill(value.expose(), |name| std::env::var(name).ok()));
+        filled.filter_map(Result::err).next()
+    }
+
     /// The variables that its key may be in.
     pub(crate) fn variables(&self) -> Vec<&str> {
         self.key_env.as_deref().into_iter().collect()

@@ -30,6 +30,8 @@ pub(crate) struct Past {
     pub(crate) title: Option<String>,
     /// What its requests took.
     pub(crate) spent: Total,
+    /// How many tokens its context held when that was last told, and how many messages these were.
+    pub(crate) context: Option<(u64, usize)>,
     /// What has to be added, because the agent was stopped in the middle of a turn.
     pub(crate) repairs: Vec<Entry>,
 }
@@ -46,13 +48,20 @@ impl Past {
                 Entry::Said { message } => past.messages.push(message.clone()),
                 Entry::Compacted { messages, summary } => {
                     past.messages.clone_from(messages);
+                    past.context = None;
                     // In older logs the summary is all that was left.
                     past.summary = summary.or((messages.len() == 1).then_some(0)).filter(|at| *at < messages.len());
                 }
                 Entry::Set { option, value } => past.settings.push((option.clone(), value.clone())),
                 Entry::Title { title } => past.title = Some(title.clone()),
                 Entry::Spent(spent) => past.spent.add(spent),
-                Entry::Update { update } => running.see(update),
+                Entry::Update { update } => {
+                    if let SessionUpdate::Usage(usage) = &**update {
+                        // The answer is counted, and is said next.
+                        past.context = Some((usage.used, past.messages.len() + 1));
+                    }
+                    running.see(update);
+                }
                 _ => {}
             }
         }

@@ -25,7 +25,7 @@ use crate::model_list::news::{self, ModelTeller};
 use crate::project::Watched;
 use crate::slash::{self, BuiltIn, Called};
 use crate::store::Entry;
-use crate::turn::{self, Begins, Desk, Trouble};
+use crate::turn::{self, Begins, Desk, NOT_DONE, Trouble};
 use crate::{attachments, hooks, off_thread, settings, system_prompt, tools};
 
 /// How long a person is left without a word.
@@ -127,8 +127,12 @@ impl CodingSession {
             None => None,
             Some(Called::Prompt(text)) => Some(text),
             Some(Called::BuiltIn(command, rest)) => match self.built_in(command, &rest).await? {
-                Some(text) => Some(text),
-                None => return Ok(Stop::EndTurn),
+                Does::Ask(text) => Some(text),
+                Does::Say(text) => {
+                    desk.log.say_all(text).await?;
+                    return Ok(Stop::EndTurn);
+                }
+                Does::Nothing(why) => return say_not_done(&desk, turn, why).await,
             },
         };
         wait_for_servers(&desk).await?;
@@ -139,12 +143,16 @@ impl CodingSession {
             None => None,
         };
         let given = match given {
-            Some(Err(why)) => {
-                desk.log.say_all(format!("{why}\n")).await?;
-                return Ok(Stop::EndTurn);
-            }
+            Some(Err(why)) => return say_not_done(&desk, turn, format!("{why}\n")).await,
             given => given.and_then(Result::ok),
         };
+        if text.is_none()
+            && given.is_none()
+            && let Some(name) = slash::unknown(&said)
+        {
+            let why = format!("There is no command `/{name}`. `/help` lists those that there are.\n");
+            return say_not_done(&desk, turn, why).await;
+        }
         let blocks = match text {
             None if given.is_none() => Cow::Borrowed(prompt.blocks.as_slice()),
             // What is attached stays.
@@ -166,7 +174,8 @@ impl CodingSession {
         let mut stop = turn::run(&desk, &mut self.conversation, turn, Begins::WithPrompt).await?;
         let Some(mut text) = hooks::end_of_turn(&desk).await? else { return Ok(stop) };
         // Once: what a hook says a second time is for the person, and so is what it says where the model cannot go on.
-        if stop == Stop::EndTurn {
+        // What is built in follows commands, and a hook gives none.
+        if stop == Stop::EndTurn && model.info().provider != "offline" {
             self.conversation.say(&desk, crate::model::Message::user(text)).await?;
             stop = turn::run(&desk, &mut self.conversation, turn, Begins::AfterHook).await?;
             match hooks::end_of_turn(&desk).await? {
@@ -178,23 +187,25 @@ impl CodingSession {
         Ok(stop)
     }
 
-    /// Does what a built-in command says. Gives the prompt that the model is to be asked, if any.
-    async fn built_in(&mut self, command: BuiltIn, rest: &str) -> Result<Option<String>, Trouble> {
+    /// Does what a built-in command says.
+    async fn built_in(&mut self, command: BuiltIn, rest: &str) -> Result<Does, Trouble> {
         let desk = self.desk.clone();
-        let text = match command {
+        Ok(Does::Say(match command {
             BuiltIn::Help => format!(
                 "Commands:\n\n{}\nOwn commands are Markdown files in `{}`, or in `{}` of a project that you trust.\n",
                 self.commands.now().list(),
                 self.commands.directory().display(),
                 slash::project_folder()
             ),
-            BuiltIn::Plan if rest.is_empty() => "Say what to plan: `/plan add a test for the parser`\n".into(),
+            BuiltIn::Plan if rest.is_empty() => {
+                return Ok(Does::Nothing("Say what to plan: `/plan add a test for the parser`\n".into()));
+            }
             BuiltIn::Plan => {
                 set(&desk, "mode", "architect").await?;
                 desk.log.handle().options(desk.settings.options()).await?;
-                return Ok(Some(format!("Make a plan, and change nothing yet: {rest}")));
+                return Ok(Does::Ask(format!("Make a plan, and change nothing yet: {rest}")));
             }
-            BuiltIn::Init => return Ok(Some(slash::INIT.into())),
+            BuiltIn::Init => return Ok(Does::Ask(slash::INIT.into())),
             BuiltIn::Compact if self.conversation.messages.is_empty() => "There is nothing to compact yet.\n".into(),
             BuiltIn::Compact => {
                 let model = open_model(&desk).await?;
@@ -209,17 +220,18 @@ impl CodingSession {
                 report.text
             }
             BuiltIn::Undo => {
-                "Say `/undo` for what the agent changed in its last turn with changes, or `/undo all` for \
-                              what changed while its commands ran, too.\n"
-                    .into()
+                let ways = "Say `/undo` for what the agent changed in its last turn with changes, or `/undo all` for \
+                            what changed while its commands ran, too.\n";
+                return Ok(Does::Nothing(ways.into()));
             }
             BuiltIn::Diff if rest.is_empty() || rest == "last" => {
                 desk.checkpoints.diff(&desk.tools.workspace, rest == "last").await
             }
             BuiltIn::Diff => {
-                "Say `/diff` for the whole session, or `/diff last` for its last turn with changes.\n".into()
+                let ways = "Say `/diff` for the whole session, or `/diff last` for its last turn with changes.\n";
+                return Ok(Does::Nothing(ways.into()));
             }
-            BuiltIn::Permissions => permissions(&desk, rest).await,
+            BuiltIn::Permissions => return Ok(permissions(&desk, rest).await.into()),
             BuiltIn::Model if rest.is_empty() => {
                 look_at_models(&desk).await?;
                 let now = desk.settings.now().model;
@@ -231,13 +243,11 @@ impl CodingSession {
             }
             BuiltIn::Model => {
                 look_at_models(&desk).await?;
-                choose_model(&desk, rest).await?
+                return Ok(choose_model(&desk, rest).await?.into());
             }
-            BuiltIn::Mcp => servers(&desk, rest).await?,
+            BuiltIn::Mcp => return Ok(servers(&desk, rest).await?.into()),
             BuiltIn::Status => self.status().await,
-        };
-        desk.log.say_all(text).await?;
-        Ok(None)
+        }))
     }
 
     async fn status(&mut self) -> String {
@@ -349,6 +359,10 @@ impl Session for CodingSession {
         };
         // However the work noticed it.
         let result = if turn.is_cancelled() { Err(Error::Cancelled) } else { result };
+        let result = match result {
+            Ok(Err(trouble)) => Ok(turn::stopped_by_limit(&desk, trouble).await),
+            result => result,
+        };
         if let Some(usage) = turn::of_turn(&desk) {
             turn.end_usage(usage);
         }
@@ -388,6 +402,34 @@ fn limit(desk: &Desk, result: &Result<Result<Stop, Trouble>, Error>) -> Option<M
     Meta::new(&serde_json::json!({ LIMIT: reached?.words() }).to_string()).ok()
 }
 
+/// What a built-in command comes to.
+enum Does {
+    /// The model is asked this.
+    Ask(String),
+    /// This is said.
+    Say(String),
+    /// It cannot be done as it was said: why.
+    Nothing(String),
+}
+
+/// What was done is said, and why it was not.
+impl From<Result<String, String>> for Does {
+    fn from(said: Result<String, String>) -> Self {
+        match said {
+            Ok(text) => Does::Say(text),
+            Err(why) => Does::Nothing(why),
+        }
+    }
+}
+
+/// Says why a command does nothing, also to whoever only looks at how the turn ended.
+async fn say_not_done(desk: &Desk, turn: &Turn, why: String) -> Result<Stop, Trouble> {
+    let meta = Meta::new(&serde_json::json!({ NOT_DONE: why.trim_end() }).to_string());
+    turn.end_meta(meta.expect("it is an object"));
+    desk.log.say_all(why).await?;
+    Ok(Stop::EndTurn)
+}
+
 /// What the person wrote themselves.
 pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String {
     blocks.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join("\n")
@@ -395,27 +437,21 @@ pub(crate) fn typed(blocks: &[attache::model::content::ContentBlock]) -> String 
 
 /// The model that is set.
 async fn open_model(desk: &Desk) -> Result<Arc<dyn Model>, ModelError> {
-    open(desk, &desk.settings.now().model).await
-}
-
-/// A model, whose key may have to be read from the disk.
-async fn open(desk: &Desk, id: &str) -> Result<Arc<dyn Model>, ModelError> {
-    let (models, id) = (desk.models.clone(), id.to_owned());
-    off_thread(move || models.open(&id)).await
+    desk.models.open_aside(&desk.settings.now().model).await
 }
 
 /// Chooses a model, and says what came of it.
-async fn choose_model(desk: &Desk, id: &str) -> Result<String, Error> {
+async fn choose_model(desk: &Desk, id: &str) -> Result<Result<String, String>, Error> {
     if !is_to_choose(desk, id) {
         let id = tools::first_line(id, 80);
-        return Ok(format!("There is no model `{id}` to choose. `/model` lists those that there are.\n"));
+        return Ok(Err(format!("There is no model `{id}` to choose. `/model` lists those that there are.\n")));
     }
     match set(desk, "model", id).await {
         Ok(()) => {
             desk.log.handle().options(desk.settings.options()).await?;
-            Ok(format!("The model is `{id}` now.\n"))
+            Ok(Ok(format!("The model is `{id}` now.\n")))
         }
-        Err(error) => Ok(format!("{}\n", error.message)),
+        Err(error) => Ok(Err(format!("{}\n", error.message))),
     }
 }
 
@@ -474,30 +510,32 @@ async fn mentioned(desk: &Desk, text: &str) -> Result<Vec<Part>, Error> {
 }
 
 /// Lists MCP servers, or does something with one.
-async fn servers(desk: &Desk, rest: &str) -> Result<String, Error> {
+async fn servers(desk: &Desk, rest: &str) -> Result<Result<String, String>, Error> {
     let servers = &desk.tools.servers;
+    let line = |why: String| why + "\n";
     Ok(match rest.split_once(char::is_whitespace).unwrap_or((rest, "")) {
         ("", _) => {
             wait_for_servers(desk).await?;
-            servers.report()
+            Ok(servers.report())
         }
-        ("restart", name) if !name.is_empty() => match servers.restart(name.trim()) {
-            Ok(()) => format!("`{}` is being restarted.\n", name.trim()),
-            Err(why) => format!("{why}\n"),
-        },
-        ("login", name) if !name.is_empty() => match log_in(desk, name.trim()).await? {
-            Ok(()) => format!("You are logged in to `{}`. Its tools come as soon as it is connected.\n", name.trim()),
-            Err(why) => format!("{why}\n"),
-        },
+        ("restart", name) if !name.is_empty() => {
+            let restarted = servers.restart(name.trim());
+            restarted.map(|()| format!("`{}` is being restarted.\n", name.trim())).map_err(line)
+        }
+        ("login", name) if !name.is_empty() => {
+            let told =
+                |()| format!("You are logged in to `{}`. Its tools come as soon as it is connected.\n", name.trim());
+            log_in(desk, name.trim()).await?.map(told).map_err(line)
+        }
         ("logout", name) if !name.is_empty() => match servers.logout(name.trim()).await {
             Ok(true) => {
                 let _ = servers.restart(name.trim());
-                format!("You are logged out of `{}`.\n", name.trim())
+                Ok(format!("You are logged out of `{}`.\n", name.trim()))
             }
-            Ok(false) => format!("You were not logged in to `{}`.\n", name.trim()),
-            Err(why) => format!("{why}\n"),
+            Ok(false) => Ok(format!("You were not logged in to `{}`.\n", name.trim())),
+            Err(why) => Err(line(why)),
         },
-        _ => "Say what to do: `/mcp`, `/mcp login NAME`, `/mcp logout NAME`, `/mcp restart NAME`\n".into(),
+        _ => Err("Say what to do: `/mcp`, `/mcp login NAME`, `/mcp logout NAME`, `/mcp restart NAME`\n".into()),
     })
 }
 
@@ -551,7 +589,7 @@ async fn set_option(desk: &Desk, id: &ConfigId, value: &ConfigSetting) -> Result
 /// Sets an option by its words, with all that follows from it.
 async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
     if id == "model" && is_to_choose(desk, word) {
-        let opened = open(desk, word).await;
+        let opened = desk.models.open_aside(word).await;
         opened.map_err(|error| ErrorObject::new(ErrorObject::INVALID_PARAMS, error.message))?;
         desk.settings.add_model(word);
     }
@@ -569,33 +607,35 @@ async fn set(desk: &Desk, id: &str, word: &str) -> Result<(), ErrorObject> {
 }
 
 /// `/permissions`: the rules there are, by number; `remove N` takes one back that was remembered for the project.
-async fn permissions(desk: &Desk, rest: &str) -> String {
+async fn permissions(desk: &Desk, rest: &str) -> Result<String, String> {
     let rules = desk.gate.rules().await;
     if let Some(number) = rest.strip_prefix("remove") {
         let number = number.trim().parse().ok().and_then(|number: usize| number.checked_sub(1));
         let Some((number, rule)) = number.and_then(|number| Some((number, rules.get(number)?))) else {
-            return "Say which, by its number: `/permissions remove 1`\n".into();
+            return Err("Say which, by its number: `/permissions remove 1`\n".into());
         };
         return match desk.gate.forget(number).await {
             Ok(Some(others)) => {
                 let others = others.iter().map(|other| format!("It still applies: {other} ({})\n", other.origin));
-                format!("Removed: {rule}\n\n{}", others.collect::<String>()).trim_end().to_owned() + "\n"
+                Ok(format!("Removed: {rule}\n\n{}", others.collect::<String>()).trim_end().to_owned() + "\n")
             }
-            Ok(None) => format!(
+            Ok(None) => Err(format!(
                 "`{rule}` is not kept for this project; it stands in {}. `attache permissions remove {}` in a terminal \
                  removes it.\n",
                 rule.origin,
                 number + 1
-            ),
-            Err(error) => format!("{error}\n"),
+            )),
+            Err(error) => Err(format!("{error}\n")),
         };
     }
     if rules.is_empty() {
-        return "There are no rules. Choose \"Always\" when you are asked, and one is kept for this project.\n".into();
+        return Ok(
+            "There are no rules. Choose \"Always\" when you are asked, and one is kept for this project.\n".into()
+        );
     }
     let lines = rules.iter().enumerate();
     let lines: String = lines.map(|(i, rule)| format!("{}. {rule} ({})\n", i + 1, rule.origin)).collect();
-    format!("{lines}\n`/permissions remove NUMBER` takes back what was kept for this project.\n")
+    Ok(format!("{lines}\n`/permissions remove NUMBER` takes back what was kept for this project.\n"))
 }
 
 impl From<ErrorObject> for Trouble {

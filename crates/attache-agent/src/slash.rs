@@ -139,6 +139,15 @@ impl Commands {
     }
 }
 
+/// The command that a prompt of a single word means, where there is none of that name. What has more words is for the model,
+/// and so is a path.
+pub(crate) fn unknown(prompt: &str) -> Option<&str> {
+    let name = prompt.trim().strip_prefix('/')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let is_command = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_name);
+    (is_command && !Path::new("/").join(name).exists()).then_some(name)
+}
+
 /// What stands for that which is said after a command's name.
 const ARGUMENTS: &str = "$ARGUMENTS";
 
@@ -221,6 +230,18 @@ mod tests {
         assert_eq!(commands.available().len(), BUILT_IN.len());
         for prompt in ["/unknown", "/etc/hosts is what?", "no /help", "", "/"] {
             assert_eq!(commands.called(prompt), None, "{prompt}");
+        }
+        for (prompt, name) in [
+            (" /unknown ", Some("unknown")),
+            ("/no-such_1", Some("no-such_1")),
+            ("/etc/hosts is what?", None),
+            ("/dev", None),
+            ("/unknown thing", None),
+            ("/server:prompt", None),
+            ("/", None),
+            ("unknown", None),
+        ] {
+            assert_eq!(unknown(prompt), name, "{prompt}");
         }
         assert_eq!(commands.called(" /help "), Some(Called::BuiltIn(BuiltIn::Help, String::new())));
         assert_eq!(

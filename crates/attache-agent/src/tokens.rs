@@ -59,6 +59,12 @@ pub(crate) struct ContextUse {
 }
 
 impl ContextUse {
+    /// As a provider counted it before the session was taken up again: so many tokens, in so many messages. It holds until
+    /// the next request.
+    pub(crate) fn counted(counted: Option<(u64, usize)>) -> Self {
+        ContextUse { counted, ..ContextUse::default() }
+    }
+
     /// A request is about to be made. What was known of another model is not known of this one.
     pub(crate) fn prepare(&mut self, model: &ModelInfo, request: &Request) {
         let id = model.id();

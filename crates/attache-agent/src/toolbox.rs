@@ -345,3 +345,24 @@ impl Toolbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_server_has_one_of_the_first_places() {
+        let spec = |name: &&str| ToolSpec { name: (*name).into(), description: String::new(), schema: Value::Null };
+        let order = |names: &[&str]| {
+            by_turns(names.iter().map(spec)).into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            order(&["a__one", "a__two", "a__three", "b__one", "c__one", "c__two"]),
+            "a__one b__one c__one a__two c__two a__three"
+        );
+        // A server keeps the order of its tools, and one alone keeps all.
+        assert_eq!(order(&["a__z", "a__y", "a__x"]), "a__z a__y a__x");
+        assert_eq!(order(&["a__x__y", "a__x", "ab__x"]), "a__x__y ab__x a__x");
+        assert_eq!(order(&[]), "");
+    }
+}

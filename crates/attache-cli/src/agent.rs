@@ -4,7 +4,7 @@ pub(crate) mod sessions;
 mod unready;
 
 use std::fmt;
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
 use attache_agent::model::catalog::{self, PROVIDERS, Provider};
@@ -163,10 +163,26 @@ fn config(choice: &ModelChoice) -> Result<(Config, Option<Chosen>), Failure> {
     if base_url.is_some() || chosen.as_ref().is_some_and(|(by, _)| *by != Chosen::File) {
         config.base_url = base_url;
     }
-    let Some((by, model)) = chosen else { return Ok((config, None)) };
-    let id = config.model_id(&model).map_err(|error| Failure::usage(format!("{by}: {}", error.message)))?;
-    config.model = Some(id);
-    Ok((config, Some(by)))
+    let by = match chosen {
+        Some((by, model)) => {
+            let id = config.model_id(&model).map_err(|error| Failure::usage(format!("{by}: {}", error.message)))?;
+            config.model = Some(id);
+            Some(by)
+        }
+        None => None,
+    };
+    // What is in the environment may be meant for another time.
+    if choice.base_url.is_some()
+        && let Some(fault) = config.base_url_fault()
+    {
+        return Err(Failure::usage(format!("--base-url: {fault}")));
+    }
+    Ok((config, by))
+}
+
+/// Whether an address can be that of the model that would be used now, or of this one.
+pub(crate) fn check_base_url(model: Option<&String>, url: &str) -> Result<(), Failure> {
+    config(&ModelChoice { model: model.cloned(), base_url: Some(url.to_owned()) }).map(|_| ())
 }
 
 /// The settings that the agent would have now, with this model if one is named. An error is one that it would not
@@ -222,25 +238,10 @@ fn key_owner(name: &str) -> Result<KeyOwner, Failure> {
     }
 }
 
-/// More than invalid API key.
-const LONGEST_KEY: u64 = 64 << 10;
-
 /// Asks for a key and keeps it.
 pub(crate) async fn login(provider: &str) -> Result<(), Failure> {
     let provider = key_owner(provider)?;
-    let failed = |error: std::io::Error| Failure::usage(format!("no key was read: {error}"));
-    let key = if std::io::stdin().is_terminal() {
-        let tty = Tty::open().map_err(failed)?;
-        let typed = tty.ask_hidden(&format!("Key for {} (not shown): ", provider.name)).await.map_err(failed)?;
-        typed.unwrap_or_default()
-    } else {
-        // A pipe may have nothing to say for long, and Ctrl-C is to be heard meanwhile.
-        let read = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            std::io::stdin().lock().take(LONGEST_KEY).read_line(&mut line).map(|_| line)
-        });
-        read.await.map_err(|_| Failure::usage("no key was read"))?.map_err(failed)?
-    };
+    let key = Tty::read_secret(&format!("Key for {} (not shown): ", provider.name), "key").await?;
     keys()?.keep_for(&provider.name, &key).map_err(|error| Failure::usage(error.to_string()))?;
     eprintln!("the key for {} is kept in a file that only you can read", provider.name);
     if let Some(variable) = provider.variable {
@@ -324,7 +325,8 @@ pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
     if let Ok(models) = &models {
         let which = if *refresh { Lists::All } else { Lists::Missing };
         let tell = |names: &[&str]| eprintln!("fetching lists of models: {}", one_line(&names.join(", ")));
-        if tokio::time::timeout(LISTS_TIME, models.fetch_lists(which, tell)).await.is_err() {
+        let failed = |name: &str, why: &str| eprintln!("warning: no list from {}: {}", one_line(name), one_line(why));
+        if tokio::time::timeout(LISTS_TIME, models.fetch_lists(which, tell, failed)).await.is_err() {
             eprintln!("warning: not all lists came within {} s", LISTS_TIME.as_secs());
         }
     }
@@ -345,24 +347,35 @@ pub(crate) async fn models(list: &ModelListOptions) -> Result<(), Failure> {
     };
     let own = config.providers.iter().map(|(name, own)| {
         let variables: Vec<&str> = own.key_env.as_deref().into_iter().collect();
+        // A header has the key of a server that wants it elsewhere.
+        let missing = own.missing_variable();
         let key = match keys.find_for(name, &variables) {
+            _ if missing.is_some() => "no",
             Ok(Some(_)) => "yes",
             _ if own.key_env.is_some() => "no",
             _ => "not needed",
         };
-        let variable = own.key_env.clone();
+        if let Some(variable) = &missing {
+            let (name, variable) = (one_line(name), one_line(variable));
+            eprintln!("warning: a header of provider `{name}` needs ${variable}, which is not set");
+        }
+        let variable = missing.or_else(|| own.key_env.clone());
         ProviderRow { provider: name.clone(), key, variable, default_model: None, models: of(name) }
     });
-    let rows: Vec<ProviderRow> = PROVIDERS.iter().map(row).chain(own).collect();
+    let offline = ProviderRow {
+        provider: "offline".into(),
+        key: "not needed",
+        variable: None,
+        default_model: Some("rules"),
+        models: of("offline"),
+    };
+    let rows: Vec<ProviderRow> = PROVIDERS.iter().map(row).chain(own).chain([offline]).collect();
     if *json {
         return print_lines(rows.iter().map(visible::json));
     }
     let models = models.map_err(|error| Failure::usage(error.to_string()))?;
     print_lines(rows.iter().map(provider_line))?;
-    let listed: Vec<String> = known.iter().filter(|choice| choice.info.provider != "offline").map(model_line).collect();
-    if !listed.is_empty() {
-        print_lines(std::iter::once(String::new()).chain(listed))?;
-    }
+    print_lines(std::iter::once(String::new()).chain(known.iter().map(model_line)))?;
     let why = chosen.map_or_else(|| models.why().to_owned(), |by| by.to_string());
     eprintln!("would use: {} ({})", one_line(models.first()), one_line(&why));
     Ok(())

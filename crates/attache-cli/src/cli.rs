@@ -27,6 +27,12 @@ pub(crate) enum Command {
     Chat(Box<crate::chat::options::Chat>),
     /// Be an agent: the coding agent that is built in, on stdin and stdout, for any editor that speaks ACP
     Agent(Box<AgentOptions>),
+    /// Serve an agent to clients on other machines, over HTTP and WebSocket
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Box<Serve>),
+    /// Be an agent on stdin and stdout, with the agent of another machine behind it: for editors
+    #[command(after_help = CONNECT_EXAMPLES)]
+    Connect(Connect),
     /// Find, add and try agents
     #[command(subcommand)]
     Agents(Agents),
@@ -137,7 +143,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) output_schema: Option<PathBuf>,
 
-    /// Go on with a session, by its id or that of a run in it; the beginning is enough
+    /// Go on with a session in its own directory, by its id or that of a run in it; the beginning is enough
     #[arg(long, value_name = "ID", help_heading = "Session", conflicts_with = "continue_last",
           add = ArgValueCandidates::new(complete::sessions))]
     pub(crate) resume: Option<String>,
@@ -162,7 +168,7 @@ pub(crate) struct Run {
     #[arg(short, long, help_heading = "Session", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where the model's provider is, for the built-in agent
+    /// Where the model's provider is, for the built-in agent; goes with a model
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, help_heading = "Session")]
     pub(crate) base_url: Option<String>,
 
@@ -329,6 +335,118 @@ pub(crate) enum SandboxKind {
     Off,
 }
 
+/// The options of `serve`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Serve {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+
+    /// Where to listen: an address and a port, or `unix:` and a path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7316")]
+    pub(crate) listen: String,
+
+    /// Let sessions work in this directory and those beneath it; this directory if none is named
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Vec<PathBuf>,
+
+    /// Serve the agent with this name instead of the built-in one
+    #[arg(short, long, value_name = "NAME", conflicts_with = "agent_command", add = ArgValueCandidates::new(complete::agents))]
+    pub(crate) agent: Option<String>,
+
+    /// A command to run as the agent, after `--`: a process for each connection
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) agent_command: Vec<String>,
+
+    /// The model of the built-in agent
+    #[arg(short, long, add = ArgValueCandidates::new(complete::models))]
+    pub(crate) model: Option<String>,
+
+    /// What the agent speaks. Clients that speak another version are understood, too
+    #[arg(long, value_enum, default_value_t = Version::Auto)]
+    pub(crate) protocol: Version,
+
+    /// What confines an agent that is not the built-in one, which confines its commands itself
+    #[arg(long, value_enum, default_value_t = SandboxKind::On)]
+    pub(crate) sandbox: SandboxKind,
+
+    /// Start MCP servers that clients name by a command: any program, with all that this account may do
+    #[arg(long)]
+    pub(crate) allow_mcp_commands: bool,
+
+    /// A name that clients reach this machine by, besides localhost
+    #[arg(long, value_name = "NAME", help_heading = "Network")]
+    pub(crate) host: Vec<String>,
+
+    /// Let web pages of this origin connect
+    #[arg(long, value_name = "URL", help_heading = "Network")]
+    pub(crate) origin: Vec<String>,
+
+    /// The certificate for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Network")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// Its private key
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Network")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Make a certificate of our own, once, and print its fingerprint, which clients are given
+    #[arg(long, conflicts_with = "tls_cert", help_heading = "Network")]
+    pub(crate) tls_self_signed: bool,
+
+    /// Listen without TLS although others can reach this address: a proxy in front of it has TLS, passes `Host` on, keeps
+    /// streams open for an hour and does not collect what comes before it passes it on
+    #[arg(long, help_heading = "Network")]
+    pub(crate) behind_proxy: bool,
+}
+
+/// The commands of `serve`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Make, list and remove tokens of clients. What one has opened, another cannot see
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+/// The commands of `serve token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token for a client and print it, once
+    Add {
+        /// Whom it stands for
+        name: String,
+    },
+    /// List whom tokens stand for
+    List,
+    /// Remove the tokens of a client
+    Remove {
+        /// Whom they stand for
+        name: String,
+    },
+}
+
+/// The options of `connect`.
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// Where the agent is: http:// or https:// for Streamable HTTP, ws:// or wss:// for a WebSocket
+    #[arg(value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+
+    /// Read the token from a file; else it is what ATTACHE_TOKEN has, or what `attache login URL` kept
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Trust the server with this certificate, and no other
+    #[arg(long, value_name = "sha256:…")]
+    pub(crate) fingerprint: Option<String>,
+
+    /// Have sessions work in this directory of the other machine, whatever the editor says
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<String>,
+}
+
 /// How many prompts come on stdin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
@@ -390,7 +508,7 @@ pub(crate) struct ModelChoice {
     #[arg(short, long, value_name = "PROVIDER:NAME", add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
-    /// Where its provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
+    /// Where the model's provider is, if not where it usually is [env: ATTACHE_BASE_URL=]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 }
@@ -590,6 +708,15 @@ pub(crate) enum Agents {
         /// Take it from a registry: a file or a URL; without one, the copy that `agents refresh` keeps
         #[arg(long, value_name = "FILE|URL", num_args = 0..=1, default_missing_value = "", conflicts_with = "command")]
         registry: Option<String>,
+        /// It is on another machine, at this address
+        #[arg(long, value_hint = ValueHint::Url, conflicts_with_all = ["command", "registry"])]
+        url: Option<String>,
+        /// The certificate of that machine
+        #[arg(long, value_name = "sha256:…", requires = "url")]
+        fingerprint: Option<String>,
+        /// The directory to work in on that machine
+        #[arg(long, value_name = "DIR", requires = "url")]
+        dir: Option<String>,
         /// Use it when no agent is named
         #[arg(long)]
         default: bool,
@@ -949,9 +1076,24 @@ Examples:
   attache sessions delete 20261116t1803 sess_4f2a
   attache sessions delete --older-than 30d --yes";
 
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  attache serve token add anna            a token for a client, shown once
+  attache serve --dir ~/projects          the built-in agent, for clients on this machine or at the end of an ssh tunnel
+  attache serve -- gemini --acp           another agent: a process for each connection
+  attache serve --listen 0.0.0.0:7316 --tls-self-signed --host build.example.com";
+
+const CONNECT_EXAMPLES: &str = "\
+Examples:
+  attache login http://localhost:7316     keeps the token
+  attache connect http://localhost:7316   what an editor starts
+  attache run --agent http://localhost:7316 \"what is this?\"
+  attache agents add build --url wss://build.example.com --dir /srv/project";
+
 const ADD_EXAMPLES: &str = "\
 Examples:
   attache agents add mine -- ./my-agent --acp
+  attache agents add build --url wss://build.example.com --dir /srv/project
   attache agents add goose --registry registry.json --default";
 
 /// Reads the name of a variable. A value is refused: whoever can list processes would see it.

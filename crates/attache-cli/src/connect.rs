@@ -140,6 +140,13 @@ pub(crate) fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
     if found.is_dir() { Ok(found) } else { Err(unusable("is not a directory")) }
 }
 
+/// What a person is told who works in another directory than the current one without having named it: the one of a session
+/// that is taken up again.
+pub(crate) fn moved_to(cwd: &Path, given: Option<&Path>) -> Option<String> {
+    let is_moved = given.is_none() && here().is_ok_and(|here| here != cwd);
+    is_moved.then(|| format!("working in `{}`, the directory of the session", one_line(&cwd.to_string_lossy())))
+}
+
 /// The current directory.
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))

@@ -1,8 +1,10 @@
 //! What an id, or the beginning of one, stands for: a run, or a session.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::agent::sessions as kept;
+use crate::connect;
 use crate::exit::{Code, Failure};
 use crate::journal;
 use crate::visible::one_line;
@@ -46,6 +48,49 @@ pub(crate) fn session(id: &str) -> Result<String, Failure> {
             .ok_or_else(|| Failure::new(Code::NotFound, format!("run `{run}` has no session to resume"))),
         None => Ok(id.into()),
     }
+}
+
+/// Where a session goes on: in the directory that it belongs to. Elsewhere its agent would look at other files than the
+/// ones it knows, and could undo nothing. A session that is not known here goes where it is told.
+pub(crate) fn directory(session: &str, given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let own = directories_of(session)?;
+    match given {
+        None if own.is_empty() || own.contains(&connect::here()?) => connect::directory(None),
+        None => match own.iter().find(|directory| directory.is_dir()) {
+            Some(directory) => Ok(directory.clone()),
+            None => {
+                let what = format!("the directory of session `{}` is gone: `{}`", one_line(session), shown(&own[0]));
+                Err(Failure::usage(format!("{what}\nhint: `-C DIR` takes it elsewhere, without what it could undo")))
+            }
+        },
+        Some(_) => {
+            let given = connect::directory(given)?;
+            match own.iter().find(|directory| directory.is_dir()) {
+                Some(directory) if !own.contains(&given) => {
+                    let what = format!(
+                        "session `{}` belongs to `{}` and cannot go on in `{}`",
+                        one_line(session),
+                        shown(directory),
+                        shown(&given)
+                    );
+                    Err(Failure::usage(format!("{what}\nhint: leave out `-C` to go on where it belongs")))
+                }
+                _ => Ok(given),
+            }
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
+}
+
+/// The directories in which a session was held: of one that the built-in agent keeps the only one, else those of its runs.
+fn directories_of(session: &str) -> Result<Vec<PathBuf>, Failure> {
+    if let Some(kept) = kept::summaries(None)?.into_iter().find(|kept| kept.id == session) {
+        return Ok(vec![kept.cwd.into()]);
+    }
+    journal::directories_of(session)
 }
 
 /// The session of the built-in agent that an id means.

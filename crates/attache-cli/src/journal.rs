@@ -197,7 +197,10 @@ fn landmarks(run: &str) -> Result<impl Iterator<Item = Event>, Failure> {
         ["start", "session", "user", "result"].iter().any(|kind| head.contains(&format!("\"type\":\"{kind}\"")))
     };
     let lines = raw_lines(run)?.filter(is_landmark);
-    Ok(lines.filter_map(|bytes| Some(serde_json::from_slice::<Line>(&bytes).ok()?.event)))
+    let lines = lines.filter_map(|bytes| serde_json::from_slice::<Line>(&bytes).ok());
+    // What was asked in a session before the run is not what was asked in it.
+    let lines = lines.filter(|line| !(line.history && matches!(line.event, Event::User(_))));
+    Ok(lines.map(|line| line.event))
 }
 
 /// Reads what there is to know of a run. `None` when its record has no beginning.
@@ -209,7 +212,8 @@ pub(crate) fn summary(run: &str) -> Result<Option<Summary>, Failure> {
                 *none = Some(Summary { start, session: None, prompt: None, result: None });
             }
             (Event::Session(session), Some(summary)) => summary.session = Some(session.id),
-            (Event::User(text), Some(summary)) => summary.prompt = Some(text.text),
+            // What comes later is said in answer to something: why the person refused it, or what is wrong with an answer.
+            (Event::User(text), Some(summary)) if summary.prompt.is_none() => summary.prompt = Some(text.text),
             (Event::Result(result), Some(summary)) => summary.result = Some(result),
             _ => {}
         }
@@ -271,6 +275,15 @@ pub(crate) fn last_start(session: Option<&str>, cwd: &Path) -> Result<Option<(St
         }
     }
     Ok(None)
+}
+
+/// The directories in which a session was held, by its runs, the newest first. Runs that cannot be read tell nothing.
+pub(crate) fn directories_of(session: &str) -> Result<Vec<PathBuf>, Failure> {
+    let begun = runs()?.into_iter().filter_map(|run| beginning(&run).ok().flatten());
+    let mut directories: Vec<PathBuf> =
+        begun.filter(|(_, id)| id == session).map(|(start, _)| PathBuf::from(start.cwd)).collect();
+    directories.dedup();
+    Ok(directories)
 }
 
 /// The last session in a directory of any agent that the first version called like this: it knew agents by their program

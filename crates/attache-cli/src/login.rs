@@ -68,11 +68,18 @@ fn target(options: &Login) -> Result<Target, Failure> {
             Err(Failure::usage(format!("`{name}` is an agent and a provider of models\n{hint}")))
         }
         (false, false, true) => Ok(Target::Provider(name.into())),
+        _ if name.contains("://") => Ok(Target::Agent),
         // One of a project that is trusted, perhaps; else what there is instead is named.
         (false, ..) => agent(Some(name)).map_err(|mut failure| {
             if failure.code == Code::NotFound {
                 let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-                failure.message += &format!("\nhint: the providers of models are {}", names.join(", "));
+                // A name that is nearly right is told by the hints about agents.
+                let hints = failure.message.find('\n').map(|end| failure.message.split_off(end)).unwrap_or_default();
+                let name = crate::visible::one_line(name);
+                failure.message = format!(
+                    "there is no agent and no provider of models `{name}`{hints}\nhint: the providers of models are {}",
+                    names.join(", ")
+                );
             }
             failure
         }),

@@ -22,9 +22,11 @@ mod pen;
 mod permissions;
 mod private;
 mod project;
+mod remote;
 mod rule_option;
 mod run;
 mod sandbox;
+mod serve;
 mod sessions;
 mod signals;
 mod stdout;
@@ -106,6 +108,8 @@ async fn run(command: Command) -> Code {
             Err(failure) => Err(failure),
         },
         Command::Agent(options) => agent::run(*options).await,
+        Command::Serve(options) => serve::run(*options).await,
+        Command::Connect(options) => remote::connect(options).await,
         Command::Agents(command) => agents::run(command).await,
         Command::Login(options) => login::login(options).await,
         Command::Logout(options) => login::logout(options).await,

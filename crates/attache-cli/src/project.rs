@@ -39,7 +39,6 @@ impl Project {
     }
 
     /// A directory that brings nothing along.
-    #[cfg(test)]
     pub(crate) fn none() -> Self {
         Project { root: PathBuf::from("/"), contents: None, notice: None }
     }

@@ -1,7 +1,7 @@
 //! The person's terminal, wherever stdin and stdout lead.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,9 @@ use crate::exit::Failure;
 
 /// The longest line that is taken for an answer.
 const LONGEST_LINE: usize = 4096;
+
+/// More than any key or token has.
+const LONGEST_SECRET: u64 = 64 << 10;
 
 /// How long nothing that is typed is an answer, when a question takes the place of another.
 const SWAP_GRACE: Duration = Duration::from_secs(1);
@@ -31,6 +34,21 @@ impl Tty {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/tty")?;
         // SAFETY: a `File` keeps to the one descriptor that it owns.
         Ok(Tty { file: unsafe { AsyncFd::register(file) }?, is_open: AtomicBool::new(false) })
+    }
+
+    /// Asks for a secret, or reads a line of stdin where that is no terminal.
+    pub(crate) async fn read_secret(question: &str, what: &'static str) -> Result<String, Failure> {
+        let failed = |error: io::Error| Failure::usage(format!("no {what} was read: {error}"));
+        if io::stdin().is_terminal() {
+            let typed = Tty::open().map_err(failed)?.ask_hidden(question).await.map_err(failed)?;
+            return Ok(typed.unwrap_or_default());
+        }
+        // A pipe may have nothing to say for long, and Ctrl-C is to be heard meanwhile.
+        let read = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().lock().take(LONGEST_SECRET).read_line(&mut line).map(|_| line)
+        });
+        read.await.map_err(|_| Failure::usage(format!("no {what} was read")))?.map_err(failed)
     }
 
     /// How many columns it has; 80 if it does not say.

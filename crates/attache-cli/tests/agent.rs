@@ -568,7 +568,11 @@ fn a_provider_of_ones_own_has_a_key_and_is_listed() {
     fs::create_dir_all(home.path("config/attache")).unwrap();
     let toml = "[providers.mine]\napi = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\nkey_env = 'MINE_KEY'\n";
     fs::write(home.path("config/attache/agent.toml"), toml).unwrap();
-    home.run(&["models"]).check(0, &["mine         key: no         MINE_KEY"], &[]);
+    home.run(&["models"]).check(
+        0,
+        &["mine         key: no         MINE_KEY", "offline:rules                                no language model"],
+        &[],
+    );
     piped(&home, &["login", "mine"], KEY).check(0, &[], &["the key for mine is kept"]);
     let chosen = [("ATTACHE_MODEL", "mine:some-model")];
     home.with(&chosen, &["models"]).check(
@@ -576,7 +580,15 @@ fn a_provider_of_ones_own_has_a_key_and_is_listed() {
         &["mine         key: yes        MINE_KEY", "mine:some-model"],
         &["would use: mine:some-model (ATTACHE_MODEL)"],
     );
+    home.run(&["models", "--refresh"]).check(0, &[], &["warning: no list from mine: cannot be reached\n"]);
     home.run(&["logout", "mine"]).check(0, &[], &["the key for mine is forgotten"]);
+    // A header that cannot be filled in is as good as no key.
+    fs::write(home.path("config/attache/agent.toml"), format!("{}headers = {{ api-key = '${{A_KEY}}' }}\n", &toml))
+        .unwrap();
+    let needs = "warning: a header of provider `mine` needs $A_KEY, which is not set";
+    home.run(&["models"]).check(0, &["mine         key: no         A_KEY"], &[needs]);
+    let set = [("A_KEY", "x"), ("MINE_KEY", "y")];
+    home.with(&set, &["models"]).check(0, &["mine         key: yes        MINE_KEY"], &[]);
     let wrong = [("ATTACHE_MODEL", "other:x")];
     home.with(&wrong, &["models"]).check(2, &[], &["there is no provider `other`", "providers of your own: mine"]);
 }

@@ -168,6 +168,33 @@ fn a_session_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_session_stays_in_its_directory() {
+    let home = home();
+    let (_, first) = result(&home, &["--permissions", "all", "create a.txt with hello"]);
+    let id = first["session_id"].as_str().unwrap();
+    fs::create_dir(home.path("other")).unwrap();
+    let other = home.path("other").display().to_string();
+    let elsewhere = |options: &[&str]| {
+        let mut command = home.command(&[&["run", "--resume", id], options].concat());
+        command.env("PATH", std::env::var_os("PATH").unwrap()).env("TMPDIR", home.path("tmp"));
+        command.current_dir(home.path("other"));
+        run(command)
+    };
+    let work = home.path("work").display().to_string();
+    let refused = format!("belongs to `{work}` and cannot go on in `{other}`\nhint: leave out `-C`");
+    elsewhere(&["-C", &other, "/undo"]).check(2, &[], &[&refused]);
+    assert!(home.path("work/a.txt").exists());
+    // Without a directory it goes on where it was, and says so.
+    elsewhere(&["/undo"]).check(0, &["a.txt"], &[&format!("working in `{work}`, the directory of the session")]);
+    assert!(!home.path("work/a.txt").exists());
+    elsewhere(&["-C", &work, "say here"]).check(0, &["here"], &[]);
+    // Of one that is gone nothing can be undone, and the person says where to go on.
+    fs::remove_dir_all(home.path("work")).unwrap();
+    elsewhere(&["say lost"]).check(2, &[], &["is gone: ", "hint: `-C DIR` takes it elsewhere"]);
+    elsewhere(&["-C", &other, "say moved"]).check(0, &["moved"], &[]);
+}
+
+#[test]
 fn files_are_given_to_it_as_far_as_the_model_takes_them() {
     let home = home();
     fs::write(home.path("work/a.txt"), "content\n").unwrap();

@@ -140,6 +140,9 @@ fn a_reason_that_a_question_has_no_room_for_is_the_next_prompt() {
     let (seen, code) = in_terminal(command, &[(")? ", "r\n"), ("to read: ", "use tabs\n")]);
     assert_eq!(code, 0, "{seen}");
     assert!(fs::read_to_string(&answer).unwrap().contains("understood"), "{seen}");
+    // What the run was asked is what it is listed by.
+    let listed = home.run(&["sessions", "list"]).out;
+    assert!(listed.trim_end().ends_with("  hi"), "{listed}");
 }
 
 #[test]

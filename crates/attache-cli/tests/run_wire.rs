@@ -93,7 +93,10 @@ fn a_whole_message_after_its_pieces_is_not_said_twice() {
     let (_, done) = result(&home, &["hi"], &other);
     assert_eq!(done["text"], "right");
     let ran = run(command(&home, &["hi"], &other));
-    ran.check(0, &["wrong\n\nright"], &["has replaced this message by:", "has taken back this message"]);
+    // Also to whoever reads stdout alone.
+    let marked =
+        "wrong\n[the agent has replaced this message by:]\nright\n\ngone\n[the agent has taken back this message]\n";
+    ran.check(0, &[marked], &["has replaced this message by:", "has taken back this message"]);
     let kinds: Vec<Value> = events(&home, &["hi"], &other).iter().map(|event| event["type"].clone()).collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "text_replaced").count(), 2, "{kinds:?}");
 }

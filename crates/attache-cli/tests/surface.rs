@@ -322,7 +322,7 @@ fn a_rule_is_removed_by_its_number_and_what_still_applies_is_said() {
     permissions(&[]).check(0, &["  1  allow the command `make", "  3  allow the command `make all"], &[]);
     permissions(&["remove", "4"]).check(8, &[], &["there is no rule 4 here"]);
     let slash = run(command(&home, &["/permissions remove 1"]));
-    slash.check(0, &["is not kept for this project", "`attache permissions remove 1`"], &[]);
+    slash.check(6, &["is not kept for this project", "`attache permissions remove 1`"], &[]);
     let slash = run(command(&home, &["/permissions remove 2"]));
     slash.check(0, &["Removed: allow the command `make …`", "It still applies: allow the command `make …`"], &[]);
     assert_eq!(fs::read_to_string(&user).unwrap(), rule);
@@ -347,7 +347,11 @@ fn one_command_logs_in_to_agents_and_to_providers() {
     home.run(&["login", "gemini"]).check(2, &[], &["an agent and a provider", "--provider gemini"]);
     with_stdin(home.command(&["login", "gemini", "--provider"]), "k\n").check(0, &[], &["the key for gemini is kept"]);
     home.run(&["login", "gemini", "--agent"]).check(9, &[], &["not found"]);
-    home.run(&["login", "nobody"]).check(8, &[], &["no agent `nobody`", "the providers of models are anthropic"]);
+    home.run(&["login", "nobody"]).check(
+        8,
+        &[],
+        &["there is no agent and no provider of models `nobody`", "the providers of models are anthropic"],
+    );
     home.run(&["login"]).check(2, &[], &["logs in to providers of models"]);
     let built_in = home.run(&["login", "attache"]);
     assert_eq!(built_in.err.matches("lmstudio").count(), 1, "{}", built_in.err);
@@ -563,7 +567,7 @@ fn a_run_ends_by_name_when_it_uses_up_more_than_it_may() {
         let (ran, _) = result(&home, &enough);
         assert_eq!((ran.code, ran.err.contains("limited nothing")), (0, false), "{}", ran.err);
         let silent = ["--max-cost", "1", "--protocol", version, "say hi", "--", &scripted()];
-        result(&home, &silent).0.check(0, &[], &["the agent does not tell what it uses: --max-cost limited nothing"]);
+        result(&home, &silent).0.check(0, &[], &["the agent does not tell what it costs: --max-cost limited nothing"]);
     }
 }
 
@@ -592,6 +596,24 @@ async fn the_built_in_agent_stops_at_the_step_that_reaches_a_limit_of_the_run() 
             // What a session used before is not of this run.
             ended(&["--continue", "go on"], 4);
         }
+        // A limit of the settings is called by its name there.
+        for (limit, why) in [
+            ("max_tokens_total = 2000", "the session has used 2200 tokens, and `max_tokens_total` is 2000"),
+            ("max_cost = 0.003", "the session has cost 0.0040 USD, and `max_cost` is 0.003 USD"),
+        ] {
+            fs::write(home.path("config/attache/agent.toml"), format!("{limit}\n{price}")).unwrap();
+            let server = ModelServer::start(vec![look(), look(), look()]).await;
+            let ran = with_model(&home, &server, &["--protocol", version, "-o", "json", "look"]);
+            let result = &ran.json()[0];
+            assert_eq!((ran.code, &result["status"]), (6, &"limit".into()), "{}{}", ran.out, ran.err);
+            assert_eq!(result["error"]["message"], why);
+            // Nothing is left for the next one.
+            let ran = with_model(&home, &server, &["--protocol", version, "-o", "json", "--continue", "go on"]);
+            let result = &ran.json()[0];
+            assert_eq!((ran.code, &result["status"]), (6, &"limit".into()), "{}{}", ran.out, ran.err);
+            assert_eq!((&result["error"]["message"], server.requests().len()), (&why.into(), 2));
+        }
+        fs::write(home.path("config/attache/agent.toml"), price).unwrap();
         // An answer that is the last, and is too much, is there and is named.
         let server = ModelServer::start(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
         let ran = with_model(&home, &server, &["--max-cost", "0.001", "--protocol", version, "-o", "json", "hello"]);
@@ -852,4 +874,62 @@ fn words_that_go_astray_are_told_where_they_belong() {
     home.run(&["run", "-f", "/no-such-file"]).check(2, &[], &["`/no-such-file`"]);
     let listed = home.run(&["sessions", "list", "--json"]);
     assert!(!listed.out.contains("\"usage\""), "{}", listed.out);
+}
+
+#[test]
+fn a_home_among_the_temporary_files_is_not_said_to_be_writable_where_it_is_not() {
+    let home = home();
+    let work = home.path("work").display().to_string();
+    let explained = |options: &[&str]| {
+        let mut command = home.command(&[&["sandbox", "explain", "-C", &work], options].concat());
+        // So that the home is beneath it.
+        command.env("TMPDIR", home.path("").parent().unwrap());
+        run(command)
+    };
+    let said = "your home can be changed";
+    let ran = explained(&[]);
+    assert!(ran.out.contains(said) || ran.out.contains("cannot be enforced"), "{}{}", ran.out, ran.err);
+    let ran = explained(&["--unasked"]);
+    assert!(ran.code == 0 && !ran.out.contains(said), "{}{}", ran.out, ran.err);
+}
+
+#[test]
+fn an_address_without_its_model_and_one_that_is_none_are_wrong_usage() {
+    let home = home();
+    for (args, why) in [
+        (&["--base-url", "http://127.0.0.1:1/v1"][..], "the base URL belongs to a model, and none was chosen\nhint: "),
+        (&["-m", "openai:x", "--base-url", "nowhere"], "the base URL is not a URL\nhint: write it like"),
+        (&["-m", "offline", "--base-url", "http://127.0.0.1:1/v1"], "`offline` is no language model"),
+    ] {
+        let mut command = command(&home, &[args, &["hi"]].concat());
+        command.env_remove("ATTACHE_MODEL");
+        run(command).check(2, &[], &[why]);
+        let mut command = home.command(&[&["models"][..], args].concat());
+        command.env_remove("ATTACHE_MODEL");
+        run(command).check(2, &[], &[why]);
+    }
+}
+
+#[test]
+fn a_command_that_is_none_is_not_done() {
+    let home = home();
+    for (prompt, why) in [
+        ("/nosuch", "There is no command `/nosuch`."),
+        ("/undo everything", "Say `/undo` for what"),
+        ("/plan", "Say what to plan"),
+        ("/model nosuch", "There is no model `nosuch`"),
+        ("/permissions remove 99", "Say which, by its number"),
+        ("/mcp restart nosuch", "nosuch"),
+    ] {
+        for version in ["1", "2"] {
+            let (ran, result) = result(&home, &["--protocol", version, prompt]);
+            assert_eq!((ran.code, &result["status"]), (6, &"not_done".into()), "{prompt}: {}{}", ran.out, ran.err);
+            assert!(result["text"].as_str().unwrap().contains(why), "{result}");
+            assert!(
+                result["error"]["message"].as_str().unwrap().contains("the command was not carried out"),
+                "{result}"
+            );
+        }
+    }
+    run(command(&home, &["/help"])).check(0, &["`/undo"], &[]);
 }

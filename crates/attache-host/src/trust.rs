@@ -99,7 +99,12 @@ pub struct Contents {
     digest: String,
     /// Of the files alone, as the first version had it. The same as `digest` where no command names a file.
     old_digest: String,
+    /// Without a file that a command names: what was trusted if that file was not there then.
+    digests_without: Vec<(PathBuf, String)>,
 }
+
+/// Of more files that commands name, nobody is told which one is new.
+const MOST_COMPARED: usize = 64;
 
 impl Contents {
     /// Reads what would take effect in a directory.
@@ -120,15 +125,23 @@ impl Contents {
         let hex = |hash: Sha256| hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let old_digest = hex(hash.clone());
         let starts = Started::read(&directory, &files)?;
-        Started::pin(&starts, &mut hash);
         let variables = variables_of(&files);
-        for name in variables.iter().flat_map(|(_, names)| names) {
-            // No pin of a file looks like this. Who trusted the folder before variables meant something is asked again.
-            let pin = format!("${{{name}}}");
-            hash.update((pin.len() as u64).to_le_bytes());
-            hash.update(&pin);
-        }
-        Ok(Contents { directory, files, starts, variables, digest: hex(hash), old_digest })
+        let digest_without = |missing: Option<&Path>| {
+            let mut hash = hash.clone();
+            Started::pin(&starts, missing, &mut hash);
+            for name in variables.iter().flat_map(|(_, names)| names) {
+                // No pin of a file looks like this. Who trusted the folder before variables meant something is asked
+                // again.
+                let pin = format!("${{{name}}}");
+                hash.update((pin.len() as u64).to_le_bytes());
+                hash.update(&pin);
+            }
+            hex(hash)
+        };
+        let digest = digest_without(None);
+        let named = starts.iter().flat_map(|started| &started.files).map(|file| &file.path).take(MOST_COMPARED);
+        let digests_without = named.map(|path| (path.clone(), digest_without(Some(path)))).collect();
+        Ok(Contents { directory, files, starts, variables, digest, old_digest, digests_without })
     }
 
     /// What these contents are, for one who trusted what has this digest.
@@ -139,6 +152,11 @@ impl Contents {
             Some(_) => Status::Changed,
             None => Status::Unknown,
         }
+    }
+
+    /// The file that was not there when these contents were trusted, if that is all that has changed since.
+    fn new_file(&self, trusted: &str) -> Option<&Path> {
+        self.digests_without.iter().find(|(_, digest)| digest == trusted).map(|(path, _)| path.as_path())
     }
 
     /// The directory, without links.
@@ -334,17 +352,42 @@ impl Trust {
         let why = match self.check_trusted(project) {
             Ok((Status::Trusted, contents)) => return (contents, None),
             Ok((Status::NothingToTrust, _)) => return (None, None),
+            Ok((status @ (Status::Changed | Status::Uncovered), contents)) => {
+                return (None, Some(self.changed(status, project, contents.as_ref())));
+            }
             Ok((Status::Unknown, _)) => ", because it is not trusted",
-            Ok((Status::Changed, _)) => {
-                ", because it has changed since it was trusted, or a program that it starts has"
-            }
-            Ok((Status::Uncovered, _)) => {
-                ", because it was trusted without the programs that it starts or the variables that it reads"
-            }
             Err(error) => return (None, Some(format!("`{FOLDER}` here has no effect: {error}"))),
         };
         let hint = format!("hint: look at it, then type `attache trust {}`", project.display());
         (None, Some(format!("`{FOLDER}` here has no effect{why}\n{hint}")))
+    }
+
+    /// What the user is told of contents that are not what was trusted, as exactly as it can be told.
+    fn changed(&self, status: Status, project: &Path, contents: Option<&Contents>) -> String {
+        let trusted = contents.and_then(|contents| self.digest_of(&contents.directory).ok().flatten());
+        let new = contents.zip(trusted.as_deref()).and_then(|(contents, trusted)| contents.new_file(trusted));
+        let new = new.map(|file| crate::visible::one_line(&file.to_string_lossy()));
+        let why = match (status, &new) {
+            (Status::Uncovered, None) => {
+                "it was trusted without the programs that it starts or the variables that it reads".to_owned()
+            }
+            (Status::Uncovered, Some(file)) => format!(
+                "it was trusted without the programs that it starts or the variables that it reads: one of its commands \
+                 names `{file}`, which was not there then, or which an earlier version did not cover"
+            ),
+            (_, Some(file)) => {
+                format!("one of its commands names `{file}`, which was not there when it was trusted")
+            }
+            (_, None) => "it has changed since it was trusted, or a program that it starts has".to_owned(),
+        };
+        let written = match new {
+            Some(_) => "\nhint: what a hook writes is not part of what is trusted where it stands behind a `>`",
+            None => "",
+        };
+        let project = project.display();
+        format!(
+            "`{FOLDER}` here has no effect, because {why}\nhint: look at it, then type `attache trust {project}`{written}"
+        )
     }
 
     /// Trusts contents that the user has seen. Should the directory have changed meanwhile, it is not trusted.
@@ -390,5 +433,41 @@ impl Trust {
 
     fn failed(&self, error: io::Error) -> TrustError {
         TrustError::Io { path: self.path.clone(), error }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_trusted_is_not_read_further_than_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let project = directory.path().join("project");
+        let trust = Trust::new(directory.path().join("trust.toml"));
+        let checked = || trust.check_trusted(&project);
+        fs::create_dir_all(project.join(FOLDER)).unwrap();
+        assert!(matches!(checked(), Ok((Status::NothingToTrust, None))));
+        let write = |words: &str| {
+            let server = format!(r#"{{"mcpServers": {{"a": {{"command": "sh", "args": [{words}]}}}}}}"#);
+            fs::write(project.join(FOLDER).join("mcp.json"), server).unwrap();
+        };
+        fs::write(project.join("run.sh"), "exit 0").unwrap();
+        write("\"run.sh\"");
+        assert!(matches!(checked(), Ok((Status::Unknown, None))));
+        trust.trust(&Contents::read(&project).unwrap()).unwrap();
+        assert!(matches!(checked(), Ok((Status::Trusted, Some(_)))));
+        fs::write(project.join("run.sh"), "exit 1").unwrap();
+        assert!(matches!(checked(), Ok((Status::Changed, Some(_)))));
+        // Its programs are read only for one who trusted it once, and are too many then.
+        write(&vec!["\"run.sh\""; 2000].join(","));
+        assert!(matches!(checked(), Err(TrustError::TooLarge(_))));
+        assert!(matches!(trust.check(&project), Err(TrustError::TooLarge(_))));
+        trust.revoke(&project).unwrap();
+        assert!(matches!(checked(), Ok((Status::Unknown, None))));
+        // A list that is none trusts nothing.
+        fs::write(directory.path().join("trust.toml"), "= =").unwrap();
+        assert!(matches!(checked(), Err(TrustError::BadList(_))));
     }
 }

@@ -253,6 +253,54 @@ fn a_program_of_the_project_is_part_of_what_is_trusted() {
 }
 
 #[test]
+fn what_a_hook_writes_is_its_own_matter_and_what_it_runs_is_not() {
+    let desk = Desk::new();
+    let project = desk.project();
+    let hook = |line: &str| desk.write("hooks.toml", &format!("[[hooks]]\nevent = 'after_tool'\ncommand = {line:?}"));
+    // The line, what comes to be after it was trusted, and what that means.
+    let rows = [
+        ("./check.sh > out.log", "out.log", Status::Trusted),
+        ("./check.sh >>out.log 2>err.log", "err.log", Status::Trusted),
+        ("./check.sh &>\"out.log\"", "out.log", Status::Trusted),
+        ("./check.sh >|out.log", "out.log", Status::Trusted),
+        // What may be run, or read, is part of what is trusted, also where it is written by the same line.
+        ("cat x > run.sh; sh run.sh", "run.sh", Status::Changed),
+        ("./check.sh > run.sh; sh ./run.sh", "run.sh", Status::Changed),
+        ("sh run.sh > out.log", "run.sh", Status::Changed),
+        ("grep '>' run.sh", "run.sh", Status::Changed),
+        ("node -e 'x=>run.sh'", "run.sh", Status::Changed),
+        ("grep \\> run.sh", "run.sh", Status::Changed),
+        ("sh <> run.sh", "run.sh", Status::Changed),
+        ("tee out.log", "out.log", Status::Changed),
+        ("sh 2>&1 run.sh", "run.sh", Status::Changed),
+    ];
+    for (line, new, expected) in rows {
+        hook(line);
+        desk.accept();
+        fs::write(project.join(new), "one").unwrap();
+        assert_eq!(desk.status() == Status::Trusted, expected == Status::Trusted, "{line}");
+        let (contents, notice) = desk.trust.contents(&project);
+        assert_eq!(contents.is_some(), expected == Status::Trusted, "{line}");
+        if expected == Status::Changed {
+            let (notice, file) = (notice.unwrap(), project.canonicalize().unwrap().join(new));
+            assert!(notice.contains(&format!("names `{}`, which was not there", file.display())), "{notice}");
+        }
+        desk.accept();
+        fs::write(project.join(new), "two").unwrap();
+        assert_eq!(desk.status(), expected, "{line}, changed");
+        fs::remove_file(project.join(new)).unwrap();
+    }
+    // A link would have the hook write elsewhere.
+    hook("./check.sh > out.log");
+    desk.accept();
+    for target in ["/etc/passwd", "nowhere"] {
+        std::os::unix::fs::symlink(target, project.join("out.log")).unwrap();
+        assert_ne!(desk.status(), Status::Trusted, "{target}");
+        fs::remove_file(project.join("out.log")).unwrap();
+    }
+}
+
+#[test]
 fn an_old_list_is_valid_where_nothing_is_started_and_says_so_where_something_is() {
     let desk = Desk::new();
     desk.write("permissions.toml", "# one");

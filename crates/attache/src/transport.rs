@@ -25,10 +25,16 @@
 //! # }
 //! ```
 
+#[cfg(feature = "relay")]
+mod streams;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+#[cfg(feature = "relay")]
+pub use streams::{TransportReader, TransportWriter};
 
 /// The reading half of a transport that carries whole messages.
 pub trait MessageReader: Send {

@@ -95,7 +95,7 @@ async fn look(place: &Place) -> Option<Found> {
     let base_url = format!("http://{}/v1/", place.address);
     let address = Address::new(Api::OpenAi, &base_url).ok()?;
     let url = if place.provider == "ollama" { address.beside("api/tags") } else { address.join("models") };
-    let body = read_json(client(&address).await.ok()?.get(url), MOST_BYTES).await?;
+    let body = read_json(client(&address).await.ok()?.get(url), MOST_BYTES).await.ok()?;
     Some(Found { provider: place.provider, base_url, models: models(&body)? })
 }
 

@@ -187,7 +187,13 @@ impl Meter {
         }
         let was_told = std::mem::replace(&mut crate::lock(&self.sums).is_told, true);
         let id = model.id();
-        (!was_told).then(|| format!("`{name}` does not count `{id}`: its price is not known"))
+        let tokens = if name.starts_with('-') { "--max-tokens" } else { "max_tokens_total" };
+        (!was_told).then(|| {
+            format!(
+                "the price of `{id}` is not known, so `{name}` does not limit it\n\
+                 hint: `{tokens}` does; `price` in `[models.\"{id}\"]` of agent.toml says what it costs"
+            )
+        })
     }
 }
 
@@ -538,7 +544,12 @@ mod tests {
         }
         let meter = Arc::new(Meter::new(Budget { cost: Some(Cost(1)), tokens: None }, Total::default()));
         let unpriced = model(None, &meter);
-        assert!(meter.warning(unpriced.info()).unwrap().contains("its price is not known"));
+        assert!(
+            meter
+                .warning(unpriced.info())
+                .unwrap()
+                .contains("is not known, so `max_cost` does not limit it\nhint: `max_tokens_total` does")
+        );
         assert_eq!(meter.warning(unpriced.info()), None, "once");
     }
 }

@@ -55,6 +55,10 @@ impl ModelList {
             return;
         }
         let shared = self.shared.clone();
+        // Who chose to do without a language model waits for nobody, and asks nobody.
+        if shared.is_offline() {
+            return;
+        }
         let first = provider_of(&shared.first).to_owned();
         // At once, so that a prompt that follows finds something to wait for.
         let has_begun = shared.begin(&first);
@@ -62,7 +66,9 @@ impl ModelList {
             let is_old = |source: &Source, age: Age| age != Age::New || source.is_own;
             let known = async {
                 let is_mine = |name: &str| (has_begun && name == first) || shared.begin(name);
-                shared.fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}).await;
+                shared
+                    .fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}, |_, _| {})
+                    .await;
                 if has_begun {
                     shared.end(&first);
                 }
@@ -71,21 +77,24 @@ impl ModelList {
             let local = async {
                 shared.look_for_servers().await;
                 let is_mine = |name: &str| shared.is_found(name) && shared.begin(name);
-                shared.fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}).await;
+                shared
+                    .fetch_where(|source, age| is_old(source, age) && is_mine(&source.provider), |_| {}, |_, _| {})
+                    .await;
             };
             tokio::join!(known, local);
         });
     }
 
-    /// Fetches lists, and waits for them. Whose lists these are is told before, if there are any.
-    pub async fn fetch_lists(&self, which: Lists, tell: impl FnOnce(&[&str])) {
+    /// Fetches lists, and waits for them. Whose lists these are is told before, if there are any; and of each that fails,
+    /// whose it is and why.
+    pub async fn fetch_lists(&self, which: Lists, tell: impl FnOnce(&[&str]), failed: impl Fn(&str, &str)) {
         let shared = &self.shared;
         if which == Lists::Missing && !shared.config.lists_models {
             return;
         }
         shared.look_for_servers().await;
         let is_wanted = |age: Age| which == Lists::All || age == Age::Missing;
-        shared.fetch_where(|source, age| is_wanted(age) && shared.begin(&source.provider), tell).await;
+        shared.fetch_where(|source, age| is_wanted(age) && shared.begin(&source.provider), tell, failed).await;
     }
 
     /// Waits until the list of a model's provider is there, if that is a server of one's own which is being asked; not
@@ -105,7 +114,7 @@ impl Shared {
     /// Looks for model servers on this machine. One whose address the user gave is not looked for, and none for those who
     /// chose to do without.
     async fn look_for_servers(&self) {
-        if self.is_chosen && self.first == OFFLINE {
+        if self.is_offline() {
             return;
         }
         let mut places = self.config.local_servers.clone();
@@ -124,6 +133,11 @@ impl Shared {
         }
     }
 
+    /// Whether the user chose to do without a language model.
+    fn is_offline(&self) -> bool {
+        self.is_chosen && self.first == OFFLINE
+    }
+
     /// Makes the models of a provider anew: more is known of them now.
     fn forget_opened(&self, provider: &str) {
         crate::lock(&self.open).retain(|id, _| provider_of(id) != provider);
@@ -134,7 +148,12 @@ impl Shared {
     }
 
     /// Fetches the lists that are wanted, and waits for them.
-    async fn fetch_where(self: &Arc<Self>, is_wanted: impl Fn(&Source, Age) -> bool, tell: impl FnOnce(&[&str])) {
+    async fn fetch_where(
+        self: &Arc<Self>,
+        is_wanted: impl Fn(&Source, Age) -> bool,
+        tell: impl FnOnce(&[&str]),
+        failed: impl Fn(&str, &str),
+    ) {
         let shared = self.clone();
         let sources = crate::off_thread(move || shared.sources()).await.into_iter();
         let sources: Vec<Source> =
@@ -143,8 +162,13 @@ impl Shared {
         if !names.is_empty() {
             tell(&names);
         }
-        let mut fetches: FuturesUnordered<_> = sources.iter().map(|source| self.fetch(source)).collect();
-        while fetches.next().await.is_some() {}
+        let fetch = |source| async move { (source, self.fetch(source).await) };
+        let mut fetches: FuturesUnordered<_> = sources.iter().map(fetch).collect();
+        while let Some((source, fetched)) = fetches.next().await {
+            if let Err(why) = fetched {
+                failed(&source.provider, &why);
+            }
+        }
     }
 
     /// Whom to ask for lists: who has a key, who was found, who was chosen; and how old that is which was kept of it.
@@ -207,19 +231,24 @@ impl Shared {
         self.fetching.send_if_modified(|names| names.remove(provider));
     }
 
-    async fn fetch(self: &Arc<Self>, source: &Source) {
-        if let Some(models) = listing::fetch(source).await {
-            let (shared, source) = (self.clone(), source.clone());
-            let keep = move || {
-                Cache::new(&shared.config.state_dir).write(&source.provider, &source.base_url, &models);
-                let before = crate::lock(&shared.listed).insert(source.provider.clone(), models.clone());
-                if before.as_ref() != Some(&models) {
-                    shared.forget_opened(&source.provider);
-                    shared.news.send_replace(());
-                }
-            };
-            let _ = tokio::task::spawn_blocking(keep).await;
-        }
+    async fn fetch(self: &Arc<Self>, source: &Source) -> Result<(), String> {
+        let fetched = match listing::fetch(source).await {
+            Ok(models) => {
+                let (shared, source) = (self.clone(), source.clone());
+                let keep = move || {
+                    Cache::new(&shared.config.state_dir).write(&source.provider, &source.base_url, &models);
+                    let before = crate::lock(&shared.listed).insert(source.provider.clone(), models.clone());
+                    if before.as_ref() != Some(&models) {
+                        shared.forget_opened(&source.provider);
+                        shared.news.send_replace(());
+                    }
+                };
+                let _ = tokio::task::spawn_blocking(keep).await;
+                Ok(())
+            }
+            Err(why) => Err(why),
+        };
         self.end(&source.provider);
+        fetched
     }
 }

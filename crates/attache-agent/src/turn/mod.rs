@@ -34,7 +34,7 @@ pub(crate) use calls::last_words;
 pub(crate) use compact::compact;
 use compact::compact_unasked;
 pub(crate) use small::is_question;
-pub(crate) use usage::{of_turn, tell_rest};
+pub(crate) use usage::{of_turn, stopped_by_limit, tell_rest};
 
 /// What a session's turns work with.
 pub(crate) struct Desk {
@@ -134,7 +134,7 @@ pub(crate) async fn run(
     turn: &Turn,
     begins: Begins,
 ) -> Result<Stop, Trouble> {
-    let model = desk.models.open(&desk.settings.now().model)?;
+    let model = desk.models.open_aside(&desk.settings.now().model).await?;
     let mut guard = guard::Guard::new(model.info().is_small);
     let mut pushes = MOST_PUSHES;
     let mut has_begun = false;
@@ -144,7 +144,7 @@ pub(crate) async fn run(
     };
     let mut finish = help.as_ref().map_or(Finish::May, small::Help::finish);
     for _ in 0..desk.limits.requests {
-        let model = desk.models.open(&desk.settings.now().model)?;
+        let model = desk.models.open_aside(&desk.settings.now().model).await?;
         if let Some(stop) = usage::limit_reached(desk, &*model).await? {
             return Ok(stop);
         }
@@ -298,5 +298,6 @@ async fn ask(
     Err(compact::leave_prompt_out(desk, conversation, model).await?.into())
 }
 
-/// The key of the `_meta` that a turn ends with which did nothing, because the prompt was not understood.
+/// The key of the `_meta` that a turn ends with which did nothing: `true` if the prompt was not understood, or why a command
+/// could not be done as it was said.
 pub const NOT_DONE: &str = "attache/not_done";

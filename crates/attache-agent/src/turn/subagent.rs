@@ -107,11 +107,11 @@ async fn work(
     task: &Subtask,
     progress: &mut Progress<'_>,
 ) -> Result<Result<String, String>, Error> {
-    let model = match desk.models.open_for_subagent(&desk.settings.now().model) {
+    let model = match desk.models.open_for_subagent(&desk.settings.now().model).await {
         Ok(model) => model,
         Err(error) => return Ok(Err(error.message)),
     };
-    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None);
+    let mut conversation = Conversation::new(vec![Message::user(task.prompt.clone())], None, None);
     let mut last_text = String::new();
     for _ in 0..MOST_REQUESTS {
         let answer = whole_answer(&*model, request(desk, &*model, task, &conversation).await).await;

@@ -6,7 +6,7 @@ use attache::model::unstable::Usage;
 use attache::model::update::{Cost, SessionUpdate, UsageUpdate};
 use attache::{Error, Stop};
 
-use super::Desk;
+use super::{Desk, Trouble};
 use crate::model::Model;
 use crate::model::metered::Reached;
 use crate::store::Entry;
@@ -33,7 +33,7 @@ pub(crate) async fn tell_rest(desk: &Desk, used: u64) -> Result<(), Error> {
     if !keep_spent(desk).await? {
         return Ok(());
     }
-    match desk.models.open(&desk.settings.now().model) {
+    match desk.models.open_aside(&desk.settings.now().model).await {
         Ok(model) => tell(desk, used, &*model).await,
         Err(_) => Ok(()),
     }
@@ -63,12 +63,29 @@ pub(super) async fn limit_reached(desk: &Desk, model: &dyn Model) -> Result<Opti
     if let Some(warning) = meter.warning(model.info()) {
         desk.log.notice(NoticeSeverity::Warning, warning).await?;
     }
-    let Some(reached) = meter.reached().filter(|_| model.info().provider != "offline") else { return Ok(None) };
+    match meter.reached().filter(|_| model.info().provider != "offline") {
+        Some(reached) => Ok(Some(stop(desk, &reached).await?)),
+        None => Ok(None),
+    }
+}
+
+/// How a turn ends whose next request was refused because of a limit: a text, a summary or the like that is asked for beside
+/// the conversation. Other troubles stay what they are.
+pub(crate) async fn stopped_by_limit(desk: &Desk, trouble: Trouble) -> Result<Stop, Trouble> {
+    let reached = desk.models.meter().reached();
+    match (&trouble, reached) {
+        (Trouble::Model(error), Some(reached)) if error.message == reached.words() => Ok(stop(desk, &reached).await?),
+        _ => Err(trouble),
+    }
+}
+
+/// Tells the person which limit it is that ends the turn.
+async fn stop(desk: &Desk, reached: &Reached) -> Result<Stop, Error> {
     desk.log.notice(NoticeSeverity::Warning, format!("Stopped: {}.", reached.words())).await?;
-    Ok(Some(match reached {
+    Ok(match reached {
         Reached::Tokens(_) => Stop::MaxTokens,
         Reached::Cost(_) => Stop::MaxTurnRequests,
-    }))
+    })
 }
 
 /// What the turn took, for its end; nothing if no model was asked.

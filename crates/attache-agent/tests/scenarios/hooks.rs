@@ -77,6 +77,15 @@ async fn what_a_hook_after_a_tool_says_is_told_and_what_it_changes_is_taken_back
 }
 
 #[tokio::test]
+async fn what_a_hook_says_at_the_end_is_no_command_for_the_model_that_is_built_in() {
+    let mut world = World::new("offline", None);
+    world.config.hooks = vec![hook(HookEvent::EndOfTurn, &[], "echo 'tests fail'; exit 2")];
+    let seen = world.turn(Person::new(), "say hello").await;
+    assert!(seen.contains("tests fail") && !seen.contains("do not understand"), "{seen}");
+    assert!(seen.ends_with("stop end_turn"), "{seen}");
+}
+
+#[tokio::test]
 async fn a_hook_at_the_end_of_a_turn_lets_it_go_on_once() {
     let count = "echo x >> count; echo 'the tests fail'; exit 2";
     let mut world = World::answering(vec![
@@ -181,7 +190,7 @@ async fn hooks_of_a_project_need_trust_and_lose_it_when_their_program_changes() 
              call list_directory {}",
         )
         .await;
-    assert!(seen.contains("did not run: the project has changed since it was trusted"), "{seen}");
+    assert!(seen.contains("did not run: ") && seen.contains("it has changed since it was trusted"), "{seen}");
     assert!(!world.project().join("pwned").exists());
 }
 

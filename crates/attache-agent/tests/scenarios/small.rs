@@ -56,6 +56,19 @@ async fn a_text_is_asked_for_with_the_file_and_the_task_alone() {
     assert!(said(&requests[2]).contains("What has changed:\n-one\n+two"));
 }
 
+/// What is asked for beside the conversation is held to the same limit, by the same name.
+#[tokio::test]
+async fn a_limit_that_is_reached_before_a_text_is_asked_for_ends_the_turn_by_its_name() {
+    let first = act("write_file", json!({"path": "a.txt"})).usage(1_000, 0, 100);
+    let mut world = world(vec![first, block("two\n"), done("It says two.")]).await;
+    world.config.limits.max_tokens_total = Some(1_000);
+    world.put("a.txt", "one\n");
+    let seen = world.turn(Person::new(), "Let a.txt say two.").await;
+    let named = "Stopped: the session has used 1100 tokens, and `max_tokens_total` is 1000.";
+    assert!(seen.contains(named) && seen.ends_with("stop max_tokens"), "{seen}");
+    assert_eq!(world.model().requests().len(), 1);
+}
+
 #[tokio::test]
 async fn a_file_that_was_written_as_it_is_is_asked_for_again() {
     let answers = vec![act("write_file", json!({"path": "a.txt"})), block("one\n"), block("two\n"), done("Done.")];

@@ -108,7 +108,7 @@ async fn a_server_whose_address_was_given_is_not_looked_for_elsewhere() {
     world.config.lists_models = true;
     world.config.local_servers = vec![place("llamacpp", &other)];
     let models = ModelList::find(&world.config).await.unwrap();
-    models.fetch_lists(Lists::All, |_| {}).await;
+    models.fetch_lists(Lists::All, |_| {}, |_, _| {}).await;
     assert!(!models.choices().iter().any(|(id, _)| id == "llamacpp:elsewhere"), "{:?}", models.choices());
     assert!(other.request_lines().is_empty(), "{:?}", other.request_lines());
 }
@@ -129,12 +129,38 @@ async fn lists_that_were_never_fetched_are_fetched_once() {
         world.config.lists_models = lists_models;
         let models = ModelList::find(&world.config).await.unwrap();
         let mut asked: Vec<String> = Vec::new();
-        models.fetch_lists(which, |names| asked.extend(names.iter().map(|&name| name.to_owned()))).await;
+        models.fetch_lists(which, |names| asked.extend(names.iter().map(|&name| name.to_owned())), |_, _| {}).await;
         // Whoever runs this may have keys of others.
         asked.retain(|name| matches!(name.as_str(), "lmstudio" | "vllm"));
         assert_eq!(asked, expected, "{lists_models} {which:?}");
         let is_known = models.choices().iter().any(|(id, _)| id == "vllm:other");
         assert_eq!(is_known, lists_models, "{lists_models} {which:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_chose_to_do_without_a_model_asks_nobody_for_lists() {
+    for (model, expected) in [("offline", false), ("vllm:scripted", true)] {
+        let server = ModelServer::with(|_| Answer::text("ok")).await;
+        server.list_models(&["mine"]);
+        let mut world = World::new(model, None);
+        let toml = format!("[providers.own]\napi = 'openai'\nbase_url = '{}/v1'\n", server.url());
+        std::fs::create_dir_all(&world.config.config_dir).unwrap();
+        std::fs::write(world.config.config_dir.join("agent.toml"), toml).unwrap();
+        let loaded = attache_agent::Config::load(&world.config.config_dir, &world.config.state_dir).unwrap();
+        world.config.providers = loaded.providers;
+        world.config.lists_models = true;
+        let mut chat = world.open(Person::at(Protocol::V2)).await;
+        match expected {
+            // It is asked in the background, sooner or later.
+            true => {
+                while server.request_lines().is_empty() {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            }
+            false => drop(chat.turn("say hello").await),
+        }
+        assert_eq!(!server.request_lines().is_empty(), expected, "{model}: {:?}", server.request_lines());
     }
 }
 

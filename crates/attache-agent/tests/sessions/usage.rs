@@ -119,7 +119,7 @@ async fn limits_of_a_session_end_its_turns_by_name() {
     world.config.limits.max_cost = Cost::from_dollars(1.0);
     let mut chat = world.open(Person::at(attache::Protocol::V2)).await;
     let seen = chat.turn("hello").await;
-    assert!(seen.contains("`max_cost` does not count `openai:scripted`: its price is not known"), "{seen}");
+    assert!(seen.contains("the price of `openai:scripted` is not known, so `max_cost` does not limit it"), "{seen}");
     assert!(!chat.turn("hello").await.contains("max_cost"));
 }
 
@@ -309,7 +309,7 @@ async fn what_a_local_server_says_of_its_one_model_counts_whatever_it_is_called(
     world.config.base_url = Some(server.url("/v1"));
     let models = ModelList::find(&world.config).await.unwrap();
     assert_eq!((models.first_info().context, models.first_info().is_small), (32_000, false));
-    models.fetch_lists(Lists::All, |_| {}).await;
+    models.fetch_lists(Lists::All, |_| {}, |_, _| {}).await;
     let info = models.first_info();
     assert_eq!((info.context, info.images, info.is_small), (6_144, true, true));
     // What the person says comes first.
@@ -343,4 +343,21 @@ async fn a_provider_of_ones_own_is_asked_by_its_name() {
     assert_eq!(asked.header("x-api-key"), Some("kept-key"));
     let team = asked.header("x-team").unwrap();
     assert!(team.starts_with("blue /"), "{team}");
+}
+
+#[tokio::test]
+async fn the_context_is_as_full_as_it_was_when_a_session_is_taken_up_again() {
+    for protocol in [attache::Protocol::V1, attache::Protocol::V2] {
+        let world = World::answering(vec![Answer::text("hi").usage(1_000, 0, 100)]).await;
+        let mut chat = world.open(Person::at(protocol)).await;
+        chat.turn("hello").await;
+        let before = chat.turn("/status").await;
+        assert!(before.contains("Context: 1100 of "), "{before}");
+        let id = chat.session().id().clone();
+        drop(chat);
+        let mut chat = world.connect(Person::at(protocol)).await;
+        chat.session = Some(chat.connection.session(world.project()).resume(id).await.unwrap());
+        let after = chat.turn("/status").await;
+        assert!(after.contains("Context: 1100 of "), "{after}");
+    }
 }

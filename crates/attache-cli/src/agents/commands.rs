@@ -12,7 +12,7 @@ use crate::connect::{Opening, here, until_interrupted};
 use crate::exit::{Code, Failure};
 use crate::project::Project;
 use crate::visible::{self, one_line};
-use crate::{auth, connect, tty};
+use crate::{auth, connect, remote, tty};
 
 /// Does what one of the commands asks for.
 pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
@@ -20,7 +20,11 @@ pub(crate) async fn run(command: Agents) -> Result<(), Failure> {
         Agents::List { json, registry: Some(place) } => list_registry(&place, json).await,
         Agents::List { json, registry: None } => list(json),
         Agents::Refresh { registry } => refresh(registry.as_deref()).await,
-        Agents::Add { name, command, env, registry, default, yes } => {
+        Agents::Add { name, command, env, registry, url, fingerprint, dir, default, yes } => {
+            let command = match url {
+                Some(url) => remote::command(&url, fingerprint.as_deref(), dir.as_deref())?,
+                None => command,
+            };
             let entry = entry(&name, command, registry.as_deref(), default && env.is_empty()).await?;
             if let Some(entry) = entry.as_ref().filter(|_| registry.is_some()) {
                 until_interrupted(approve(&name, entry, yes)).await?;
@@ -256,6 +260,9 @@ fn show(name: &str, json: bool) -> Result<(), Failure> {
 /// Logs in to an agent.
 pub(crate) async fn login(agent: &NamedAgent) -> Result<(), Failure> {
     let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    if let (Some(url), None) = (remote::url_of(&spec.words), &agent.auth) {
+        return remote::login(url).await;
+    }
     spec.pass_env.extend_from_slice(&agent.env);
     spec.tell_download();
     let cwd = here()?;
@@ -272,6 +279,9 @@ pub(crate) async fn login(agent: &NamedAgent) -> Result<(), Failure> {
 /// Logs out of an agent.
 pub(crate) async fn logout(agent: &NamedAgent) -> Result<(), Failure> {
     let mut spec = resolve(agent.name.as_deref(), &agent.command, &Project::here()?)?;
+    if let Some(url) = remote::url_of(&spec.words) {
+        return remote::logout(url);
+    }
     spec.pass_env.extend_from_slice(&agent.env);
     spec.tell_download();
     let cwd = here()?;

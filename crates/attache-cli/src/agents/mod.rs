@@ -208,10 +208,21 @@ fn find(name: &str, config: &Config) -> Result<AgentSpec, Failure> {
     if let Some(entry) = config.agents.get(name) {
         let mut spec = AgentSpec::new(name, true, entry.command.clone(), entry.env.clone());
         spec.pass_env.extend_from_slice(&entry.pass_env);
+        if crate::remote::url_of(&spec.words).is_some() {
+            spec.pass_env.push("ATTACHE_TOKEN".into());
+        }
         return Ok(spec);
     }
     if name == BUILT_IN {
         return built_in();
+    }
+    if name.contains("://") {
+        let host = name.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(name);
+        let words = crate::remote::command(name, None, None)?;
+        return Ok(AgentSpec {
+            pass_env: vec!["ATTACHE_TOKEN".into()],
+            ..AgentSpec::new(&visible(host), false, words, BTreeMap::new())
+        });
     }
     if let Some(row) = ROWS.iter().find(|row| row.name == name) {
         return Ok(AgentSpec::new(name, true, row.command().0, BTreeMap::new()));

@@ -69,7 +69,11 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
         true => None,
         false => Some(first_screen(&args)?),
     };
-    let cwd = connect::directory(args.start.cwd.as_deref())?;
+    let resumed = args.resume.as_deref().map(crate::ids::session).transpose()?;
+    let cwd = match &resumed {
+        Some(id) => crate::ids::directory(id, args.start.cwd.as_deref())?,
+        None => connect::directory(args.start.cwd.as_deref())?,
+    };
     let settings = Settings::read()?;
     let keys =
         KeyMap::with(settings.keys.clone()).map_err(|error| Failure::usage(format!("keys of chat.toml: {error}")))?;
@@ -77,7 +81,6 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
     let directories = directories.collect::<Result<Vec<_>, _>>()?;
     let project = Project::find(&cwd)?;
     let is_agent_named = args.start.agent.is_some() || !args.command.is_empty();
-    let resumed = args.resume.as_deref().map(crate::ids::session).transpose()?;
     // A session that is known here knows its agent.
     let recorded = match !is_agent_named && (resumed.is_some() || args.continue_last) {
         true => crate::journal::last_start(resumed.as_deref(), &cwd)?,
@@ -91,6 +94,7 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
         None => crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?,
     };
     spec.pass_env.extend_from_slice(&args.start.env);
+    spec.notices.extend(connect::moved_to(&cwd, args.start.cwd.as_deref()));
     let mut chosen = Vec::new();
     if let Some(model) = &args.model {
         if spec.is_built_in {

@@ -23,7 +23,7 @@ pub(crate) struct Chat {
     #[command(flatten)]
     pub(crate) start: Start,
 
-    /// Go on with a session, by its id or that of a run in it; the beginning is enough
+    /// Go on with a session in its own directory, by its id or that of a run in it; the beginning is enough
     #[arg(long, value_name = "ID", help_heading = "Session", conflicts_with = "continue_last",
           add = ArgValueCandidates::new(complete::sessions))]
     pub(crate) resume: Option<String>,

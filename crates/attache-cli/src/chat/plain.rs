@@ -49,7 +49,7 @@ pub(super) async fn run(plan: Plan, first: Option<String>) -> Result<Code, Failu
         unwritten: RefCell::new(None),
     };
     plain.say(&format!(
-        "Starting {}. Write a line and press Enter; Ctrl-C cancels, Ctrl-D or /quit leaves.",
+        "Starting {}. Write a line and press Enter; Ctrl-C cancels, twice it leaves, as do Ctrl-D and /quit.",
         plain.spec.name
     ));
     let done = plain.talk(&mut signals).await;
@@ -142,10 +142,18 @@ impl Plain {
     async fn next_line(&mut self, signals: &mut Signals) -> Result<Result<Option<String>, Code>, Failure> {
         let tty = self.tty.clone();
         let mut asking = std::pin::pin!(tty.ask("\n> "));
+        let mut is_told = false;
         loop {
             tokio::select! {
                 line = &mut asking => return line.map(Ok).map_err(|error| Failure::usage(error.to_string())),
-                signal = signals.next() => return Ok(Err(code_of(signal))),
+                signal = signals.next() => {
+                    // It may have been meant for a turn that ended just before. The terminal has forgotten what was typed.
+                    if signal == Signal::Terminate || std::mem::replace(&mut is_told, true) {
+                        return Ok(Err(code_of(signal)));
+                    }
+                    self.say("\nNothing is under way. Ctrl-C once more leaves, and so does Ctrl-D.");
+                    let _ = self.tty.show("> ").await;
+                }
                 news = self.incoming.recv() => {
                     let Some((_, news)) = news else { return Ok(Err(Code::Done)) };
                     match self.take(news, signals).await {

@@ -140,6 +140,13 @@ impl TextPrinter {
                 };
                 ink.extend(self.end_line());
                 ink.push(Ink::err(format!("{}\n", self.screen.paint(Paint::Yellow, mark))));
+                let mut gap = gap;
+                if !self.screen.out {
+                    // Who reads a file or a pipe sees nothing else.
+                    let end = if std::mem::take(&mut self.is_data_open) { "\n" } else { "" };
+                    ink.push(Ink::out(format!("{end}[{mark}]\n")));
+                    gap = "";
+                }
                 self.is_after_text = false;
                 ink.extend(self.event(&Event::Text(text.clone()), gap));
             }

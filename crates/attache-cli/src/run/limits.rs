@@ -54,11 +54,18 @@ impl Limits {
     /// The limits that could not be held because the agent tells nothing of the kind, as a sentence. Who set one must not
     /// think that it held.
     pub(super) fn unchecked(&self, usage: Option<&Usage>) -> Option<String> {
+        // It says by itself what it cannot hold.
+        if self.is_held_by_agent {
+            return None;
+        }
         let cost = self.cost.filter(|_| !self.is_cost_told).map(|_| "--max-cost");
         let tokens = self.tokens.filter(|_| !self.are_tokens_told && usage.is_none()).map(|_| "--max-tokens");
         let options: Vec<&str> = cost.into_iter().chain(tokens).collect();
-        let options = options.join(" and ");
-        (!options.is_empty()).then(|| format!("the agent does not tell what it uses: {options} limited nothing"))
+        match options[..] {
+            [] => None,
+            ["--max-cost"] => Some("the agent does not tell what it costs: --max-cost limited nothing".into()),
+            _ => Some(format!("the agent does not tell what it uses: {} limited nothing", options.join(" and "))),
+        }
     }
 
     fn passed_by_tokens(&self, tokens: u64, place: &str) -> Option<String> {
@@ -90,7 +97,7 @@ mod tests {
             let cost = Some(Cost { amount, currency: "USD".into() });
             assert_eq!(limits.passed(&ContextUsage { used: 0, size: 0, cost }), None);
         }
-        assert!(limits.unchecked(None).unwrap().contains("--max-cost limited nothing"));
+        assert!(limits.unchecked(None).unwrap().contains("what it costs: --max-cost limited nothing"));
         assert_eq!(Limits::default().passed(&ContextUsage { used: u64::MAX, size: 0, cost: None }), None);
     }
 }

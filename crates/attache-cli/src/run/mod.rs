@@ -84,11 +84,18 @@ pub(crate) async fn run(mut args: Run) -> Code {
     };
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
     let printer = Printer::new(args.output, Screen::here());
-    let cwd = connect::directory(args.start.cwd.as_deref());
+    let cwd = match &mut args.resume {
+        Some(id) => crate::ids::session(id).and_then(|session| {
+            *id = session;
+            crate::ids::directory(id, args.start.cwd.as_deref())
+        }),
+        None => connect::directory(args.start.cwd.as_deref()),
+    };
     let found = check_sandbox(&args).and(cwd).and_then(|cwd| {
         let project = Project::find(&cwd)?;
         let mut spec = crate::agents::resolve(args.start.agent.as_deref(), &args.command, &project)?;
         spec.pass_env.extend_from_slice(&args.start.env);
+        spec.notices.extend(connect::moved_to(&cwd, args.start.cwd.as_deref()));
         if let Some(model) = args.model.as_mut().filter(|_| spec.is_built_in) {
             // It can be any model there, and what the agent offers follows from it.
             *model = crate::agent::model_id(model)?;

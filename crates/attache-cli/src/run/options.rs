@@ -5,20 +5,17 @@ use attache_agent::model::catalog::{self, PROVIDERS};
 use attache_host::environment;
 use url::{Host, Url};
 
-use crate::agent::{BASE_URL, MODEL, SYSTEM, settings, system_text};
+use crate::agent::{BASE_URL, MODEL, SYSTEM, check_base_url, settings, system_text};
 use crate::agents::AgentSpec;
 use crate::agents::catalog::row_of;
 use crate::cli::{Run, SandboxKind};
 use crate::exit::Failure;
-use crate::{ids, paths, rule_option};
+use crate::{paths, rule_option};
 
 /// Hands the agent what the options say, or says why it cannot be.
 pub(super) fn apply(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     // What is wrong in them is said before anything starts.
     rule_option::read(&args.allow, &args.deny)?;
-    if let Some(id) = &mut args.resume {
-        *id = ids::session(id)?;
-    }
     match spec.is_built_in {
         true => to_built_in(args, spec)?,
         false => refuse_for_others(args, spec)?,
@@ -41,6 +38,7 @@ pub(crate) fn is_turned_off(kind: Option<SandboxKind>, spec: &AgentSpec, set: &[
 
 fn to_built_in(args: &mut Run, spec: &mut AgentSpec) -> Result<(), Failure> {
     if let Some(url) = &args.base_url {
+        check_base_url(spec.env.get(MODEL), url)?;
         spec.env.insert(BASE_URL.into(), url.clone());
     }
     if let Some(system) = &args.system {

@@ -238,6 +238,15 @@ impl TurnLoop<'_> {
                 failed(Status::Denied, Code::Denied, &format!("denied to the agent: {denied}"))
             }
             Some("end_turn") if turn.meta().is_some_and(|meta| meta.get(attache_agent::NOT_DONE).is_some()) => {
+                // Why is what the agent has said.
+                let why = turn.meta().and_then(|meta| meta.get(attache_agent::NOT_DONE)?.parse::<String>().ok());
+                if why.is_some() {
+                    let hint = "hint: `attache run /help` lists the commands";
+                    return refused(
+                        Status::NotDone,
+                        &format!("the command was not carried out, and nothing was done\n{hint}"),
+                    );
+                }
                 let hint = "hint: give it a language model, as in `--model anthropic`, or see `attache run help`";
                 refused(Status::NotDone, &format!("the prompt was not understood, and nothing was done\n{hint}"))
             }

@@ -132,6 +132,19 @@ fn a_question_of_a_plain_chat_can_be_stopped() {
     chat.see("Cancelling");
     chat.see("command denied");
     chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>"));
+    // Where nothing is under way it takes two, so that one that comes late ends nothing else.
+    let mut chat = Setup::scripted(&["--plain"], &[]).start();
+    chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>"));
+    chat.keys(CTRL_C);
+    chat.see("Nothing is under way.");
+    chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>"));
+    chat.keys("say still here\r");
+    chat.until("it answers", |screen| screen.matches("still here").count() > 1);
+    chat.until("it asks for a line", |screen| screen.trim_end().ends_with("\n>"));
+    chat.keys(CTRL_C);
+    chat.until("it is told", |screen| screen.matches("Nothing is under way.").count() > 1);
+    chat.keys(CTRL_C);
+    assert_eq!(chat.end(), 130);
     let mut chat = Setup::scripted(&["--plain", "ask touch x"], &[]).start();
     chat.see(")?");
     chat.signal(libc::SIGTERM);

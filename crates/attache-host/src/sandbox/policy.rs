@@ -119,6 +119,7 @@ impl Policy {
         policy.hide_own(own);
         let shared = std::env::temp_dir();
         policy.writable.retain(|path| *path != shared || roots.contains(path));
+        policy.unprotect_home();
         policy.protected.extend(roots.iter().flat_map(|root| crate::secrets::run_in_project(root)));
         policy.use_layers(layers);
         let layered: Vec<PathBuf> = policy.layers.iter().map(|layer| layer.at.clone()).collect();
@@ -195,12 +196,25 @@ impl Policy {
 
     /// What shells and other programs start from is run outside, sooner or later.
     fn protect_home(&mut self) {
-        let Some(home) = std::env::home_dir().filter(|home| home.parent().is_some()) else { return };
-        let real = view::resolve(&home);
-        if self.writable.iter().any(|writable| real.starts_with(view::resolve(writable))) {
+        if let Some(home) = self.writable_home() {
             let files = crate::secrets::start_files(&home);
             self.protected.extend(files.into_iter().filter(|path| !self.protected.contains(path)).collect::<Vec<_>>());
         }
+    }
+
+    /// Takes that back for a home that cannot be changed after all: one among temporary files that are not shared.
+    fn unprotect_home(&mut self) {
+        if self.writable_home().is_none() {
+            let files = std::env::home_dir().map(|home| crate::secrets::start_files(&home)).unwrap_or_default();
+            self.protected.retain(|path| !files.contains(path));
+        }
+    }
+
+    /// The home, if it can be changed.
+    fn writable_home(&self) -> Option<PathBuf> {
+        let home = std::env::home_dir().filter(|home| home.parent().is_some())?;
+        let real = view::resolve(&home);
+        self.writable.iter().any(|writable| real.starts_with(view::resolve(writable))).then_some(home)
     }
 
     /// Whether a confined process may read this path, for whoever reads on its behalf.

@@ -77,9 +77,16 @@ impl Started {
         };
         // A line for a shell: every word in it may be a file that it runs.
         let hooked = |digests: &mut Digests, (name, line): (String, String)| {
-            let named = words_in(&line).flat_map(names_in);
-            let files = named.filter_map(|name| StartedFile::read(directory, &name, digests).transpose());
-            let files = files.collect::<Result<_, _>>()?;
+            let mut files = Vec::new();
+            for word in words_in(&line) {
+                if is_written_to(&line, word) {
+                    files.extend(StartedFile::of_link(directory, word));
+                    continue;
+                }
+                for name in names_in(word) {
+                    files.extend(StartedFile::read(directory, &name, digests)?);
+                }
+            }
             Ok(Started { name, files, words: vec!["sh".into(), "-c".into(), line] })
         };
         let mut all = Vec::new();
@@ -92,9 +99,10 @@ impl Started {
         Ok(all)
     }
 
-    /// Adds what is pinned to a digest. Nothing is, where no command names a file.
-    pub(super) fn pin(started: &[Started], hash: &mut Sha256) {
-        for file in started.iter().flat_map(|started| &started.files) {
+    /// Adds what is pinned to a digest, as if one file was not there. Nothing is, where no command names a file.
+    pub(super) fn pin(started: &[Started], missing: Option<&Path>, hash: &mut Sha256) {
+        let files = started.iter().flat_map(|started| &started.files);
+        for file in files.filter(|file| missing != Some(file.path.as_path())) {
             hash.update((file.pin.len() as u64).to_le_bytes());
             hash.update(&file.pin);
         }
@@ -122,6 +130,17 @@ fn hooks(content: &[u8]) -> Vec<(String, String)> {
 fn words_in(line: &str) -> impl Iterator<Item = &str> {
     let ends = |c: char| c.is_whitespace() || ";|&()<>{}\"'`$=,".contains(c);
     line.split(ends).filter(|word| !word.is_empty())
+}
+
+/// Whether the shell only writes to what this word of a line names: it stands behind a plain `>`. Such a file is made by the
+/// hook itself. Where the same line runs it, it is named a second time.
+fn is_written_to(line: &str, word: &str) -> bool {
+    let start = word.as_ptr() as usize - line.as_ptr() as usize;
+    let before = &line[..start];
+    let before = before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
+    let Some(before) = before.strip_suffix(">|").or_else(|| before.strip_suffix('>')) else { return false };
+    // An arrow of another language, a `>` that is meant as a letter, and `<>`, which reads as well, are none.
+    !before.strip_suffix('>').unwrap_or(before).ends_with(['=', '-', '\\', '<', '>'])
 }
 
 /// Endings that interpreters add to a name by themselves, and what they look for in a directory.
@@ -185,6 +204,18 @@ impl StartedFile {
         let digest = if path.starts_with(directory) { digests.of(&path).map_err(failed)? } else { None };
         pin.extend(digest.iter().map(String::as_str));
         Ok(Some(StartedFile { is_covered: digest.is_some(), path, pin }))
+    }
+
+    /// The file that a hook writes to, if a link leads there: one that is turned would have the hook write elsewhere.
+    /// A plain file in its place is the hook's own matter, and so is none.
+    fn of_link(directory: &Path, word: &str) -> Option<Self> {
+        let written = directory.join(word);
+        let path = written.ancestors().find(|path| path.is_symlink())?.to_owned();
+        // Not where it leads in the end, which may not be there before the hook has run.
+        let (target, place) = (path.read_link().unwrap_or_default(), path.parent().map(Path::canonicalize));
+        let place = place.and_then(Result::ok).unwrap_or_default();
+        let pin = format!("> {word}\0{}\0{}", place.display(), target.display());
+        Some(StartedFile { is_covered: false, path, pin })
     }
 }
 

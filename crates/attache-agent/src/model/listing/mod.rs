@@ -58,13 +58,13 @@ pub(crate) struct Source {
     pub(crate) is_own: bool,
 }
 
-/// Asks for the list. `None` if there is none to be had.
-pub(crate) async fn fetch(source: &Source) -> Option<Vec<Listed>> {
+/// Asks for the list. If there is none to be had, why, in words that have nothing secret in them.
+pub(crate) async fn fetch(source: &Source) -> Result<Vec<Listed>, String> {
     let asking = Asking::new(source).await?;
     let mut models = match source.api {
         Api::Ollama => match asking.ollama().await {
-            Some(models) => models,
-            None => asking.openai().await?,
+            Ok(models) => models,
+            Err(_) => asking.openai().await?,
         },
         Api::OpenAi | Api::Responses => asking.openai().await?,
         Api::Anthropic => parse::anthropic(&asking.get(asking.address.join("models"), &[("limit", "1000")]).await?),
@@ -72,7 +72,7 @@ pub(crate) async fn fetch(source: &Source) -> Option<Vec<Listed>> {
     };
     models.retain(|model| is_plain(&model.name) && !parse::is_no_chat(&source.provider, &model.name));
     models.truncate(MOST_MODELS);
-    (!models.is_empty()).then_some(models)
+    if models.is_empty() { Err("its answer lists no model".into()) } else { Ok(models) }
 }
 
 /// Whether a name can be shown and sent as it is.
@@ -88,21 +88,22 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    async fn new(source: &'a Source) -> Option<Self> {
-        let address = Address::new(source.api, &source.base_url).ok()?;
-        let client = client(&address).await.ok()?;
+    async fn new(source: &'a Source) -> Result<Self, String> {
+        let address = Address::new(source.api, &source.base_url).map_err(|error| error.message)?;
+        let client = client(&address).await.map_err(|trouble| trouble.error.message)?;
         let key = key_headers(source.api, source.key.as_ref().map(Secret::expose));
         let own = source.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
-        let headers = headers(key.iter().map(|(name, value)| (*name, value.as_str())).chain(own))?;
-        Some(Asking { source, address, client, headers })
+        let headers = headers(key.iter().map(|(name, value)| (*name, value.as_str())).chain(own));
+        let headers = headers.ok_or("its key or a header cannot be sent")?;
+        Ok(Asking { source, address, client, headers })
     }
 
     /// The list of a server that speaks like OpenAI, with what local servers say elsewhere.
-    async fn openai(&self) -> Option<Vec<Listed>> {
+    async fn openai(&self) -> Result<Vec<Listed>, String> {
         if self.source.provider == "lmstudio"
-            && let Some(list) = self.get(self.address.beside("api/v0/models"), &[]).await
+            && let Ok(list) = self.get(self.address.beside("api/v0/models"), &[]).await
         {
-            return Some(parse::lmstudio(&list));
+            return Ok(parse::lmstudio(&list));
         }
         let mut models = parse::openai(&self.get(self.address.join("models"), &[]).await?);
         if self.source.is_own && models.iter().any(|model| model.context.is_none()) {
@@ -114,17 +115,17 @@ impl<'a> Asking<'a> {
                 model.images = model.images.or(props.images);
             }
         }
-        Some(models)
+        Ok(models)
     }
 
     /// Ollama's list, and what it says of each of the first models.
-    async fn ollama(&self) -> Option<Vec<Listed>> {
+    async fn ollama(&self) -> Result<Vec<Listed>, String> {
         let mut models = parse::tags(&self.get(self.address.beside("api/tags"), &[]).await?);
         models.retain(|model| is_plain(&model.name));
         let names: Vec<String> = models.iter().take(MOST_ASKED).map(|model| model.name.clone()).collect();
         let show = |name: String| async move {
             let request = self.client.post(self.address.beside("api/show")).body(json!({ "model": name }).to_string());
-            self.read(request).await.map(|said| parse::show(&name, &said))
+            self.read(request).await.ok().map(|said| parse::show(&name, &said))
         };
         let shown: Vec<Option<Listed>> = stream::iter(names).map(show).buffered(4).collect().await;
         for (model, shown) in models.iter_mut().zip(shown) {
@@ -132,10 +133,10 @@ impl<'a> Asking<'a> {
                 *model = shown;
             }
         }
-        Some(models)
+        Ok(models)
     }
 
-    async fn get(&self, mut url: Url, query: &[(&str, &str)]) -> Option<Value> {
+    async fn get(&self, mut url: Url, query: &[(&str, &str)]) -> Result<Value, String> {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -143,26 +144,34 @@ impl<'a> Asking<'a> {
     }
 
     /// The JSON that a request brings, if it is not too long and does not take too long.
-    async fn read(&self, request: reqwest::RequestBuilder) -> Option<Value> {
+    async fn read(&self, request: reqwest::RequestBuilder) -> Result<Value, String> {
         let read = read_json(request.headers(self.headers.clone()), MOST_BYTES);
-        tokio::time::timeout(TIME, read).await.ok().flatten()
+        let late = |_| format!("no whole answer within {} s", TIME.as_secs());
+        tokio::time::timeout(TIME, read).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
     }
 }
 
-/// The JSON that a request brings, if it is a success and not longer than this.
-pub(super) async fn read_json(request: reqwest::RequestBuilder, most: usize) -> Option<Value> {
-    let mut response = request.send().await.ok()?;
-    if !response.status().is_success() {
-        return None;
+/// The JSON that a request brings, if it is a success and not longer than this; else why not. No address is named: people
+/// put passwords into those.
+pub(super) async fn read_json(request: reqwest::RequestBuilder, most: usize) -> Result<Value, String> {
+    let unreachable = |error: reqwest::Error| match error.is_connect() {
+        true => "cannot be reached".to_owned(),
+        false => "the connection broke off".to_owned(),
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    if !status.is_success() {
+        let hint = if matches!(status.as_u16(), 401 | 403) { ": is its key right?" } else { "" };
+        return Err(format!("answered with status {}{hint}", status.as_u16()));
     }
     let mut body = Vec::new();
-    while let Some(bytes) = response.chunk().await.ok()? {
+    while let Some(bytes) = response.chunk().await.map_err(unreachable)? {
         body.extend_from_slice(&bytes);
         if body.len() > most {
-            return None;
+            return Err(format!("its answer is longer than {} MiB", most >> 20));
         }
     }
-    serde_json::from_slice(&body).ok()
+    serde_json::from_slice(&body).map_err(|_| "its answer is no JSON".to_owned())
 }
 
 #[cfg(test)]

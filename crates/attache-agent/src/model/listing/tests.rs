@@ -10,7 +10,7 @@ fn source(provider: &str, api: Api, base_url: String, is_own: bool) -> Source {
     Source { provider: provider.into(), api, base_url, key: Some(Secret::from("k")), headers: vec![], is_own }
 }
 
-async fn list(provider: &str, api: Api, pages: Vec<(&str, Value)>) -> Option<Vec<Listed>> {
+async fn list(provider: &str, api: Api, pages: Vec<(&str, Value)>) -> Result<Vec<Listed>, String> {
     let pages = pages.into_iter().map(|(path, body)| (path, Response::bytes("application/json", body.to_string())));
     let server = HttpFixture::start(pages.collect()).await;
     fetch(&source(provider, api, server.url("/v1"), true)).await
@@ -90,19 +90,21 @@ async fn what_a_list_says_of_its_models_is_read() {
 
 #[tokio::test]
 async fn what_is_no_list_is_none_and_nothing_is_endless() {
-    for page in [
-        Response::html("<html>"),
-        Response::status(401),
-        Response::redirect("/v1/elsewhere"),
-        Response::bytes("application/json", "{\"data\":[").endless(),
-        Response::bytes("application/json", "{\"data\":[]}"),
-        Response::bytes("application/json", "[1,2"),
+    for (page, why) in [
+        (Response::html("<html>"), "its answer is no JSON"),
+        (Response::status(401), "answered with status 401: is its key right?"),
+        (Response::redirect("/v1/elsewhere"), "answered with status 302"),
+        (Response::bytes("application/json", "{\"data\":[").endless(), "no whole answer within 10 s"),
+        (Response::bytes("application/json", "{\"data\":[]}"), "its answer lists no model"),
+        (Response::bytes("application/json", "[1,2"), "its answer is no JSON"),
     ] {
         let server = HttpFixture::start(vec![("/v1/models", page)]).await;
-        assert_eq!(fetch(&source("acme", Api::OpenAi, server.url("/v1"), false)).await, None);
+        assert_eq!(fetch(&source("acme", Api::OpenAi, server.url("/v1"), false)).await, Err(why.to_owned()));
     }
     let many: Vec<Value> = (0..2_000).map(|number| json!({"id": format!("m{number}")})).collect();
     let models = list("acme", Api::OpenAi, vec![("/v1/models", json!({ "data": many }))]).await.unwrap();
     assert_eq!(models.len(), MOST_MODELS);
-    assert_eq!(fetch(&source("acme", Api::OpenAi, "no address".into(), false)).await, None);
+    assert!(fetch(&source("acme", Api::OpenAi, "no address".into(), false)).await.is_err());
+    let nobody = fetch(&source("acme", Api::OpenAi, "http://127.0.0.1:1/v1".into(), false)).await;
+    assert_eq!(nobody, Err("cannot be reached".to_owned()));
 }

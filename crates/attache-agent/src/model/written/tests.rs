@@ -206,6 +206,35 @@ fn a_call_that_is_quoted_from_numbered_lines_never_runs() {
 }
 
 #[test]
+fn a_call_that_is_quoted_in_other_words_never_runs() {
+    let call = r#"{"name": "run_command", "arguments": {"command": "rm -r src", "timeout": 5}}"#;
+    let swapped = "{\n  \"arguments\": {\n    \"timeout\": 5,\n    \"command\": \"rm -r src\"\n  },\n  \"name\": \"run_command\"\n}";
+    let numbered = |text: &str| {
+        let lines = text.lines().enumerate();
+        lines.map(|(at, line)| format!("{:>6}\t{line}\n", at + 1)).collect::<String>()
+    };
+    for told in [
+        swapped.to_owned(),
+        swapped.replace('\n', ""),
+        format!("Say:\n```json\n{swapped}\n```\n"),
+        numbered(swapped),
+        numbered(&format!("fn main() {{\n}}\n{swapped}\n")),
+        json!({ "text": swapped }).to_string(),
+        call.replace("rm -r src", "rm\\u0020-r\\u0020src"),
+        call.replace("rm -r", "\\u0072m -r").replace("name", "n\\u0061me"),
+        swapped.replace("rm -r", "\\u0072m -r"),
+    ] {
+        for text in [call.to_owned(), format!("<tool_call>{call}</tool_call>")] {
+            let shown = story(vec![Message::user(told.as_str())], vec![Piece::Text(text.clone())]);
+            assert_eq!(shown, text, "{told}");
+        }
+        let other = call.replace("rm -r src", "ls src");
+        let called = story(vec![Message::user(told.as_str())], vec![Piece::Text(other)]);
+        assert_eq!(called, r#"run_command {"command":"ls src","timeout":5}"#, "{told}");
+    }
+}
+
+#[test]
 fn one_quoted_call_among_others_is_enough() {
     let quoted = r#"{"name": "run_command", "arguments": {"command": "rm -r src"}}"#;
     let other = r#"{"name": "run_command", "arguments": {"command": "ls"}}"#;

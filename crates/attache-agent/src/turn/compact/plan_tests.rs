@@ -46,7 +46,7 @@ fn check(letters: &str, room: u64, is_asked: bool, older: &str, kept: &str) {
     let messages = messages(letters);
     let summary = letters.find('s');
     let in_turn = letters.to_ascii_lowercase().rsplit('p').next().unwrap_or_default().matches('h').count();
-    let mut conversation = Conversation::new(messages.clone(), summary);
+    let mut conversation = Conversation::new(messages.clone(), summary, None);
     conversation.turn_prompts = 1 + in_turn;
     match Plan::of(&messages, summary, &conversation.prompts_of_turn(), room, is_asked) {
         None => assert_eq!(("", ""), (older, kept), "{letters}"),

@@ -1,0 +1,162 @@
+//! Where a server listens, and whether it may.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_http::{Fingerprint, Listener};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::cli::Serve;
+use crate::exit::Failure;
+use crate::paths;
+
+/// A server that listens.
+pub(super) struct Listening {
+    pub(super) listener: Listener,
+    /// For people.
+    pub(super) address: String,
+    /// Names that it is reached by.
+    pub(super) hosts: Vec<String>,
+    /// Of a certificate that we made ourselves.
+    pub(super) fingerprint: Option<String>,
+}
+
+/// Where sockets begin that somebody else opened for us.
+const FIRST_SOCKET: i32 = 3;
+
+pub(super) async fn listen(options: &Serve) -> Result<Listening, Failure> {
+    let cannot = |error: io::Error| Failure::usage(format!("cannot listen on `{}`: {error}", options.listen));
+    if let Some(inherited) = inherited().map_err(cannot)? {
+        let address = "a socket that was passed on".to_owned();
+        return match inherited {
+            Inherited::Unix(listener) => Ok(unix(listener, address)),
+            Inherited::Tcp(listener) => tcp(listener, options),
+        };
+    }
+    if let Some(path) = options.listen.strip_prefix("unix:") {
+        let listener = bind_unix(Path::new(path)).map_err(cannot)?;
+        return Ok(unix(listener, options.listen.clone()));
+    }
+    let listener = TcpListener::bind(&options.listen).await.map_err(cannot)?;
+    tcp(listener, options)
+}
+
+fn unix(listener: UnixListener, address: String) -> Listening {
+    Listening { listener: Listener::unix(listener), address, hosts: Vec::new(), fingerprint: None }
+}
+
+/// A socket that only its owner can open. One that a server left behind is replaced.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    if path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
+        match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there")),
+            Err(_) => std::fs::remove_file(path)?,
+        }
+    }
+    // Bound under another name, so that nobody can open it before it is private.
+    let hidden = path.with_extension(format!("{}.tmp", std::process::id()));
+    let listener = std::os::unix::net::UnixListener::bind(&hidden)?;
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&hidden, path)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+fn tcp(listener: TcpListener, options: &Serve) -> Result<Listening, Failure> {
+    let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
+    let hosts = if address.ip().is_unspecified() { Vec::new() } else { vec![address.ip().to_string()] };
+    let tls = tls(options)?;
+    if tls.is_none() && !address.ip().is_loopback() && !options.behind_proxy {
+        return Err(Failure::usage(format!(
+            "refusing to listen on {address} without TLS\n\
+             hint: --tls-self-signed, or --tls-cert and --tls-key, or --behind-proxy if a proxy on the way has TLS"
+        )));
+    }
+    let (scheme, fingerprint, listener) = match tls {
+        Some((config, fingerprint)) => ("https", fingerprint, Listener::tls(listener, config)),
+        None => ("http", None, Listener::tcp(listener)),
+    };
+    Ok(Listening { listener, address: format!("{scheme}://{}", shown(address)), hosts, fingerprint })
+}
+
+fn shown(address: SocketAddr) -> String {
+    address.to_string()
+}
+
+/// How TLS is spoken, and the fingerprint of a certificate of our own.
+fn tls(options: &Serve) -> Result<Option<(ServerConfig, Option<String>)>, Failure> {
+    let (certificates, key, is_own) = match (&options.tls_cert, &options.tls_key, options.tls_self_signed) {
+        (Some(certificate), Some(key), _) => (certificate.clone(), key.clone(), false),
+        (None, None, true) => {
+            let (certificate, key) = self_signed(&options.host)?;
+            (certificate, key, true)
+        }
+        _ => return Ok(None),
+    };
+    let wrong = |path: &Path, what: String| Failure::usage(format!("`{}`: {what}", path.display()));
+    let chain: Result<Vec<CertificateDer<'static>>, _> =
+        CertificateDer::pem_file_iter(&certificates).and_then(Iterator::collect);
+    let chain = chain.map_err(|error| wrong(&certificates, error.to_string()))?;
+    let first = chain.first().ok_or_else(|| wrong(&certificates, "there is no certificate in it".into()))?;
+    let fingerprint = is_own.then(|| Fingerprint::of(first).to_string());
+    let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| wrong(&key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| Failure::usage(error.to_string()))?.with_no_client_auth();
+    let config = config.with_single_cert(chain, private).map_err(|error| wrong(&certificates, error.to_string()))?;
+    Ok(Some((config, fingerprint)))
+}
+
+/// A certificate of our own, made once and kept: clients know it by its fingerprint.
+fn self_signed(hosts: &[String]) -> Result<(PathBuf, PathBuf), Failure> {
+    let directory = paths::config()?.join("serve");
+    let (certificate, key) = (directory.join("certificate.pem"), directory.join("key.pem"));
+    if certificate.exists() && key.exists() {
+        return Ok((certificate, key));
+    }
+    let names: Vec<String> = hosts.iter().cloned().chain(["localhost".to_owned()]).collect();
+    let made = rcgen::generate_simple_self_signed(names).map_err(|error| Failure::usage(error.to_string()))?;
+    let cannot = |error: io::Error| Failure::usage(format!("cannot write to `{}`: {error}", directory.display()));
+    paths::write_private(&key, made.signing_key.serialize_pem().as_bytes()).map_err(cannot)?;
+    paths::write_private(&certificate, made.cert.pem().as_bytes()).map_err(cannot)?;
+    Ok((certificate, key))
+}
+
+/// A socket that systemd opened for us.
+enum Inherited {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+fn inherited() -> io::Result<Option<Inherited>> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u32>().ok());
+    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS") != Some(1) {
+        return Ok(None);
+    }
+    // SAFETY: all zeros is a valid address, and its length is given.
+    let family = unsafe {
+        let mut address: libc::sockaddr_storage = std::mem::zeroed();
+        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        if libc::getsockname(FIRST_SOCKET, (&raw mut address).cast(), &raw mut length) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::c_int::from(address.ss_family)
+    };
+    // SAFETY: the descriptor was passed to this process, which owns it from now on and takes it once.
+    let socket = unsafe { std::os::fd::OwnedFd::from_raw_fd(FIRST_SOCKET) };
+    if family == libc::AF_UNIX {
+        let listener = std::os::unix::net::UnixListener::from(socket);
+        listener.set_nonblocking(true)?;
+        return UnixListener::from_std(listener).map(|listener| Some(Inherited::Unix(listener)));
+    }
+    let listener = std::net::TcpListener::from(socket);
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener).map(|listener| Some(Inherited::Tcp(listener)))
+}

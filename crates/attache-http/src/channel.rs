@@ -1,0 +1,607 @@
+//! What lies between a program and the network: messages that came in and were not read yet, and messages that go out and have
+//! not arrived yet, as far as that is known.
+//!
+//! A message that goes out belongs to a stream and has a number there, from 1. If the peer tells what has arrived
+//! (`resumes`), a message is kept until then, and whoever reads the stream next begins where the last one ended.
+//! Otherwise it is forgotten when it is handed to the network.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use attache::model::request::RequestId;
+use attache::transport::{MessageReader, MessageWriter, Transport};
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::message::{Kind, Parts, parts, with_resume};
+
+/// A stream of messages that go out: of a session, or of the connection.
+pub(crate) type StreamId = Option<Arc<str>>;
+
+/// How much a channel holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Bytes that came in and were not read.
+    pub(crate) incoming: usize,
+    /// Bytes that go out and have not arrived.
+    pub(crate) outgoing: usize,
+    /// Streams of sessions.
+    pub(crate) streams: usize,
+    /// Streams that were opened for sessions that nobody has heard of yet.
+    pub(crate) early: usize,
+}
+
+/// Which end of the connection the program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The agent's, with one stream for each session (Streamable HTTP), or with one for all.
+    Agent { streams: bool },
+    /// The client's.
+    Client,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The peer left, or was asked to.
+    Closed,
+    /// The connection is lost, for this reason.
+    Lost(io::ErrorKind),
+}
+
+/// How a text begins that is no answer.
+const NO_ANSWER: &str = r#"{"jsonrpc":"2.0","method""#;
+
+/// Messages between a program and the network.
+pub(crate) struct Channel {
+    state: Mutex<State>,
+    bounds: Bounds,
+    end: End,
+}
+
+struct State {
+    incoming: VecDeque<String>,
+    incoming_bytes: usize,
+    incoming_end: Option<Ended>,
+    program_reads: Option<Waker>,
+    /// Those of the network who wait for room.
+    room: Vec<Waker>,
+    /// How many messages came in that are counted.
+    received: u64,
+
+    streams: HashMap<StreamId, Outgoing>,
+    outgoing_bytes: usize,
+    /// The program said its last word.
+    outgoing_over: bool,
+    program_writes: Option<Waker>,
+    /// When something went out, or nothing waited to.
+    progress: Instant,
+
+    /// Requests of the client that the agent has not answered, with the stream that the answer belongs to.
+    requests: HashMap<RequestId, StreamId>,
+    greeting: Greeting,
+    resumes: bool,
+    /// When the network had the connection in its hands last, and how often it has it now.
+    attached: usize,
+    away_since: Instant,
+    watchers: Vec<Waker>,
+}
+
+/// Where `initialize` is.
+#[derive(Default)]
+struct Greeting {
+    id: Option<RequestId>,
+    /// What the client said, until it is answered.
+    text: Option<Utf8Bytes>,
+    wants_resume: bool,
+    /// Who gets the answer, instead of a stream.
+    answer: Option<oneshot::Sender<Utf8Bytes>>,
+}
+
+/// Messages of one stream, those first that were sent first.
+struct Outgoing {
+    kept: VecDeque<Utf8Bytes>,
+    /// The number of the first that is kept.
+    first: u64,
+    /// The number of the next to be handed out.
+    next: u64,
+    /// Whoever reads has this number; an older one is told to stop.
+    reader: u64,
+    is_read: bool,
+    is_known: bool,
+    waker: Option<Waker>,
+}
+
+impl Outgoing {
+    fn new(is_known: bool) -> Self {
+        Outgoing { kept: VecDeque::new(), first: 1, next: 1, reader: 0, is_read: false, is_known, waker: None }
+    }
+
+    fn forget_until(&mut self, count: u64) -> usize {
+        let mut bytes = 0;
+        while self.first <= count && self.first < self.next {
+            let Some(message) = self.kept.pop_front() else { break };
+            bytes += message.len();
+            self.first += 1;
+        }
+        bytes
+    }
+}
+
+/// What a reader of a stream gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A message, with its number.
+    Message(u64, Utf8Bytes),
+    /// There will be no more.
+    Over,
+    /// Somebody else reads this stream now.
+    Replaced,
+}
+
+/// Why a stream cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttachError {
+    /// Somebody reads it.
+    Taken,
+    /// There are too many, or nobody knows its session.
+    Unknown,
+    /// What comes next is not kept any more, or was never sent.
+    Gone,
+}
+
+/// Which message of the client this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// The client does not count.
+    None,
+    /// The one after the last.
+    Next,
+    /// The client says that it is this one.
+    Is(u64),
+}
+
+/// What became of a message that came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// The program will read it.
+    Taken,
+    /// It came before.
+    Repeated,
+    /// One before it is missing.
+    TooEarly,
+    /// Nobody reads any more.
+    Closed,
+}
+
+impl Channel {
+    pub(crate) fn new(end: End, bounds: Bounds) -> Arc<Self> {
+        let state = State {
+            incoming: VecDeque::new(),
+            incoming_bytes: 0,
+            incoming_end: None,
+            program_reads: None,
+            room: Vec::new(),
+            received: 0,
+            streams: HashMap::from([(None, Outgoing::new(true))]),
+            outgoing_bytes: 0,
+            outgoing_over: false,
+            program_writes: None,
+            progress: Instant::now(),
+            requests: HashMap::new(),
+            greeting: Greeting::default(),
+            resumes: false,
+            attached: 0,
+            away_since: Instant::now(),
+            watchers: Vec::new(),
+        };
+        Arc::new(Channel { state: Mutex::new(state), bounds, end })
+    }
+
+    /// The program's end.
+    pub(crate) fn transport(self: &Arc<Self>) -> Transport {
+        Transport::new(ProgramReader(self.clone()), ProgramWriter(self.clone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the peer tells what has arrived.
+    pub(crate) fn resumes(&self) -> bool {
+        self.lock().resumes
+    }
+
+    /// Hands a message to the program, when there is room.
+    pub(crate) fn poll_push(&self, cx: &mut Context<'_>, message: &mut String, number: Number) -> Poll<Pushed> {
+        let state = &mut *self.lock();
+        if state.incoming_end.is_some() {
+            return Poll::Ready(Pushed::Closed);
+        }
+        if let Number::Is(number) = number {
+            if number <= state.received {
+                return Poll::Ready(Pushed::Repeated);
+            }
+            if number > state.received + 1 {
+                return Poll::Ready(Pushed::TooEarly);
+            }
+        }
+        if state.incoming_bytes >= self.bounds.incoming {
+            if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.room.push(cx.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        self.note_incoming(state, message);
+        state.received += u64::from(number != Number::None);
+        state.incoming_bytes += message.len();
+        state.incoming.push_back(std::mem::take(message));
+        wake(&mut state.program_reads);
+        Poll::Ready(Pushed::Taken)
+    }
+
+    /// Hands a message to the program as soon as there is room.
+    pub(crate) async fn push(&self, mut message: String, number: Number) -> Pushed {
+        std::future::poll_fn(|cx| self.poll_push(cx, &mut message, number)).await
+    }
+
+    /// How many messages came in that are counted.
+    pub(crate) fn received(&self) -> u64 {
+        self.lock().received
+    }
+
+    /// What has to be remembered of a message that comes in.
+    fn note_incoming(&self, state: &mut State, message: &str) {
+        if self.end == End::Client {
+            if state.greeting.id.is_some()
+                && let Ok(parts) = parts(message)
+                && matches!(&parts.kind, Kind::Response(id) if Some(id) == state.greeting.id.as_ref())
+            {
+                state.greeting.id = None;
+                state.greeting.text = None;
+                state.resumes |= state.greeting.wants_resume && parts.wants_resume();
+            }
+            return;
+        }
+        let Ok(parts) = parts(message) else { return };
+        let Kind::Request(id) = &parts.kind else { return };
+        if parts.method == "initialize" {
+            state.greeting.id = Some(id.clone());
+            state.greeting.wants_resume = parts.wants_resume();
+        }
+        let session = if self.end == (End::Agent { streams: true }) { parts.session() } else { None };
+        let stream = session.map(Arc::from);
+        // The client has named the session: messages about it have a stream from now on.
+        if stream.is_some() && !state.streams.contains_key(&stream) && state.streams.len() <= self.bounds.streams {
+            state.streams.insert(stream.clone(), Outgoing::new(true));
+        }
+        // A session that is opened anew is answered on its own stream only if that is read: then the answer comes after
+        // what belongs before it.
+        let opens = matches!(parts.method.as_ref(), "session/load" | "session/resume" | "session/fork");
+        let is_read = state.streams.get(&stream).is_some_and(|stream| stream.is_read);
+        let stream = if opens && !is_read { None } else { stream };
+        state.requests.insert(id.clone(), stream);
+    }
+
+    /// Who gets the answer to the `initialize` that is pushed next.
+    pub(crate) fn expect_greeting(&self) -> oneshot::Receiver<Utf8Bytes> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().greeting.answer = Some(sender);
+        receiver
+    }
+
+    /// Sends `initialize` again, if it was sent and not answered: nothing follows from it, so it can be repeated.
+    pub(crate) fn greet_again(&self) -> bool {
+        let state = &mut *self.lock();
+        let (Some(text), false) = (state.greeting.text.clone(), state.resumes) else { return false };
+        let Some(outgoing) = state.streams.get_mut(&None).filter(|outgoing| outgoing.next == 2) else { return false };
+        state.outgoing_bytes += text.len();
+        outgoing.kept.push_front(text);
+        (outgoing.first, outgoing.next) = (1, 1);
+        true
+    }
+
+    /// The stream that a message of the agent belongs to.
+    fn stream_of(&self, state: &mut State, parts: &Parts<'_>) -> StreamId {
+        let stream = match &parts.kind {
+            Kind::Response(id) => state.requests.remove(id).flatten(),
+            _ if self.end == (End::Agent { streams: true }) => parts.session().map(Arc::from),
+            _ => None,
+        };
+        // An answer that names a session makes it known: its stream may be opened.
+        if matches!(parts.kind, Kind::Response(_)) && self.end == (End::Agent { streams: true }) {
+            let named: StreamId = parts.session().map(Arc::from);
+            if named.is_some() && state.streams.len() <= self.bounds.streams {
+                state.streams.entry(named).or_insert_with(|| Outgoing::new(true)).is_known = true;
+            }
+        }
+        stream
+    }
+
+    /// Takes a message of the program, when there is room.
+    fn poll_write(&self, cx: &mut Context<'_>, message: &str) -> Poll<io::Result<()>> {
+        let state = &mut *self.lock();
+        if state.outgoing_over || matches!(state.incoming_end, Some(Ended::Lost(_))) {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if state.outgoing_bytes >= self.bounds.outgoing {
+            state.program_writes = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if state.outgoing_bytes == 0 {
+            state.progress = Instant::now();
+        }
+        let mut text = Utf8Bytes::from(message);
+        let mut stream = None;
+        match self.end {
+            End::Client => {
+                let wants = message.contains("\"initialize\"")
+                    && parts(message).is_ok_and(|parts| {
+                        let is_greeting = parts.method == "initialize";
+                        if let (true, Kind::Request(id)) = (is_greeting, &parts.kind) {
+                            state.greeting.id = Some(id.clone());
+                        }
+                        is_greeting
+                    });
+                if wants {
+                    state.greeting.wants_resume = true;
+                    text = with_resume(message).into();
+                    state.greeting.text = Some(text.clone());
+                }
+            }
+            End::Agent { streams } => {
+                // On one stream for all, only answers matter, and a text that begins like this is none.
+                let is_plain = !streams && message.starts_with(NO_ANSWER);
+                let parts = if is_plain { None } else { parts(message).ok() };
+                let answered = match parts.as_ref().map(|parts| &parts.kind) {
+                    Some(Kind::Response(id)) => Some(id),
+                    _ => None,
+                };
+                let is_greeting = answered.is_some() && answered == state.greeting.id.as_ref();
+                stream = parts.as_ref().and_then(|parts| self.stream_of(state, parts));
+                if is_greeting {
+                    state.greeting.id = None;
+                    if state.greeting.wants_resume {
+                        state.resumes = true;
+                        text = with_resume(message).into();
+                    }
+                    if let Some(answer) = state.greeting.answer.take() {
+                        // If nobody waits any more, the connection is about to be given up.
+                        drop(answer.send(text));
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+            }
+        }
+        state.outgoing_bytes += text.len();
+        let is_full = state.streams.len() > self.bounds.streams;
+        if is_full && !state.streams.contains_key(&stream) {
+            stream = None;
+        }
+        let outgoing = state.streams.entry(stream).or_insert_with(|| Outgoing::new(true));
+        outgoing.is_known = true;
+        outgoing.kept.push_back(text);
+        wake(&mut outgoing.waker);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Begins to read a stream. `received` is how many messages of it the peer has, if it says so; then whoever read it before is
+    /// told to stop.
+    pub(crate) fn attach(&self, stream: &StreamId, received: Option<u64>) -> Result<u64, AttachError> {
+        let state = &mut *self.lock();
+        if !state.streams.contains_key(stream) {
+            let early = state.streams.values().filter(|stream| !stream.is_known).count();
+            if early >= self.bounds.early || state.streams.len() > self.bounds.streams {
+                return Err(AttachError::Unknown);
+            }
+            state.streams.insert(stream.clone(), Outgoing::new(false));
+        }
+        let resumes = state.resumes;
+        let Some(outgoing) = state.streams.get_mut(stream) else { return Err(AttachError::Unknown) };
+        if let Some(received) = received.filter(|_| resumes) {
+            if received + 1 < outgoing.first || received >= outgoing.first + outgoing.kept.len() as u64 {
+                return Err(AttachError::Gone);
+            }
+            outgoing.next = received + 1;
+            let freed = outgoing.forget_until(received);
+            state.outgoing_bytes -= freed;
+            wake(&mut state.program_writes);
+        } else if outgoing.is_read {
+            return Err(AttachError::Taken);
+        }
+        outgoing.reader += 1;
+        outgoing.is_read = true;
+        wake(&mut outgoing.waker);
+        let reader = outgoing.reader;
+        state.attached += 1;
+        state.progress = Instant::now();
+        Ok(reader)
+    }
+
+    /// Ends what [`attach`](Self::attach) began.
+    pub(crate) fn detach(&self, stream: &StreamId, reader: u64) {
+        let state = &mut *self.lock();
+        state.attached -= 1;
+        state.away_since = Instant::now();
+        if let Some(outgoing) = state.streams.get_mut(stream).filter(|outgoing| outgoing.reader == reader) {
+            outgoing.is_read = false;
+            outgoing.waker = None;
+        }
+    }
+
+    /// The next message of a stream.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>, stream: &StreamId, reader: u64) -> Poll<Next> {
+        let state = &mut *self.lock();
+        let Some(outgoing) = state.streams.get_mut(stream) else { return Poll::Ready(Next::Over) };
+        if outgoing.reader != reader {
+            return Poll::Ready(Next::Replaced);
+        }
+        let at = (outgoing.next - outgoing.first) as usize;
+        let Some(message) = outgoing.kept.get(at).cloned() else {
+            if state.outgoing_over || matches!(state.incoming_end, Some(Ended::Lost(_))) {
+                return Poll::Ready(Next::Over);
+            }
+            if !outgoing.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                outgoing.waker = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        let number = outgoing.next;
+        outgoing.next += 1;
+        state.progress = Instant::now();
+        if !state.resumes {
+            let freed = outgoing.forget_until(number);
+            state.outgoing_bytes -= freed;
+            wake(&mut state.program_writes);
+        }
+        Poll::Ready(Next::Message(number, message))
+    }
+
+    /// The peer has this many messages of a stream.
+    pub(crate) fn acknowledge(&self, stream: &StreamId, count: u64) {
+        let state = &mut *self.lock();
+        if let Some(outgoing) = state.streams.get_mut(stream) {
+            let freed = outgoing.forget_until(count);
+            state.outgoing_bytes -= freed;
+            state.progress = Instant::now();
+            wake(&mut state.program_writes);
+        }
+    }
+
+    /// Nothing more will come from the peer. With [`Ended::Lost`] nothing more is sent either.
+    pub(crate) fn end(&self, ended: Ended) {
+        let state = &mut *self.lock();
+        // A loss is the stronger word.
+        if state.incoming_end.is_none()
+            || (matches!(ended, Ended::Lost(_)) && state.incoming_end == Some(Ended::Closed))
+        {
+            state.incoming_end = Some(ended);
+        }
+        state.wake_all();
+    }
+
+    /// Whether both directions are over.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        match state.incoming_end {
+            Some(Ended::Lost(_)) => true,
+            Some(Ended::Closed) => state.outgoing_over && state.streams.values().all(|stream| stream.kept.is_empty()),
+            None => state.outgoing_over && state.outgoing_bytes == 0,
+        }
+    }
+
+    /// Waits until nothing more comes from the peer, or the program is done.
+    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.incoming_end.is_some() || state.outgoing_over {
+            return Poll::Ready(());
+        }
+        if !state.watchers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            state.watchers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// How many requests of the client the agent has to answer.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.lock().requests.len()
+    }
+
+    /// How long the peer has not read what waits for it, if the program has to wait for that.
+    pub(crate) fn stalled_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        (state.outgoing_bytes >= self.bounds.outgoing).then(|| state.progress.elapsed())
+    }
+
+    /// How long nobody has held this connection.
+    pub(crate) fn away_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        (state.attached == 0).then(|| state.away_since.elapsed())
+    }
+
+    /// The peer has shown itself.
+    pub(crate) fn touch(&self) {
+        self.lock().away_since = Instant::now();
+    }
+}
+
+impl State {
+    fn wake_all(&mut self) {
+        wake(&mut self.program_reads);
+        wake(&mut self.program_writes);
+        for outgoing in self.streams.values_mut() {
+            wake(&mut outgoing.waker);
+        }
+        self.room.drain(..).chain(self.watchers.drain(..)).for_each(Waker::wake);
+    }
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
+
+struct ProgramReader(Arc<Channel>);
+
+impl MessageReader for ProgramReader {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<String>>> {
+        let state = &mut *self.0.lock();
+        if let Some(message) = state.incoming.pop_front() {
+            let was_full = state.incoming_bytes >= self.0.bounds.incoming;
+            state.incoming_bytes -= message.len();
+            if was_full {
+                state.room.drain(..).for_each(Waker::wake);
+            }
+            return Poll::Ready(Ok(Some(message)));
+        }
+        match state.incoming_end {
+            Some(Ended::Closed) => Poll::Ready(Ok(None)),
+            Some(Ended::Lost(kind)) => Poll::Ready(Err(kind.into())),
+            None => {
+                state.program_reads = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for ProgramReader {
+    fn drop(&mut self) {
+        let state = &mut *self.0.lock();
+        state.incoming.clear();
+        state.incoming_bytes = 0;
+        state.incoming_end.get_or_insert(Ended::Closed);
+        state.wake_all();
+    }
+}
+
+struct ProgramWriter(Arc<Channel>);
+
+impl MessageWriter for ProgramWriter {
+    fn poll_write(&mut self, cx: &mut Context<'_>, message: &str) -> Poll<io::Result<()>> {
+        self.0.poll_write(cx, message)
+    }
+
+    fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let state = &mut *self.0.lock();
+        state.outgoing_over = true;
+        state.wake_all();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for ProgramWriter {
+    fn drop(&mut self) {
+        let state = &mut *self.0.lock();
+        state.outgoing_over = true;
+        state.wake_all();
+    }
+}

@@ -1,0 +1,442 @@
+//! The client's end of Streamable HTTP: messages are posted one after the other, and come back on streams of events.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use attache::model::request::RequestId;
+use attache::proto::json::Writer;
+use attache::{Dialect, proto::Encode};
+use futures_util::future::BoxFuture;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use reqwest::cookie::Jar;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::{ANSWER, BackOff, CONNECT, Failure, LONGEST, Remote, RemoteError, tls};
+use crate::channel::{Channel, Ended, Next, Number};
+use crate::message::{Kind, parts, received};
+use crate::server::{CONNECTION_ID, LAST_EVENT, MESSAGE, SESSION_ID};
+use crate::socket::{TELL_BYTES, TELL_MESSAGES};
+use crate::sse::EventReader;
+
+/// How long a stream of a server that sends signs of life may be silent.
+const SILENCE: Duration = Duration::from_secs(45);
+
+struct Link {
+    remote: Remote,
+    client: Client,
+    channel: Arc<Channel>,
+    failure: Failure,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The id that the server gave.
+    id: Option<HeaderValue>,
+    /// Streams of sessions, open or about to be.
+    streams: HashMap<String, Arc<OnceCell<()>>>,
+    /// Requests of the agent that are about a session: their answers name it.
+    asked: HashMap<RequestId, String>,
+    /// Our own requests that wait for an answer on a session's stream.
+    waiting: HashMap<RequestId, String>,
+}
+
+pub(super) fn connect(
+    remote: Remote,
+    jar: Arc<Jar>,
+    channel: Arc<Channel>,
+    failure: Failure,
+) -> Result<(), RemoteError> {
+    let mut builder = Client::builder()
+        .redirect(Policy::none())
+        .cookie_provider(jar)
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT)
+        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")));
+    if remote.is_local() {
+        builder = builder.no_proxy();
+    }
+    if remote.is_secure() {
+        builder = builder.tls_backend_preconfigured(tls::config(remote.fingerprint, &["h2", "http/1.1"])?);
+    } else {
+        // Nothing will be checked against certificates.
+        builder = builder.tls_backend_preconfigured(tls::config(Some(super::Fingerprint::of(&[])), &[])?);
+        if remote.http2 {
+            builder = builder.http2_prior_knowledge();
+        }
+    }
+    let client = builder.build().map_err(|error| RemoteError::Tls(error.to_string()))?;
+    let link = Arc::new(Link { remote, client, channel, failure, state: Mutex::default() });
+    tokio::spawn(link.run());
+    Ok(())
+}
+
+impl Link {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts what the program says, one message after the other, until it says no more.
+    async fn run(self: Arc<Self>) {
+        let Ok(reader) = self.channel.attach(&None, None) else { return };
+        // How many messages were taken before the first that the server counts.
+        let mut uncounted = 0;
+        let next = async || std::future::poll_fn(|cx| self.channel.poll_next(cx, &None, reader)).await;
+        while let Next::Message(number, text) = next().await {
+            let is_greeting = parts(&text).is_ok_and(|parts| parts.method == "initialize");
+            let done = if is_greeting {
+                uncounted += 1;
+                self.greet(&text).await
+            } else {
+                self.post(&text, number - uncounted).await
+            };
+            match done {
+                Ok(()) => self.channel.acknowledge(&None, number),
+                Err(error) => return self.fail(error),
+            }
+        }
+        let id = self.state().id.clone();
+        if let (Some(id), false) = (id, self.failure.get().is_some()) {
+            let leave = self.client.delete(self.remote.url.clone()).headers(self.headers()).header(CONNECTION_ID, id);
+            // If it does not hear, it notices by itself.
+            let _ = timeout(Duration::from_secs(2), leave.send()).await;
+        }
+        self.channel.end(Ended::Closed);
+    }
+
+    fn fail(&self, error: RemoteError) {
+        self.failure.set(error);
+        self.channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let token = self.remote.token.as_ref().and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
+        if let Some(mut token) = token {
+            token.set_sensitive(true);
+            headers.insert(AUTHORIZATION, token);
+        }
+        headers
+    }
+
+    /// Posts `initialize`, whose answer is the body of the response. It can be repeated: nothing follows from it.
+    async fn greet(self: &Arc<Self>, text: &str) -> Result<(), RemoteError> {
+        let mut tries = 0;
+        let response = loop {
+            let id = self.state().id.clone();
+            let mut post = self
+                .client
+                .post(self.remote.url.clone())
+                .headers(self.headers())
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
+                .body(text.to_owned());
+            if let Some(id) = &id {
+                post = post.header(CONNECTION_ID, id.clone());
+            }
+            let sent = async {
+                let response = post.send().await?;
+                let head = (response.status().as_u16(), response.headers().clone());
+                Ok::<_, reqwest::Error>((head, response.bytes().await?))
+            };
+            match timeout(ANSWER, sent).await {
+                Err(_) => return Err(RemoteError::Unreachable("timed out".into())),
+                // Some servers take `initialize` once for each connection.
+                Ok(Ok(((400, _), _))) if id.is_some() => self.forget(),
+                Ok(Ok(response)) => break response,
+                Ok(Err(error)) if error.is_connect() || tries >= 3 => return Err(unreachable(&error)),
+                Ok(Err(_)) => {
+                    tries += 1;
+                    tokio::time::sleep(Duration::from_millis(100 * tries)).await;
+                }
+            }
+        };
+        let ((status, headers), body) = response;
+        if status != 200 {
+            return Err(RemoteError::of_status(status));
+        }
+        let Ok(answer) = String::from_utf8(body.into()) else { return Err(RemoteError::Refused(status)) };
+        if parts(&answer).is_err() {
+            return Err(RemoteError::Refused(status));
+        }
+        let id = headers.get(CONNECTION_ID).cloned();
+        let is_new = {
+            let mut state = self.state();
+            let is_new = id.is_some() && state.id != id;
+            if is_new {
+                *state = State { id, ..State::default() };
+            }
+            is_new
+        };
+        self.channel.push(answer, Number::None).await;
+        if is_new {
+            self.clone().open_stream(None).await?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self) {
+        *self.state() = State::default();
+    }
+
+    /// Posts a message. What the server may have got already has the same number again.
+    async fn post(self: &Arc<Self>, text: &str, number: u64) -> Result<(), RemoteError> {
+        let parts = parts(text).map_err(|_| RemoteError::Lost("a message is not valid".into()))?;
+        let session = match &parts.kind {
+            Kind::Response(id) => self.state().asked.remove(id),
+            _ => parts.session(),
+        };
+        if let Some(session) = &session
+            && !matches!(parts.kind, Kind::Response(_))
+        {
+            self.clone().open_session_stream(session).await;
+            if let Kind::Request(id) = &parts.kind {
+                self.state().waiting.insert(id.clone(), session.clone());
+            }
+        }
+        let resumes = self.channel.resumes();
+        let mut back_off = BackOff::new();
+        loop {
+            let failed = match timeout(ANSWER, self.send(text, session.as_deref(), resumes.then_some(number))).await {
+                Ok(Ok(200 | 202 | 204)) => return Ok(()),
+                Ok(Ok(status @ (502..=504))) if resumes => RemoteError::Refused(status),
+                Ok(Ok(status @ (401 | 403 | 404 | 410))) => return Err(RemoteError::of_status(status)),
+                Ok(Ok(status)) => {
+                    return match &parts.kind {
+                        Kind::Request(id) => {
+                            self.answer(id, status).await;
+                            Ok(())
+                        }
+                        _ => Err(RemoteError::of_status(status)),
+                    };
+                }
+                Ok(Err(error)) => unreachable(&error),
+                Err(_) => RemoteError::Unreachable("timed out".into()),
+            };
+            if !resumes || self.channel.is_over() || !back_off.wait().await {
+                return Err(failed);
+            }
+        }
+    }
+
+    async fn send(&self, text: &str, session: Option<&str>, number: Option<u64>) -> Result<u16, reqwest::Error> {
+        let mut post = self
+            .client
+            .post(self.remote.url.clone())
+            .headers(self.headers())
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(text.to_owned());
+        if let Some(id) = self.state().id.clone() {
+            post = post.header(CONNECTION_ID, id);
+        }
+        if let Some(session) = session {
+            post = post.header(SESSION_ID, session);
+        }
+        if let Some(number) = number {
+            post = post.header(MESSAGE, number);
+        }
+        let response = post.send().await?;
+        let status = response.status().as_u16();
+        // The connection can be used again when the body was read.
+        response.bytes().await?;
+        Ok(status)
+    }
+
+    /// Answers a request in the server's place.
+    async fn answer(&self, id: &RequestId, status: u16) {
+        let mut text = Vec::from(&b"{\"jsonrpc\":\"2.0\",\"id\":"[..]);
+        id.encode(&mut Writer::new(&mut text, Dialect::V1));
+        let error = format!(
+            ",\"error\":{{\"code\":-32603,\"message\":\"the server refused the message\",\"data\":{{\"status\":{status}}}}}}}"
+        );
+        text.extend_from_slice(error.as_bytes());
+        self.state().waiting.remove(id);
+        if let Ok(text) = String::from_utf8(text) {
+            self.channel.push(text, Number::None).await;
+        }
+    }
+
+    /// Opens the stream of a session, unless it is open.
+    async fn open_session_stream(self: Arc<Self>, session: &str) {
+        let cell = self.state().streams.entry(session.to_owned()).or_default().clone();
+        let link = self.clone();
+        let session = session.to_owned();
+        // A server that has no stream for it will say so when the message is posted.
+        cell.get_or_init(|| async move { drop(link.open_stream(Some(session)).await) }).await;
+    }
+
+    fn open_stream(self: Arc<Self>, session: Option<String>) -> BoxFuture<'static, Result<(), RemoteError>> {
+        Box::pin(self.try_open_stream(session))
+    }
+
+    async fn try_open_stream(self: Arc<Self>, session: Option<String>) -> Result<(), RemoteError> {
+        let response = self.open(session.as_deref(), None).await?;
+        // Boxed: reading a stream opens others.
+        let reading: BoxFuture<'static, ()> = Box::pin(self.read_stream(session, response));
+        tokio::spawn(reading);
+        Ok(())
+    }
+
+    async fn get(&self, session: Option<&str>, last: Option<u64>) -> Result<Response, RemoteError> {
+        let mut get = self
+            .client
+            .get(self.remote.url.clone())
+            .headers(self.headers())
+            .header(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(id) = self.state().id.clone() {
+            get = get.header(CONNECTION_ID, id);
+        }
+        if let Some(session) = session {
+            get = get.header(SESSION_ID, session);
+        }
+        if let Some(last) = last {
+            get = get.header(LAST_EVENT, last);
+        }
+        match timeout(ANSWER, get.send()).await {
+            Ok(Ok(response)) if response.status() == 200 => Ok(response),
+            Ok(Ok(response)) => Err(RemoteError::of_status(response.status().as_u16())),
+            Ok(Err(error)) => Err(unreachable(&error)),
+            Err(_) => Err(RemoteError::Unreachable("timed out".into())),
+        }
+    }
+
+    /// Hands the messages of a stream to the program; takes it up again where it was lost, if the server can.
+    async fn read_stream(self: Arc<Self>, session: Option<String>, mut response: Response) {
+        let id = self.state().id.clone();
+        let mut count = 0;
+        loop {
+            self.read_events(session.as_deref(), &mut response, &mut count).await;
+            if self.channel.is_over() || self.state().id != id || self.failure.get().is_some() {
+                return;
+            }
+            match self.open(session.as_deref(), Some(count)).await {
+                Ok(again) => response = again,
+                Err(error) => {
+                    return match session {
+                        // The server says that it is over, or cannot say anything else.
+                        None if error == RemoteError::Ended => {
+                            self.failure.set(error);
+                            self.channel.end(Ended::Closed);
+                        }
+                        None => self.fail(error),
+                        Some(session) => self.lose(&session).await,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Opens a stream, or opens it again after so many messages.
+    async fn open(&self, session: Option<&str>, count: Option<u64>) -> Result<Response, RemoteError> {
+        if !self.channel.resumes() {
+            // What was sent meanwhile is lost, but a session can be loaded again.
+            return match count {
+                None => self.get(session, None).await,
+                Some(_) if session.is_some() => self.get(session, None).await,
+                Some(_) => Err(RemoteError::Ended),
+            };
+        }
+        let mut back_off = BackOff::new();
+        loop {
+            match self.get(session, Some(count.unwrap_or(0))).await {
+                Err(RemoteError::Unreachable(_) | RemoteError::Refused(502..=504)) if back_off.wait().await => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The stream of a session is gone: what waits for an answer on it gets none.
+    async fn lose(&self, session: &str) {
+        let waiting: Vec<RequestId> = {
+            let state = &mut *self.state();
+            state.streams.remove(session);
+            let ids = state.waiting.iter().filter(|(_, of)| *of == session).map(|(id, _)| id.clone());
+            ids.collect()
+        };
+        for id in waiting {
+            self.answer(&id, 410).await;
+        }
+    }
+
+    async fn read_events(self: &Arc<Self>, session: Option<&str>, response: &mut Response, count: &mut u64) {
+        let mut reader = EventReader::new(LONGEST);
+        let mut untold = (0, 0);
+        loop {
+            let chunk = match timeout(SILENCE, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None) | Err(_)) => return,
+                // Servers that cannot take a stream up again may be silent for as long as they like.
+                Err(_) if self.channel.resumes() => return,
+                Err(_) => continue,
+            };
+            reader.feed(&chunk);
+            loop {
+                let event = match reader.next() {
+                    Ok(Some(event)) => event,
+                    Ok(None) => break,
+                    Err(_) => {
+                        return self.fail(RemoteError::Lost("the server sent what is no stream of events".into()));
+                    }
+                };
+                if self.channel.resumes() {
+                    let number = event.id.as_deref().and_then(|id| id.parse().ok()).unwrap_or(*count + 1);
+                    if number <= *count {
+                        continue;
+                    }
+                    *count = number;
+                }
+                untold = (untold.0 + 1, untold.1 + event.data.len());
+                self.take(event.data).await;
+                if untold.0 >= TELL_MESSAGES || untold.1 >= TELL_BYTES {
+                    untold = (0, 0);
+                    self.tell(session, *count).await;
+                }
+            }
+        }
+    }
+
+    /// A message of the server.
+    async fn take(self: &Arc<Self>, text: String) {
+        let Ok(parts) = parts(&text) else { return };
+        match &parts.kind {
+            Kind::Request(id) => {
+                if let Some(session) = parts.session() {
+                    self.state().asked.insert(id.clone(), session);
+                }
+            }
+            Kind::Response(id) => {
+                self.state().waiting.remove(id);
+                // An answer that names a session: its messages come on a stream of their own.
+                if let Some(session) = parts.session() {
+                    let link = self.clone();
+                    tokio::spawn(async move { link.open_session_stream(&session).await });
+                }
+            }
+            Kind::Notification => {}
+        }
+        self.channel.push(text, Number::None).await;
+    }
+
+    /// Tells the server what has arrived, so that it need not keep it.
+    async fn tell(&self, session: Option<&str>, count: u64) {
+        if self.channel.resumes() {
+            // What is not told now is told later.
+            let _ = timeout(ANSWER, self.send(&received(count), session, None)).await;
+        }
+    }
+}
+
+fn unreachable(error: &reqwest::Error) -> RemoteError {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = cause.to_string();
+    // What TLS says about certificates is for the person; anything else is for another try.
+    if text.contains("certificate") { RemoteError::Certificate(text) } else { RemoteError::Unreachable(text) }
+}

@@ -1,0 +1,224 @@
+//! The client: connects to an agent on another machine, and comes back when the connection is lost.
+
+mod http;
+mod tls;
+mod websocket;
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use attache::transport::Transport;
+use reqwest::cookie::Jar;
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use crate::channel::{Bounds, Channel, End};
+
+pub use tls::Fingerprint;
+
+/// How long a client tries to come back before it gives up. A little less than servers wait.
+const WINDOW: Duration = Duration::from_secs(110);
+/// The longest message that is read.
+const LONGEST: usize = 64 << 20;
+/// How long it may take to reach a server.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server may take to answer a request that is not a stream.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// An agent on another machine, by its address.
+///
+/// `http://` and `https://` speak Streamable HTTP, `ws://` and `wss://` a WebSocket. `/acp` is added to a path that does not end in
+/// it.
+///
+/// ```no_run
+/// # async fn example(token: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// use attache_http::Remote;
+///
+/// let remote = Remote::new("wss://build.example.com")?.token(token).connect().await?;
+/// let agent = attache::Client::new("my-editor", "1.0").over(remote.transport).await?;
+/// let session = agent.session("/home/me/project").open().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Remote {
+    url: Url,
+    token: Option<String>,
+    fingerprint: Option<Fingerprint>,
+    http2: bool,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("host", &self.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// A connection to a remote agent.
+#[derive(Debug)]
+pub struct Connected {
+    /// The connection, for [`Client::over`](attache::Client::over) or anything else that takes messages.
+    pub transport: Transport,
+    /// Why it ended, once it has.
+    pub failure: Failure,
+}
+
+/// Why a connection ended, if not because everything was said.
+#[derive(Debug, Clone, Default)]
+pub struct Failure(Arc<OnceLock<RemoteError>>);
+
+impl Failure {
+    /// The reason, once there is one.
+    pub fn get(&self) -> Option<&RemoteError> {
+        self.0.get()
+    }
+
+    fn set(&self, error: RemoteError) {
+        // The first reason is the cause of the others.
+        let _ = self.0.set(error);
+    }
+}
+
+/// Why a remote agent cannot be reached, or not any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// The address cannot be used.
+    #[error("invalid address of an agent: {0}")]
+    Address(&'static str),
+    /// A token would travel in the clear.
+    #[error(
+        "refusing to send a token without TLS to another machine\nhint: use https:// or wss://, or an ssh tunnel to localhost"
+    )]
+    InTheClear,
+    /// TLS cannot be set up on this machine.
+    #[error("TLS is not available: {0}")]
+    Tls(String),
+    /// The server's certificate is not the one that was expected.
+    #[error("the server's certificate is not trusted: {0}")]
+    Certificate(String),
+    /// Nobody answers.
+    #[error("cannot reach the server: {0}")]
+    Unreachable(String),
+    /// The token is missing or wrong.
+    #[error("the server did not accept the token (status {0})\nhint: attache agents login NAME")]
+    Unauthorized(u16),
+    /// The server does not speak the protocol here.
+    #[error("the server refused the connection with status {0}")]
+    Refused(u16),
+    /// The server does not know this connection any more.
+    #[error("the server has ended the connection")]
+    Ended,
+    /// The connection was lost, and could not be taken up again.
+    #[error("the connection was lost: {0}")]
+    Lost(String),
+}
+
+impl RemoteError {
+    /// What a status means that is no success.
+    fn of_status(status: u16) -> Self {
+        match status {
+            401 | 403 => RemoteError::Unauthorized(status),
+            404 | 410 => RemoteError::Ended,
+            status => RemoteError::Refused(status),
+        }
+    }
+}
+
+impl Remote {
+    /// The agent at this address.
+    pub fn new(url: &str) -> Result<Self, RemoteError> {
+        let mut url = Url::parse(url).map_err(|_| RemoteError::Address("not a URL"))?;
+        if !matches!(url.scheme(), "http" | "https" | "ws" | "wss") {
+            return Err(RemoteError::Address("it has to begin with http://, https://, ws:// or wss://"));
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(RemoteError::Address("missing host"));
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+            return Err(RemoteError::Address("a token does not belong in an address; use `attache agents login`"));
+        }
+        url.set_fragment(None);
+        let path = url.path().trim_end_matches('/');
+        let path = if path.ends_with("/acp") { path.to_owned() } else { format!("{path}/acp") };
+        url.set_path(&path);
+        Ok(Remote { url, token: None, fingerprint: None, http2: false })
+    }
+
+    /// Shows this token with every request.
+    pub fn token(mut self, token: &str) -> Self {
+        self.token = Some(token.trim().to_owned()).filter(|token| !token.is_empty());
+        self
+    }
+
+    /// Trusts the server with this certificate, and no other.
+    pub fn fingerprint(mut self, fingerprint: Fingerprint) -> Self {
+        self.fingerprint = Some(fingerprint);
+        self
+    }
+
+    /// Speaks HTTP/2 without asking, to a server without TLS. With TLS both ends agree on it by themselves.
+    pub fn http2(mut self) -> Self {
+        self.http2 = true;
+        self
+    }
+
+    /// Whether the server is this machine.
+    fn is_local(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+    }
+
+    fn is_secure(&self) -> bool {
+        matches!(self.url.scheme(), "https" | "wss")
+    }
+
+    /// Connects. Over a WebSocket this waits for the server; over HTTP the first message does.
+    pub async fn connect(self) -> Result<Connected, RemoteError> {
+        if self.token.is_some() && !self.is_secure() && !self.is_local() {
+            return Err(RemoteError::InTheClear);
+        }
+        let bounds = Bounds { incoming: 1 << 20, outgoing: 1 << 20, streams: 0, early: 0 };
+        let channel = Channel::new(End::Client, bounds);
+        let failure = Failure::default();
+        let connected = Connected { transport: channel.transport(), failure: failure.clone() };
+        let jar = Arc::new(Jar::default());
+        if matches!(self.url.scheme(), "ws" | "wss") {
+            websocket::connect(self, jar, channel, failure).await?;
+        } else {
+            http::connect(self, jar, channel, failure)?;
+        }
+        Ok(connected)
+    }
+}
+
+/// Waits longer from try to try.
+struct BackOff {
+    until: Instant,
+    next: Duration,
+}
+
+impl BackOff {
+    fn new() -> Self {
+        BackOff { until: Instant::now() + WINDOW, next: Duration::from_millis(50) }
+    }
+
+    /// Waits before the next try; `false` when it is time to give up.
+    async fn wait(&mut self) -> bool {
+        if Instant::now() + self.next > self.until {
+            return false;
+        }
+        // Clients that lost the same server do not come back all at once.
+        let mut byte = [0];
+        let _ = getrandom::fill(&mut byte);
+        let spread = self.next.mul_f64(f64::from(byte[0]) / 512.0);
+        tokio::time::sleep(self.next / 2 + spread).await;
+        self.next = (self.next * 2).min(Duration::from_secs(5));
+        true
+    }
+}

@@ -1,0 +1,121 @@
+//! Whom a client trusts.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_platform_verifier::BuilderVerifierExt;
+use sha2::{Digest, Sha256};
+
+use super::RemoteError;
+
+/// The SHA-256 of a certificate, written `sha256:` and 64 hexadecimal digits.
+///
+/// ```
+/// let text = format!("sha256:{}", "0a".repeat(32));
+/// let fingerprint: attache_http::Fingerprint = text.parse()?;
+/// assert_eq!(fingerprint.to_string(), text);
+/// # Ok::<(), attache_http::RemoteError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of a certificate in DER.
+    pub fn of(certificate: &[u8]) -> Self {
+        Fingerprint(Sha256::digest(certificate).into())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = RemoteError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        let wrong = RemoteError::Address("a fingerprint is `sha256:` and 64 hexadecimal digits");
+        let digits = text.strip_prefix("sha256:").unwrap_or(text).replace(':', "");
+        if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(wrong);
+        }
+        let mut bytes = [0; 32];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).map_err(|_| wrong.clone())?;
+        }
+        Ok(Fingerprint(bytes))
+    }
+}
+
+/// How TLS is spoken to a server: trusting the system's certificates, or one alone.
+pub(super) fn config(fingerprint: Option<Fingerprint>, protocols: &[&str]) -> Result<ClientConfig, RemoteError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| RemoteError::Tls(error.to_string()))?;
+    let mut config = match fingerprint {
+        Some(fingerprint) => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
+            .with_no_client_auth(),
+        None => {
+            builder.with_platform_verifier().map_err(|error| RemoteError::Tls(error.to_string()))?.with_no_client_auth()
+        }
+    };
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Ok(config)
+}
+
+/// Trusts one certificate, whatever name is in it.
+#[derive(Debug)]
+struct Pinned {
+    fingerprint: Fingerprint,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if Fingerprint::of(certificate) == self.fingerprint {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

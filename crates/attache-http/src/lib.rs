@@ -1,0 +1,30 @@
+//! The Agent Client Protocol between machines: Streamable HTTP and WebSocket, server and client.
+//!
+//! Any agent or client of [`attache`] runs over it unchanged: a connection is a [`Transport`](attache::transport::Transport).
+//! [`HttpServer`] gives one for each client that connects, [`Remote`] one to an agent.
+//!
+//! # When a connection is lost
+//!
+//! Both ends of this crate agree in `_meta` of `initialize` (`"attache/resume": true`) to keep what they sent until the other has told
+//! that it arrived. Then a lost connection is taken up again, and nothing is lost or repeated:
+//!
+//! - Streams of events have ids, and begin after `Last-Event-ID`.
+//! - Posted messages have a number, `Attache-Message`; one that came before is not taken twice.
+//! - A WebSocket is opened again with `Acp-Connection-Id`, and both ends tell how many messages they have: `Attache-Received`.
+//! - In between, the notification `_attache/received` tells how many messages of a stream have arrived.
+//!
+//! With other implementations a lost connection is lost, and the session has to be loaded again.
+
+mod access;
+mod channel;
+mod client;
+mod limits;
+mod message;
+mod server;
+mod socket;
+mod sse;
+
+pub use access::{Principal, Tokens, digest, new_token};
+pub use client::{Connected, Failure, Fingerprint, Remote, RemoteError};
+pub use limits::ServerLimits;
+pub use server::{Accepted, HttpServer, Listener};
