@@ -64,13 +64,12 @@ pub(crate) async fn connect(options: Connect) -> Result<(), Failure> {
     if let Some(directory) = options.dir {
         relay = relay.on_message(move |direction, message| in_directory(&directory, direction, message));
     }
-    let relayed = relay.run();
-    until_interrupted(async { Ok(relayed.await) })
-        .await?
-        .map_err(|error| Failure::new(Code::Died, error.to_string()))?;
-    match connected.failure.get() {
-        None => Ok(()),
-        Some(error) => Err(failure(error.clone())),
+    let relayed = until_interrupted(async { Ok(relay.run().await) }).await?;
+    match (connected.failure.get(), relayed) {
+        // The server has ended the conversation, and that is that.
+        (Some(RemoteError::Ended), Ok(_)) | (None, Ok(_)) => Ok(()),
+        (Some(error), _) => Err(failure(error.clone())),
+        (None, Err(error)) => Err(Failure::new(Code::Died, format!("the connection broke: {error}"))),
     }
 }
 

@@ -54,9 +54,12 @@ fn check_schema(home: &Home, value: &Value) {
             line
         }
     };
-    let errors: Vec<String> =
-        jsonschema::validator_for(&schema).unwrap().iter_errors(&whole).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}: {whole}");
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("schema:/", schema).unwrap();
+    let root = compiler.compile("schema:/", &mut schemas).unwrap();
+    if let Err(error) = schemas.validate(&whole, root) {
+        panic!("{error:#}: {whole}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use attache_host::files::read_named;
-use boon::{Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::Value;
 
 use crate::connect::here;
@@ -149,9 +149,11 @@ impl AnswerSchema {
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(Nowhere));
-        let root = compiler.add_resource(NAME, schema).and_then(|()| compiler.compile(NAME, &mut schemas)).map_err(
-            |error| wrong(&format!("no JSON Schema: {}", shortened(&format!("{error:#}").replace(NAME, "")))),
-        )?;
+        let no_schema = |error: CompileError| {
+            wrong(&format!("no JSON Schema: {}", shortened(&error.to_string().replace(NAME, ""))))
+        };
+        compiler.add_resource(NAME, schema).map_err(no_schema)?;
+        let root = compiler.compile(NAME, &mut schemas).map_err(no_schema)?;
         Ok(AnswerSchema { schemas, root, text })
     }
 

@@ -69,8 +69,9 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
         let id = id.as_deref().filter(|_| end == SocketEnd::Lost && channel.resumes());
         let Some(id) = id else {
             return match end {
-                SocketEnd::Over => {}
-                SocketEnd::Closed | SocketEnd::Replaced | SocketEnd::Protocol => channel.end(Ended::Closed),
+                SocketEnd::Over | SocketEnd::Closed | SocketEnd::Replaced | SocketEnd::Protocol => {
+                    channel.end(Ended::Closed);
+                }
                 SocketEnd::TooLong => {
                     failure.set(RemoteError::Lost("a message of the server is too long".into()));
                     channel.end(Ended::Lost(std::io::ErrorKind::InvalidData));
