@@ -362,6 +362,20 @@ pub(crate) struct Serve {
     #[arg(short, long, add = ArgValueCandidates::new(complete::models))]
     pub(crate) model: Option<String>,
 
+    /// Keep the sessions of the built-in agent in PostgreSQL, so that several servers share them: a URL, as `psql` takes it. It may
+    /// be in ATTACHE_STORE instead, where others do not see its password
+    #[arg(long, value_name = "URL", env = "ATTACHE_STORE", hide_env_values = true, help_heading = "Sessions",
+          conflicts_with_all = ["agent", "agent_command"])]
+    pub(crate) store: Option<String>,
+
+    /// Where clients reach this server; other servers tell it to clients that want a session which this one has
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, requires = "store", help_heading = "Sessions")]
+    pub(crate) address: Option<String>,
+
+    /// Delete sessions to which nothing was added for so many days
+    #[arg(long, value_name = "DAYS", requires = "store", help_heading = "Sessions")]
+    pub(crate) keep_days: Option<u32>,
+
     /// What the agent speaks. Clients that speak another version are understood, too
     #[arg(long, value_enum, default_value_t = Version::Auto)]
     pub(crate) protocol: Version,
@@ -1081,7 +1095,8 @@ Examples:
   attache serve token add anna            a token for a client, shown once
   attache serve --dir ~/projects          the built-in agent, for clients on this machine or at the end of an ssh tunnel
   attache serve -- gemini --acp           another agent: a process for each connection
-  attache serve --listen 0.0.0.0:7316 --tls-self-signed --host build.example.com";
+  attache serve --listen 0.0.0.0:7316 --tls-self-signed --host build.example.com
+  attache serve --store postgres://attache@db.example/attache --address https://one.example:7316";
 
 const CONNECT_EXAMPLES: &str = "\
 Examples:

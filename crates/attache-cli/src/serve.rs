@@ -13,7 +13,9 @@ use attache::Dialect;
 use attache::proto::bridge::Bridge;
 use attache::relay::Relay;
 use attache_agent::CodingAgent;
+use attache_agent::store::Kept;
 use attache_http::{Accepted, HttpServer, Principal};
+use attache_postgres::{PostgresStore, Settings};
 use serde_json::json;
 
 use crate::agents::{self, AgentSpec};
@@ -77,6 +79,7 @@ async fn serve(options: Serve) -> Result<(), Failure> {
     }
     let mut signals = Signals::new().map_err(|error| Failure::usage(format!("cannot wait for signals: {error}")))?;
     let watching = tokio::spawn(tokens::watch(tokens));
+    let pruning = options.keep_days.map(|days| tokio::spawn(prune(service.clone(), days)));
     log("listening", &json!({ "address": listening.address }));
     if let Some(fingerprint) = &listening.fingerprint {
         log("certificate", &json!({ "fingerprint": fingerprint }));
@@ -99,6 +102,7 @@ async fn serve(options: Serve) -> Result<(), Failure> {
     };
     let served = server.serve_until(listening.listener, accept, stop).await;
     watching.abort();
+    pruning.inspect(|pruning| pruning.abort());
     log("stopped", &json!({}));
     served.map_err(|error| Failure::new(Code::Died, format!("cannot accept connections: {error}")))
 }
@@ -116,11 +120,41 @@ async fn served(options: &Serve) -> Result<Served, Failure> {
     let spec = agents::resolve(options.agent.as_deref(), &options.agent_command, &Project::none())?;
     if spec.is_built_in {
         let (config, _) = crate::agent::settings(options.model.as_ref())?;
-        let agent = CodingAgent::new(config).await.map_err(|error| Failure::usage(error.to_string()))?;
-        return Ok(Served::BuiltIn(Box::new(agent)));
+        let agent = match &options.store {
+            Some(url) => CodingAgent::with_store(config, store(url, options).await?).await,
+            None => CodingAgent::new(config).await,
+        };
+        return Ok(Served::BuiltIn(Box::new(agent.map_err(|error| Failure::usage(error.to_string()))?)));
     }
     let owners = Owners::open(&spec.name)?;
     Ok(Served::Program { spec: Box::new(spec), sandbox: options.sandbox, owners: Arc::new(owners) })
+}
+
+/// The sessions of several servers.
+async fn store(url: &str, options: &Serve) -> Result<Arc<PostgresStore>, Failure> {
+    let mut settings = Settings::new(url).map_err(|error| Failure::usage(format!("--store: {error}")))?;
+    settings.address.clone_from(&options.address);
+    let connected = tokio::task::spawn_blocking(|| PostgresStore::connect(settings)).await;
+    let failed = |what: String| Failure::new(Code::Died, format!("cannot use the database: {what}"));
+    let store = connected.map_err(|_| failed("it was given up".into()))?.map_err(|error| failed(error.to_string()))?;
+    Ok(Arc::new(store))
+}
+
+/// How often old sessions are looked for.
+const PRUNE: Duration = Duration::from_secs(60 * 60);
+
+/// Deletes sessions that are older than they may be, now and every hour.
+async fn prune(service: Arc<Service>, days: u32) {
+    let Served::BuiltIn(agent) = &service.agent else { return };
+    let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+    loop {
+        match agent.prune(Kept::for_age(age)).await {
+            Ok(0) => {}
+            Ok(count) => log("pruned", &json!({ "sessions": count })),
+            Err(error) => log("not pruned", &json!({ "why": error.to_string() })),
+        }
+        tokio::time::sleep(PRUNE).await;
+    }
 }
 
 impl Service {

@@ -184,7 +184,7 @@ fn check_principals(options: &[&str]) {
         let sessions = answer["result"]["sessions"].as_array().unwrap_or_else(|| panic!("{answer}"));
         sessions.iter().map(|session| session["sessionId"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(ids(&hers.call(3, "session/list", json!({}))), [session.clone()]);
+    assert_eq!(ids(&hers.call(3, "session/list", json!({}))), [session.as_str()]);
     assert_eq!(ids(&his.call(3, "session/list", json!({}))), Vec::<String>::new());
     for (index, method) in
         ["session/load", "session/resume", "session/prompt", "session/delete", "session/fork"].iter().enumerate()
