@@ -1,7 +1,8 @@
 //! The Agent Client Protocol between machines: Streamable HTTP and WebSocket, server and client.
 //!
 //! Any agent or client of [`attache`] runs over it unchanged: a connection is a [`Transport`](attache::transport::Transport).
-//! [`HttpServer`] gives one for each client that connects, [`Remote`] one to an agent.
+//! [`HttpServer`] gives one for each client that connects, [`Remote`] one to an agent; [`ServeHttp`] and [`ConnectRemote`] are both
+//! in one call.
 //!
 //! # When a connection is lost
 //!
@@ -23,8 +24,10 @@ mod message;
 mod server;
 mod socket;
 mod sse;
+mod verbs;
 
 pub use access::{Principal, Tokens, digest, new_token};
 pub use client::{Connected, Failure, Fingerprint, Remote, RemoteError};
 pub use limits::ServerLimits;
 pub use server::{Accepted, HttpServer, Listener};
+pub use verbs::{ConnectError, ConnectRemote, ServeHttp};

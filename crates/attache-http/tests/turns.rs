@@ -6,8 +6,8 @@ mod common;
 
 use std::time::Duration;
 
-use attache::{Event, Protocol};
-use attache_http::ServerLimits;
+use attache::{Client, Event, Prompt, Protocol, Stop, Turn};
+use attache_http::{ConnectError, ConnectRemote, HttpServer, Listener, Remote, RemoteError, ServeHttp, ServerLimits};
 use common::{PROTOCOLS, SCHEMES, connect, in_time, numbers, server, turn_with_permission};
 
 #[tokio::test]
@@ -87,4 +87,21 @@ async fn many_clients_at_once_are_served() {
     while let Some(done) = in_time(tasks.join_next()).await {
         done.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_agent_serves_and_a_client_connects_in_one_call() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let agent = attache::agent_fn("echo", "1", async |turn: Turn, prompt: Prompt| {
+        turn.text(prompt.text()).await?;
+        Ok(Stop::EndTurn)
+    });
+    tokio::spawn(attache::serve(agent).http(HttpServer::new(common::tokens()), Listener::tcp(listener)));
+    let remote = |token: &str| Remote::new(&format!("http://{address}")).unwrap().token(token);
+    let agent = in_time(Client::new("test", "1").connect_remote(remote(common::TOKEN))).await.unwrap();
+    let session = agent.session("/tmp").open().await.unwrap();
+    assert_eq!(in_time(session.prompt("hello").await.unwrap().text()).await.unwrap(), "hello");
+    let refused = in_time(Client::new("test", "1").connect_remote(remote("wrong"))).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::Remote(RemoteError::Unauthorized(401))), "{refused:?}");
 }

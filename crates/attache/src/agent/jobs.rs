@@ -46,7 +46,7 @@ fn task(future: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static,
 }
 
 /// Serves until the client closes its end.
-pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result<(), Error> {
+pub(super) async fn run(server: Arc<Serving>, options: Options, wire: Wire) -> Result<(), Error> {
     check_runtime()?;
     let router = AgentRouter::new(options.limits.clone());
     let decoder = server.decoder();
@@ -68,7 +68,6 @@ pub(super) async fn run(server: Serving, options: Options, wire: Wire) -> Result
             link
         }
     };
-    let server = Arc::new(server);
     let sessions = Sessions::default();
     tasks.spawn(task(run_notices(server.clone(), link.clone())));
     run_jobs(&server, &link, &mut tasks, &sessions, Until::Closed).await;

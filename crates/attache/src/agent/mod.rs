@@ -19,7 +19,7 @@ pub use ask::{Ask, Decision};
 pub use context::Context;
 pub use error::HandlerError;
 pub use handle::{ClientInfo, SessionHandle};
-pub use serve::{Server, agent_fn, serve};
+pub use serve::{Server, SharedServer, agent_fn, serve};
 pub use shown::{Compaction, ShownTerminal};
 pub use terminal::Terminal;
 pub use tool::{ToolCall, ToolCallBuilder};

@@ -354,6 +354,47 @@ impl<A: Agent> Server<A> {
     pub async fn over(self, transport: Transport) -> Result<(), Error> {
         self.serving.run(self.options, Wire::Messages(transport)).await
     }
+
+    /// Prepares to serve many connections. They share the agent.
+    ///
+    /// ```
+    /// use attache::{Prompt, Stop, Turn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), attache::Error> {
+    /// let agent = attache::agent_fn("echo", "1.0", async |_: Turn, _: Prompt| Ok(Stop::EndTurn));
+    /// let server = attache::serve(agent).shared();
+    /// for _ in 0..2 {
+    ///     let (near, far) = attache::pair();
+    ///     tokio::spawn(server.clone().over(far));
+    ///     attache::Client::new("test", "1.0").over(near).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shared(self) -> SharedServer {
+        SharedServer { serving: Arc::new(self.serving), options: self.options }
+    }
+}
+
+/// An agent that is served on many connections. Made by [`Server::shared`].
+#[derive(Clone)]
+pub struct SharedServer {
+    serving: Arc<Serving>,
+    options: Options,
+}
+
+impl SharedServer {
+    /// Serves one more connection, until its client closes its end. Needs a tokio runtime with time enabled.
+    pub async fn over(self, transport: Transport) -> Result<(), Error> {
+        Box::pin(run(self.serving, self.options, Wire::Messages(transport))).await
+    }
+}
+
+impl std::fmt::Debug for SharedServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedServer")
+    }
 }
 
 /// What a conversation goes over.
@@ -365,7 +406,7 @@ pub(super) enum Wire {
 impl Serving {
     /// Serves until the client closes its end. Boxed here, because a future is compiled where its type is known last.
     fn run(self, options: Options, wire: Wire) -> BoxFuture<'static, Result<(), Error>> {
-        Box::pin(run(self, options, wire))
+        Box::pin(run(Arc::new(self), options, wire))
     }
 
     /// Offers what a method stands for.
