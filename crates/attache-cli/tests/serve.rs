@@ -235,6 +235,11 @@ fn sessions_stay_in_the_directories_that_are_served_and_start_no_programs() {
     assert!(wire.new_session(20, &format!("{work}/inside"))["result"].is_object());
     let more = json!({ "cwd": work, "mcpServers": [], "additionalDirectories": ["/etc"] });
     assert_eq!(wire.call(21, "session/new", more)["error"]["code"], -32602);
+    // What is changed for all is for whoever runs the server, and what is not known is for nobody.
+    for (index, method) in ["authenticate", "logout", "auth/login", "providers/set", "_x/y"].iter().enumerate() {
+        let answer = wire.call(30 + index as u64, method, json!({ "methodId": "x" }));
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
     let program = json!({ "cwd": work, "mcpServers": [{ "name": "x", "command": "/bin/sh", "args": [], "env": [] }] });
     let answer = wire.call(22, "session/new", program);
     assert!(answer["error"]["message"].as_str().unwrap().contains("programs of clients"), "{answer}");

@@ -52,6 +52,9 @@ pub(crate) enum Ended {
     Lost(io::ErrorKind),
 }
 
+/// Requests of a client that an agent may leave unanswered before no more are taken.
+const MOST_REQUESTS: usize = 4096;
+
 /// How a text begins that is no answer.
 const NO_ANSWER: &str = r#"{"jsonrpc":"2.0","method""#;
 
@@ -229,7 +232,7 @@ impl Channel {
                 return Poll::Ready(Pushed::TooEarly);
             }
         }
-        if state.incoming_bytes >= self.bounds.incoming {
+        if state.incoming_bytes >= self.bounds.incoming || state.requests.len() >= MOST_REQUESTS {
             if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
                 state.room.push(cx.waker().clone());
             }
@@ -307,7 +310,12 @@ impl Channel {
     /// The stream that a message of the agent belongs to.
     fn stream_of(&self, state: &mut State, parts: &Parts<'_>) -> StreamId {
         let stream = match &parts.kind {
-            Kind::Response(id) => state.requests.remove(id).flatten(),
+            Kind::Response(id) => {
+                if state.requests.len() >= MOST_REQUESTS {
+                    state.room.drain(..).for_each(Waker::wake);
+                }
+                state.requests.remove(id).flatten()
+            }
             _ if self.end == (End::Agent { streams: true }) => parts.session().map(Arc::from),
             _ => None,
         };
@@ -402,7 +410,7 @@ impl Channel {
         let resumes = state.resumes;
         let Some(outgoing) = state.streams.get_mut(stream) else { return Err(AttachError::Unknown) };
         if let Some(received) = received.filter(|_| resumes) {
-            if received + 1 < outgoing.first || received >= outgoing.first + outgoing.kept.len() as u64 {
+            if received >= outgoing.first + outgoing.kept.len() as u64 || received + 1 < outgoing.first {
                 return Err(AttachError::Gone);
             }
             outgoing.next = received + 1;

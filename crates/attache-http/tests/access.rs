@@ -218,6 +218,17 @@ async fn a_message_that_is_posted_twice_is_taken_once() {
     while !text.contains("\"id\":12") {
         text.push_str(std::str::from_utf8(&in_time(stream.chunk()).await.unwrap().unwrap()).unwrap());
     }
+    // Numbers that nobody has are refused, and nothing breaks.
+    for last in [u64::MAX, u64::MAX - 1, 1000] {
+        let get =
+            client.get(&url).bearer_auth(TOKEN).header("accept", "text/event-stream").header("acp-connection-id", &id);
+        assert_eq!(status(get.header("last-event-id", last)).await, 410);
+    }
+    for count in [u64::MAX, 0] {
+        let told = format!(r#"{{"jsonrpc":"2.0","method":"_attache/received","params":{{"count":{count}}}}}"#);
+        assert_eq!(status(post(&client, &url).header("acp-connection-id", &id).body(told)).await, 202);
+    }
+    assert_eq!(status(new(u64::MAX, 99)).await, 400);
     assert_eq!(text.matches("\"result\"").count(), 2, "{text}");
     assert!(text.starts_with("id: 1\ndata: "), "{text}");
 }

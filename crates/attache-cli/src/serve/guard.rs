@@ -14,8 +14,36 @@ use serde_json::Value;
 
 use super::owners::Owners;
 
+/// What a client on another machine may call. Logging in and out, and providers of models, are for whoever runs the server: what
+/// is changed there is changed for all. What is not known is not passed on.
+const SERVED: [&str; 21] = [
+    "$/cancel_request",
+    "auth/status",
+    "elicitation/complete",
+    "initialize",
+    "mcp/message",
+    "session/archive",
+    "session/cancel",
+    "session/close",
+    "session/delete",
+    "session/fork",
+    "session/list",
+    "session/load",
+    "session/new",
+    "session/prompt",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_mode",
+    "session/set_model",
+    "session/set_title",
+    "session/status",
+    "session/unarchive",
+];
+
 /// Requests of a client that are watched until they are answered. An agent that answers none of them is not kept company.
 const MOST_OPEN: usize = 4096;
+
+const METHOD_NOT_FOUND: i32 = -32601;
 
 /// Judges the messages of one connection.
 pub(super) struct Guard {
@@ -61,6 +89,9 @@ impl Guard {
             let is_one = matches!(message.envelope(), Envelope::One(_) | Envelope::NotJson { .. });
             return if is_one { Verdict::Pass } else { Verdict::Drop };
         };
+        if !SERVED.contains(&method) {
+            return Verdict::Answer(Err(ErrorObject::new(METHOD_NOT_FOUND, "not served to clients on other machines")));
+        }
         let Some(params) = message.params() else { return Verdict::Pass };
         let Ok(params) = serde_json::from_str::<Value>(params) else { return refused("the params cannot be read") };
         if let Some(why) = self.wrong_directory(&params).or_else(|| self.wrong_mcp(&params)) {

@@ -26,6 +26,9 @@ use crate::sse::EventReader;
 /// How long a stream of a server that sends signs of life may be silent.
 const SILENCE: Duration = Duration::from_secs(45);
 
+/// Streams of sessions that are opened at most.
+const MOST_STREAMS: usize = 4096;
+
 struct Link {
     remote: Remote,
     client: Client,
@@ -263,7 +266,14 @@ impl Link {
 
     /// Opens the stream of a session, unless it is open.
     async fn open_session_stream(self: Arc<Self>, session: &str) {
-        let cell = self.state().streams.entry(session.to_owned()).or_default().clone();
+        let cell = {
+            let state = &mut *self.state();
+            // A server that names more sessions than anybody has is not followed.
+            if state.streams.len() >= MOST_STREAMS && !state.streams.contains_key(session) {
+                return;
+            }
+            state.streams.entry(session.to_owned()).or_default().clone()
+        };
         let link = self.clone();
         let session = session.to_owned();
         // A server that has no stream for it will say so when the message is posted.
