@@ -456,7 +456,8 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "sha256:…")]
     pub(crate) fingerprint: Option<String>,
 
-    /// Have sessions work in this directory of the other machine, whatever the editor says
+    /// Have sessions work in this directory of the other machine, whatever the editor says; the editor's own files and
+    /// terminals are not offered to the agent then
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<String>,
 }
@@ -1040,6 +1041,7 @@ The key of a provider is asked for without showing it; from a pipe, it is the fi
 Examples:
   attache login anthropic
   attache login claude
+  attache login https://build.example.com
   attache login --provider gemini < key.txt
   attache login -- ./my-agent --acp";
 
@@ -1093,7 +1095,7 @@ Examples:
 const SERVE_EXAMPLES: &str = "\
 Examples:
   attache serve token add anna            a token for a client, shown once
-  attache serve --dir ~/projects          the built-in agent, for clients on this machine or at the end of an ssh tunnel
+  attache serve --dir ~/projects          the built-in agent, for this machine and for ssh tunnels
   attache serve -- gemini --acp           another agent: a process for each connection
   attache serve --listen 0.0.0.0:7316 --tls-self-signed --host build.example.com
   attache serve --store postgres://attache@db.example/attache --address https://one.example:7316";
@@ -1187,7 +1189,9 @@ mod tests {
     fn every_command_that_the_documents_name_is_there() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut seen = 0;
-        for page in ["README.md", "docs/interop.md", "docs/migration.md", "SECURITY.md"] {
+        for page in
+            ["README.md", "docs/interop.md", "docs/migration.md", "docs/remote.md", "deploy/README.md", "SECURITY.md"]
+        {
             let text = std::fs::read_to_string(root.join(page)).unwrap();
             let spans = text.split('`').skip(1).step_by(2);
             let fenced = text.split("```").skip(1).step_by(2).flat_map(str::lines);

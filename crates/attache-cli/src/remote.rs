@@ -75,13 +75,24 @@ pub(crate) async fn connect(options: Connect) -> Result<(), Failure> {
 
 /// Has a session work in this directory of the other machine, whatever the editor says.
 fn in_directory(directory: &str, direction: Direction, message: &RelayMessage<'_>) -> Verdict {
-    let opens = ["session/new", "session/load", "session/resume", "session/fork", "session/list"];
     let (Direction::ClientToAgent, Some(method)) = (direction, message.method()) else { return Verdict::Pass };
-    let Some(params) = message.params().filter(|_| opens.contains(&method)) else { return Verdict::Pass };
-    match with_cwd(params, directory) {
-        Some(params) => message.with_params(&params),
-        None => Verdict::Pass,
-    }
+    let changed = message.params().and_then(|params| match method {
+        "initialize" => without_files(params),
+        "session/new" | "session/load" | "session/resume" | "session/fork" | "session/list" => {
+            with_cwd(params, directory)
+        }
+        _ => None,
+    });
+    changed.map_or(Verdict::Pass, |params| message.with_params(&params))
+}
+
+/// The same `initialize` without the files and terminals of version 1: those are on the editor's machine, and the directory
+/// is not.
+fn without_files(params: &str) -> Option<RawJson> {
+    let mut params: serde_json::Value = serde_json::from_str(params).ok()?;
+    let offered = params.get_mut("clientCapabilities")?.as_object_mut()?;
+    let had = [offered.remove("fs"), offered.remove("terminal")].iter().any(Option::is_some);
+    had.then(|| RawJson::new(&params.to_string()).ok()).flatten()
 }
 
 /// The same object with another `cwd`, if it has one.
@@ -149,7 +160,18 @@ fn failure(error: RemoteError) -> Failure {
         RemoteError::Unauthorized(_) => Code::Login,
         _ => Code::Died,
     };
-    Failure::new(code, error.to_string())
+    let message = match error {
+        // A wrong token is 401; this is what a server says that is called by a name which it does not know.
+        RemoteError::Unauthorized(403) => "the server does not answer to the name in the address (status 403)\n\
+             hint: `attache serve --host NAME` has it answer to that name, too"
+            .to_owned(),
+        RemoteError::Unauthorized(status) => format!(
+            "the server did not accept the token (status {status})\n\
+             hint: `attache login URL` keeps a token for the server at that address"
+        ),
+        error => error.to_string(),
+    };
+    Failure::new(code, message)
 }
 
 #[cfg(test)]
@@ -161,6 +183,15 @@ mod tests {
         let changed = with_cwd(r#"{"cwd":"/home/me","mcpServers":[{"cwd":1}]}"#, "/srv/\"p").unwrap();
         assert_eq!(changed.as_str(), r#"{"cwd":"/srv/\"p","mcpServers":[{"cwd":1}]}"#);
         assert!(with_cwd(r#"{"cursor":"x"}"#, "/srv").is_none());
+    }
+
+    #[test]
+    fn files_and_terminals_of_this_machine_are_not_offered_to_another() {
+        let offer =
+            r#"{"protocolVersion":1,"clientCapabilities":{"auth":{},"fs":{"readTextFile":true},"terminal":true}}"#;
+        let changed: serde_json::Value = serde_json::from_str(without_files(offer).unwrap().as_str()).unwrap();
+        assert_eq!(changed, serde_json::json!({ "protocolVersion": 1, "clientCapabilities": { "auth": {} } }));
+        assert!(without_files(r#"{"protocolVersion":2,"capabilities":{}}"#).is_none());
     }
 
     #[test]

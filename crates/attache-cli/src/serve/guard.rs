@@ -128,7 +128,7 @@ impl Guard {
                 .canonicalize()
                 .is_ok_and(|path| self.directories.iter().any(|directory| path.starts_with(directory)));
             if !is_served {
-                return Some("cwd: this directory is not served here");
+                return Some("cwd: this directory is not served here (--dir of the client names another)");
             }
         }
         None
