@@ -5,7 +5,7 @@
 //! (`resumes`), a message is kept until then, and whoever reads the stream next begins where the last one ended.
 //! Otherwise it is forgotten when it is handed to the network.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -16,7 +16,7 @@ use attache::transport::{MessageReader, MessageWriter, Transport};
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::message::{Kind, Parts, parts, with_resume};
+use crate::message::{Kind, Parts, parts, raw_member, string_member, with_resume};
 
 /// A stream of messages that go out: of a session, or of the connection.
 pub(crate) type StreamId = Option<Arc<str>>;
@@ -55,6 +55,9 @@ pub(crate) enum Ended {
 /// Requests of a client that an agent may leave unanswered before no more are taken.
 const MOST_REQUESTS: usize = 4096;
 
+/// The longest message that tells the state of a session.
+const LONGEST_STATE: usize = 4096;
+
 /// How a text begins that is no answer.
 const NO_ANSWER: &str = r#"{"jsonrpc":"2.0","method""#;
 
@@ -85,6 +88,8 @@ struct State {
 
     /// Requests of the client that the agent has not answered, with the stream that the answer belongs to.
     requests: HashMap<RequestId, StreamId>,
+    /// Sessions of version 2 that have a turn: there a prompt is answered before its turn has ended.
+    running: HashSet<String>,
     greeting: Greeting,
     resumes: bool,
     /// When the network had the connection in its hands last, and how often it has it now.
@@ -195,6 +200,7 @@ impl Channel {
             program_writes: None,
             progress: Instant::now(),
             requests: HashMap::new(),
+            running: HashSet::new(),
             greeting: Greeting::default(),
             resumes: false,
             attached: 0,
@@ -362,6 +368,7 @@ impl Channel {
             }
             End::Agent { streams } => {
                 // On one stream for all, only answers matter, and a text that begins like this is none.
+                note_state(state, message);
                 let is_plain = !streams && message.starts_with(NO_ANSWER);
                 let parts = if is_plain { None } else { parts(message).ok() };
                 let answered = match parts.as_ref().map(|parts| &parts.kind) {
@@ -513,9 +520,10 @@ impl Channel {
         Poll::Pending
     }
 
-    /// How many requests of the client the agent has to answer.
-    pub(crate) fn open_requests(&self) -> usize {
-        self.lock().requests.len()
+    /// Whether the agent has something to answer or a turn to end.
+    pub(crate) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        !state.requests.is_empty() || !state.running.is_empty()
     }
 
     /// How long the peer has not read what waits for it, if the program has to wait for that.
@@ -533,6 +541,23 @@ impl Channel {
     /// The peer has shown itself.
     pub(crate) fn touch(&self) {
         self.lock().away_since = Instant::now();
+    }
+}
+
+/// Takes note of a turn that begins or ends, as version 2 tells it.
+fn note_state(state: &mut State, message: &str) {
+    if message.len() > LONGEST_STATE || !message.contains("\"state_update\"") {
+        return;
+    }
+    let Ok(parts) = parts(message) else { return };
+    let (Some(session), Some(update)) = (parts.session(), parts.body.and_then(|body| raw_member(body, "update")))
+    else {
+        return;
+    };
+    match string_member(update, "state").as_deref() {
+        Some("idle") => drop(state.running.remove(&session)),
+        Some(_) if state.running.len() < MOST_REQUESTS => drop(state.running.insert(session)),
+        _ => {}
     }
 }
 

@@ -72,7 +72,7 @@ impl Parts<'_> {
 }
 
 /// The value of a member of an object, as its text.
-fn raw_member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn raw_member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let mut reader = Reader::new(object, Dialect::V1);
     reader.begin_object().ok()?;
     let mut first = true;
@@ -85,6 +85,7 @@ fn raw_member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     None
 }
 
+/// The value of a member of an object that is a string.
 pub(crate) fn string_member(object: &str, key: &str) -> Option<String> {
     Reader::new(raw_member(object, key)?, Dialect::V1).string().ok().map(Into::into)
 }

@@ -105,3 +105,34 @@ async fn an_agent_serves_and_a_client_connects_in_one_call() {
     let refused = in_time(Client::new("test", "1").connect_remote(remote("wrong"))).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Remote(RemoteError::Unauthorized(401))), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_server_that_is_told_to_stop_lets_running_turns_end() {
+    for (scheme, protocol) in
+        SCHEMES.into_iter().flat_map(|scheme| common::PROTOCOLS.map(|protocol| (scheme, protocol)))
+    {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let accept = |client: attache_http::Accepted| async {
+            let agent = attache::agent_fn("slow", "1", async |turn: Turn, _: Prompt| {
+                turn.text("begun, ").await?;
+                turn.unless_cancelled(tokio::time::sleep(Duration::from_millis(400))).await?;
+                turn.text("done").await?;
+                Ok(Stop::EndTurn)
+            });
+            let _ = attache::serve(agent).over(client.transport).await;
+        };
+        let server = HttpServer::new(common::tokens()).serve_until(Listener::tcp(listener), accept, async {
+            let _ = stopped.await;
+        });
+        let server = tokio::spawn(server);
+        let agent = connect(scheme, address, protocol).await;
+        let session = agent.session("/tmp").open().await.unwrap();
+        let turn = session.prompt("go").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stop.send(()).unwrap();
+        assert_eq!(in_time(turn.text()).await.unwrap(), "begun, done", "{scheme} {protocol:?}");
+        in_time(server).await.unwrap().unwrap();
+    }
+}

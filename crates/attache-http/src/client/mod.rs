@@ -102,7 +102,7 @@ pub enum RemoteError {
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
     /// The token is missing or wrong.
-    #[error("the server did not accept the token (status {0})\nhint: attache agents login NAME")]
+    #[error("the server did not accept the token (status {0})\nhint: `attache login URL`")]
     Unauthorized(u16),
     /// The server does not speak the protocol here.
     #[error("the server refused the connection with status {0}")]
@@ -137,7 +137,7 @@ impl Remote {
             return Err(RemoteError::Address("missing host"));
         }
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err(RemoteError::Address("a token does not belong in an address; use `attache agents login`"));
+            return Err(RemoteError::Address("a token does not belong in an address; use `attache login URL`"));
         }
         url.set_fragment(None);
         let path = url.path().trim_end_matches('/');

@@ -87,7 +87,8 @@ const PIECE: usize = 32 << 10;
 
 impl Events {
     pub(crate) fn response(connection: Arc<Connection>, stream: StreamId, reader: u64) -> Response<Body> {
-        let mut keep_alive = interval_at(Instant::now() + PING, PING);
+        // The first goes at once: proxies hold back the head of an answer until its body begins.
+        let mut keep_alive = interval_at(Instant::now(), PING);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let events = Events { connection, stream, reader, keep_alive, is_over: false };
         let mut response = Response::new(Body::Events(Box::new(events)));

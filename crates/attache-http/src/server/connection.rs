@@ -337,7 +337,7 @@ impl Shared {
             let may_return = end == SocketEnd::Replaced || (end == SocketEnd::Lost && connection.channel.resumes());
             if !may_return {
                 connection.channel.end(Ended::Closed);
-                if connection.channel.open_requests() == 0 {
+                if !connection.channel.is_busy() {
                     self.forget(&connection);
                 }
             }

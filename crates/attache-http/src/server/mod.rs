@@ -327,7 +327,7 @@ impl Shared {
     async fn wind_up(self: Arc<Self>) {
         self.is_stopping.store(true, Ordering::Relaxed);
         let until = tokio::time::Instant::now() + self.limits.shutdown;
-        let is_busy = || self.connections().by_id.values().any(|connection| connection.channel.open_requests() > 0);
+        let is_busy = || self.connections().by_id.values().any(|connection| connection.channel.is_busy());
         while is_busy() && tokio::time::Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
