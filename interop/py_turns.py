@@ -1,11 +1,13 @@
 """A client on the Python SDK that has whole turns with the built-in agent.
 
     py_turns.py offline|scripted DIRECTORY AGENT [ARG…]
+    TOKEN=… py_turns.py offline|scripted DIRECTORY http://…|ws://…
 
 Both models do what the lines of a prompt say (`call TOOL JSON`), so that the turns are the same. The SDK checks every
 message against its own models and complains in its log; here that is a failure.
 """
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -131,6 +133,29 @@ def call(tool, **arguments):
     return f"call {tool} {json.dumps(arguments)}"
 
 
+@contextlib.asynccontextmanager
+async def connected(host, command, args):
+    """The agent: a command to start, or a server by its address."""
+    if "://" not in command:
+        async with acp.spawn_agent_process(host, command, *args, use_unstable_protocol=True) as (agent, _):
+            yield agent
+        return
+    headers = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
+    if command.startswith("http"):
+        from acp.http import create_http_stream
+
+        stream = create_http_stream(command, headers=headers)
+    else:
+        from acp.ws import create_websocket_stream
+
+        stream = await create_websocket_stream(command, headers=headers)
+    agent = acp.connect_to_agent(host, stream, use_unstable_protocol=True)
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
 async def main():
     model, cwd, command, *args = sys.argv[1:]
     complaints = Complaints()
@@ -141,7 +166,7 @@ async def main():
     def edit(old, new):
         return call("edit_file", path="a.txt", old_text=old, new_text=new)
 
-    async with acp.spawn_agent_process(host, command, *args, use_unstable_protocol=True) as (agent, _):
+    async with connected(host, command, args) as agent:
         fs = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
         forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
         offers = schema.ClientCapabilities(fs=fs, terminal=True, elicitation=forms)
