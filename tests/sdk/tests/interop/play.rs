@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::wire::Wire;
 
 /// How long one transcript may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Who made an end of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
