@@ -166,10 +166,10 @@ async def main():
     def edit(old, new):
         return call("edit_file", path="a.txt", old_text=old, new_text=new)
 
+    fs = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
+    forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    offers = schema.ClientCapabilities(fs=fs, terminal=True, elicitation=forms)
     async with connected(host, command, args) as agent:
-        fs = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
-        forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
-        offers = schema.ClientCapabilities(fs=fs, terminal=True, elicitation=forms)
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=offers)
         expect(hello.protocol_version == 1 and hello.agent_info.name == "attache", "version 1 of our agent")
         session = await agent.new_session(cwd=cwd, mcp_servers=[])
@@ -280,6 +280,13 @@ async def main():
         later, answer = ("recall", "remembered cherry") if model == "scripted" else ("say again", "again")
         expect(await prompt(later) == "end_turn" and host.text().endswith(answer), f"it goes on: {host.text()}")
         await agent.close_session(session_id=session_id)
+    # The same on a connection of its own.
+    async with connected(host, command, args) as agent:
+        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=offers)
+        host.updates.clear()
+        await agent.load_session(cwd=cwd, session_id=session_id, mcp_servers=[])
+        expect(host.text().startswith(said), "what was said is told again on another connection")
+        expect(await prompt(later) == "end_turn" and host.text().endswith(answer), f"it goes on there: {host.text()}")
     # It does not know `$/cancel_request`, with which a question is withdrawn when the turn is cancelled.
     others = [complaint for complaint in complaints.all if "$/cancel_request" not in complaint]
     expect(not others, f"no complaints: {others[:3]}")

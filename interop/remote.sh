@@ -45,6 +45,10 @@ ts_server() {
   served "$1" "${agent[@]}" || return
   ATTACHE_TOKEN=$token prompted first hello
   result 0 'r["status"] == "done" and r["stop_reason"] == "end_turn"' '"Hello from the ACP HTTP/WebSocket example server" in r["text"]' || return
+  # On another connection the session is loaded, with its history.
+  session=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["session_id"])' < "$work/out")
+  ATTACHE_TOKEN=$token prompted resume --resume "$session" hello
+  result 0 'r["session_id"] == "'"$session"'"' '"Hello from the ACP HTTP/WebSocket example server" in r["text"]' || return
   # It refuses who has another token.
   ATTACHE_TOKEN=another prompted refused hello
   [ "$code" = 9 ] || { why="with a wrong token: exit code $code instead of 9: $(tail -n 2 "$work/err" | tr '\n' ' ')"; return 1; }
