@@ -1,9 +1,11 @@
 """An agent on the Python SDK: asks for permission, reads a file and runs a command through the client.
 
-A prompt of lines `read PATH`, `write PATH TEXT`, `run COMMAND` and `slowly` is done line by line.
+A prompt of lines `read PATH`, `write PATH TEXT`, `run COMMAND` and `slowly` is done line by line. Where PORT is given, it is
+served there over HTTP and WebSocket, else on stdin and stdout.
 """
 import asyncio
 import logging
+import os
 import re
 
 import acp
@@ -122,4 +124,13 @@ class Worker(acp.Agent):
 
 
 logging.basicConfig(level=logging.WARNING)
-asyncio.run(acp.run_agent(Worker()))
+if "PORT" in os.environ:
+    from acp.http.asgi import create_asgi_app
+    from hypercorn.asyncio import serve
+    from hypercorn.config import Config
+
+    config = Config()
+    config.bind = [f"127.0.0.1:{os.environ['PORT']}"]
+    asyncio.run(serve(create_asgi_app(lambda connection: Worker()), config))
+else:
+    asyncio.run(acp.run_agent(Worker()))

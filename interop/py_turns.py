@@ -1,11 +1,13 @@
 """A client on the Python SDK that has whole turns with the built-in agent.
 
     py_turns.py offline|scripted DIRECTORY AGENT [ARG…]
+    TOKEN=… py_turns.py offline|scripted DIRECTORY http://…|ws://…
 
 Both models do what the lines of a prompt say (`call TOOL JSON`), so that the turns are the same. The SDK checks every
 message against its own models and complains in its log; here that is a failure.
 """
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -131,6 +133,29 @@ def call(tool, **arguments):
     return f"call {tool} {json.dumps(arguments)}"
 
 
+@contextlib.asynccontextmanager
+async def connected(host, command, args):
+    """The agent: a command to start, or a server by its address."""
+    if "://" not in command:
+        async with acp.spawn_agent_process(host, command, *args, use_unstable_protocol=True) as (agent, _):
+            yield agent
+        return
+    headers = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
+    if command.startswith("http"):
+        from acp.http import create_http_stream
+
+        stream = create_http_stream(command, headers=headers)
+    else:
+        from acp.ws import create_websocket_stream
+
+        stream = await create_websocket_stream(command, headers=headers)
+    agent = acp.connect_to_agent(host, stream, use_unstable_protocol=True)
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
 async def main():
     model, cwd, command, *args = sys.argv[1:]
     complaints = Complaints()
@@ -141,10 +166,10 @@ async def main():
     def edit(old, new):
         return call("edit_file", path="a.txt", old_text=old, new_text=new)
 
-    async with acp.spawn_agent_process(host, command, *args, use_unstable_protocol=True) as (agent, _):
-        fs = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
-        forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
-        offers = schema.ClientCapabilities(fs=fs, terminal=True, elicitation=forms)
+    fs = schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
+    forms = schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    offers = schema.ClientCapabilities(fs=fs, terminal=True, elicitation=forms)
+    async with connected(host, command, args) as agent:
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=offers)
         expect(hello.protocol_version == 1 and hello.agent_info.name == "attache", "version 1 of our agent")
         session = await agent.new_session(cwd=cwd, mcp_servers=[])
@@ -255,6 +280,13 @@ async def main():
         later, answer = ("recall", "remembered cherry") if model == "scripted" else ("say again", "again")
         expect(await prompt(later) == "end_turn" and host.text().endswith(answer), f"it goes on: {host.text()}")
         await agent.close_session(session_id=session_id)
+    # The same on a connection of its own.
+    async with connected(host, command, args) as agent:
+        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=offers)
+        host.updates.clear()
+        await agent.load_session(cwd=cwd, session_id=session_id, mcp_servers=[])
+        expect(host.text().startswith(said), "what was said is told again on another connection")
+        expect(await prompt(later) == "end_turn" and host.text().endswith(answer), f"it goes on there: {host.text()}")
     # It does not know `$/cancel_request`, with which a question is withdrawn when the turn is cancelled.
     others = [complaint for complaint in complaints.all if "$/cancel_request" not in complaint]
     expect(not others, f"no complaints: {others[:3]}")

@@ -1,7 +1,9 @@
 // An agent on the TypeScript SDK for both versions: asks for permission, reads a file where it can, says what came of it.
 // A prompt of lines `read PATH`, `write PATH TEXT`, `run COMMAND` and `slowly` is done line by line, see worker.mjs.
+// Where PORT is given, it is served there over HTTP and WebSocket, else on stdin and stdout.
+import { createServer } from "node:http";
 import { Readable, Writable } from "node:stream";
-import { sdk } from "./sdk.mjs";
+import { part, sdk, ws } from "./sdk.mjs";
 import { ownHands, stepsOf, work } from "./worker.mjs";
 
 const v1 = await sdk(1);
@@ -129,5 +131,15 @@ now.onRequest(v2.methods.agent.session.prompt, ({ params, client }) => {
   return { messageId: "m1" };
 });
 
-const stream = v1.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin));
-v2.agentProtocolRouter().withV1(old).withV2(now).connect(stream);
+const agent = v2.agentProtocolRouter().withV1(old).withV2(now);
+if (process.env.PORT) {
+  const { AcpServer } = await part("server");
+  const { createNodeHttpHandler, createNodeWebSocketUpgradeHandler } = await part("node");
+  const { WebSocketServer } = ws();
+  const server = new AcpServer({ agent });
+  const http = createServer(createNodeHttpHandler(server));
+  http.on("upgrade", createNodeWebSocketUpgradeHandler(server, new WebSocketServer({ noServer: true })));
+  http.listen(Number(process.env.PORT), "127.0.0.1");
+} else {
+  agent.connect(v1.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+}

@@ -1,6 +1,7 @@
 // A client on the TypeScript SDK that has whole turns with the built-in agent.
 //
 //     ts_turns.mjs 1|2 offline|scripted DIRECTORY AGENT [ARG…]
+//     TOKEN=… ts_turns.mjs 1|2 offline|scripted DIRECTORY http://…|ws://…
 //
 // Both models do what the lines of a prompt say (`call TOOL JSON`), so that the turns are the same. The SDK checks every
 // message against the official schema and complains on the console; here that is a failure.
@@ -9,7 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { serveFiles, serveTerminals } from "./host.mjs";
-import { expect, sdk } from "./sdk.mjs";
+import { expect, part, sdk, ws } from "./sdk.mjs";
 
 const [versionText, model, cwd, command, ...args] = process.argv.slice(2);
 const version = Number(versionText);
@@ -17,9 +18,21 @@ const acp = await sdk(version);
 const { agent: to, client: from } = acp.methods;
 
 console.error = (...what) => expect(false, `the SDK complains: ${what.map((x) => JSON.stringify(x) ?? x).join(" ")}`);
-const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+let child;
+const stream = await connect();
 const app = acp.client({ name: "interop-ts" });
+
+/** A stream to the agent: a command to start, or a server by its address. */
+async function connect() {
+  const headers = { Authorization: `Bearer ${process.env.TOKEN}` };
+  if (/^https?:/.test(command)) return (await part("http-client")).createHttpStream(command, { headers });
+  if (/^wss?:/.test(command)) {
+    const { WebSocket } = ws();
+    return (await part("ws-client")).createWebSocketStream(command, { headers, WebSocket });
+  }
+  child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  return acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
+}
 
 // What was told since the beginning of the turn.
 let updates = [];
@@ -251,5 +264,5 @@ await app.connectWith(stream, async (ctx) => {
   expect(!(await list()).some((one) => one.sessionId === sessionId), "the session is gone");
 });
 console.log("all as expected");
-child.kill();
+child?.kill();
 process.exit(0);

@@ -86,6 +86,8 @@ struct State {
     /// When something went out, or nothing waited to.
     progress: Instant,
 
+    /// Sessions whose messages go out on the connection's stream, because the client opens none for them.
+    without_stream: HashSet<StreamId>,
     /// Requests of the client that the agent has not answered, with the stream that the answer belongs to.
     requests: HashMap<RequestId, StreamId>,
     /// Sessions of version 2 that have a turn: there a prompt is answered before its turn has ended.
@@ -199,6 +201,7 @@ impl Channel {
             outgoing_over: false,
             program_writes: None,
             progress: Instant::now(),
+            without_stream: HashSet::new(),
             requests: HashMap::new(),
             running: HashSet::new(),
             greeting: Greeting::default(),
@@ -293,6 +296,16 @@ impl Channel {
         let is_read = state.streams.get(&stream).is_some_and(|stream| stream.is_read);
         let stream = if opens && !is_read { None } else { stream };
         state.requests.insert(id.clone(), stream);
+    }
+
+    /// The client has named this session as those do that open no stream for it. Unless it has one, what is about it goes out on the
+    /// connection's stream from now on, and stays there: nothing overtakes anything.
+    pub(crate) fn tell_on_connection(&self, session: &StreamId) {
+        let state = &mut *self.lock();
+        let is_read = state.streams.get(session).is_some_and(|stream| stream.is_read);
+        if !is_read && state.without_stream.len() < self.bounds.streams {
+            state.without_stream.insert(session.clone());
+        }
     }
 
     /// Who gets the answer to the `initialize` that is pushed next.
@@ -393,7 +406,7 @@ impl Channel {
         }
         state.outgoing_bytes += text.len();
         let is_full = state.streams.len() > self.bounds.streams;
-        if is_full && !state.streams.contains_key(&stream) {
+        if (is_full && !state.streams.contains_key(&stream)) || state.without_stream.contains(&stream) {
             stream = None;
         }
         let outgoing = state.streams.entry(stream).or_insert_with(|| Outgoing::new(true));
@@ -636,5 +649,55 @@ impl Drop for ProgramWriter {
         let state = &mut *self.0.lock();
         state.outgoing_over = true;
         state.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What can be read of a stream now.
+    fn read(channel: &Channel, stream: &StreamId, reader: u64) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut texts = Vec::new();
+        while let Poll::Ready(Next::Message(_, text)) = channel.poll_next(&mut cx, stream, reader) {
+            texts.push(text.to_string());
+        }
+        texts
+    }
+
+    #[test]
+    fn a_session_without_a_stream_is_told_of_on_the_connections() {
+        const LOAD: &str = r#"{"jsonrpc":"2.0","id":1,"method":"session/load","params":{"sessionId":"s"}}"#;
+        const PROMPT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#;
+        const UPDATE: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}"#;
+        const LOADED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        const PROMPTED: &str = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        let mut cx = Context::from_waker(Waker::noop());
+        for is_read in [false, true] {
+            let bounds = Bounds { incoming: 1 << 10, outgoing: 1 << 10, streams: 4, early: 4 };
+            let channel = Channel::new(End::Agent { streams: true }, bounds);
+            let session: StreamId = Some("s".into());
+            let own = if is_read { channel.attach(&session, None).ok() } else { None };
+            channel.tell_on_connection(&session);
+            let mut say = |text: &str| assert!(channel.poll_write(&mut cx, text).is_ready());
+            let hear = |text: &str| {
+                let mut cx = Context::from_waker(Waker::noop());
+                assert_eq!(channel.poll_push(&mut cx, &mut text.to_owned(), Number::None), Poll::Ready(Pushed::Taken));
+            };
+            hear(LOAD);
+            say(UPDATE);
+            say(LOADED);
+            // Some open it when they hear of the session, but what comes next must not overtake what came before.
+            let own = own.unwrap_or_else(|| channel.attach(&session, None).unwrap());
+            hear(PROMPT);
+            say(UPDATE);
+            say(PROMPTED);
+            let connection = channel.attach(&None, None).unwrap();
+            let all = [UPDATE, LOADED, UPDATE, PROMPTED].map(str::to_owned).to_vec();
+            let (on_connection, on_session) = if is_read { (vec![], all) } else { (all, vec![]) };
+            assert_eq!(read(&channel, &None, connection), on_connection);
+            assert_eq!(read(&channel, &session, own), on_session);
+        }
     }
 }

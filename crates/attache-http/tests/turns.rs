@@ -136,3 +136,15 @@ async fn a_server_that_is_told_to_stop_lets_running_turns_end() {
         in_time(server).await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn more_sessions_than_streams_are_served() {
+    let address = server(ServerLimits { streams: 3, early_streams: 1, ..ServerLimits::default() }).await;
+    let agent = connect("http", address, Protocol::V1).await;
+    for number in 0..10 {
+        let session = in_time(agent.session("/tmp").open()).await.unwrap();
+        let text = in_time(session.prompt("count 3").await.unwrap().text()).await;
+        assert_eq!(text.unwrap(), numbers(3), "session {number}");
+        in_time(session.close()).await.unwrap();
+    }
+}

@@ -1,6 +1,6 @@
 //! The client's end of Streamable HTTP: messages are posted one after the other, and come back on streams of events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +47,10 @@ struct State {
     asked: HashMap<RequestId, String>,
     /// Our own requests that wait for an answer on a session's stream.
     waiting: HashMap<RequestId, String>,
+    /// Those of them that close their session.
+    closing: HashSet<RequestId>,
+    /// Sessions that are closed. Some servers forget their streams with them, without a word.
+    closed: HashSet<String>,
 }
 
 pub(super) fn connect(
@@ -199,7 +203,11 @@ impl Link {
         {
             self.clone().open_session_stream(session).await;
             if let Kind::Request(id) = &parts.kind {
-                self.state().waiting.insert(id.clone(), session.clone());
+                let state = &mut *self.state();
+                state.waiting.insert(id.clone(), session.clone());
+                if matches!(parts.method.as_ref(), "session/close" | "session/delete") {
+                    state.closing.insert(id.clone());
+                }
             }
         }
         let resumes = self.channel.resumes();
@@ -258,7 +266,7 @@ impl Link {
             ",\"error\":{{\"code\":-32603,\"message\":\"the server refused the message\",\"data\":{{\"status\":{status}}}}}}}"
         );
         text.extend_from_slice(error.as_bytes());
-        self.state().waiting.remove(id);
+        self.answered(id, false);
         if let Ok(text) = String::from_utf8(text) {
             self.channel.push(text, Number::None).await;
         }
@@ -266,6 +274,12 @@ impl Link {
 
     /// Opens the stream of a session, unless it is open.
     async fn open_session_stream(self: Arc<Self>, session: &str) {
+        let was_closed = self.state().closed.remove(session);
+        if was_closed && let Ok(response) = self.open(Some(session), None).await {
+            // The server gave the session a new stream; nothing comes on the old one any more.
+            self.state().streams.insert(session.to_owned(), Arc::new(OnceCell::new_with(Some(()))));
+            return self.start_reading(Some(session.to_owned()), response);
+        }
         let cell = {
             let state = &mut *self.state();
             // A server that names more sessions than anybody has is not followed.
@@ -286,10 +300,14 @@ impl Link {
 
     async fn try_open_stream(self: Arc<Self>, session: Option<String>) -> Result<(), RemoteError> {
         let response = self.open(session.as_deref(), None).await?;
+        self.start_reading(session, response);
+        Ok(())
+    }
+
+    fn start_reading(self: Arc<Self>, session: Option<String>, response: Response) {
         // Boxed: reading a stream opens others.
         let reading: BoxFuture<'static, ()> = Box::pin(self.read_stream(session, response));
         tokio::spawn(reading);
-        Ok(())
     }
 
     async fn get(&self, session: Option<&str>, last: Option<u64>) -> Result<Response, RemoteError> {
@@ -318,11 +336,23 @@ impl Link {
     /// Hands the messages of a stream to the program; takes it up again where it was lost, if the server can.
     async fn read_stream(self: Arc<Self>, session: Option<String>, mut response: Response) {
         let id = self.state().id.clone();
+        let this = session.as_ref().and_then(|session| self.state().streams.get(session).cloned());
         let mut count = 0;
         loop {
             self.read_events(session.as_deref(), &mut response, &mut count).await;
             if self.channel.is_over() || self.state().id != id || self.failure.get().is_some() {
                 return;
+            }
+            if let (Some(session), Some(this)) = (&session, &this) {
+                let state = &mut *self.state();
+                if !state.streams.get(session).is_some_and(|stream| Arc::ptr_eq(stream, this)) {
+                    return;
+                }
+                if state.closed.remove(session) {
+                    // It ended with its session.
+                    state.streams.remove(session);
+                    return;
+                }
             }
             match self.open(session.as_deref(), Some(count)).await {
                 Ok(again) => response = again,
@@ -420,7 +450,7 @@ impl Link {
                 }
             }
             Kind::Response(id) => {
-                self.state().waiting.remove(id);
+                self.answered(id, parts.body.is_some());
                 // An answer that names a session: its messages come on a stream of their own.
                 if let Some(session) = parts.session() {
                     let link = self.clone();
@@ -430,6 +460,17 @@ impl Link {
             Kind::Notification => {}
         }
         self.channel.push(text, Number::None).await;
+    }
+
+    /// A request of ours has its answer.
+    fn answered(&self, id: &RequestId, is_result: bool) {
+        // Streams of a server that takes them up again stay what they are.
+        let resumes = self.channel.resumes();
+        let state = &mut *self.state();
+        let session = state.waiting.remove(id);
+        if let Some(session) = session.filter(|_| state.closing.remove(id) && is_result && !resumes) {
+            state.closed.insert(session);
+        }
     }
 
     /// Tells the server what has arrived, so that it need not keep it.

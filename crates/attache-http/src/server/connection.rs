@@ -188,7 +188,12 @@ impl Shared {
             return self.initialize(principal, connection, text).await;
         }
         let connection = connection.ok_or(NO_CONNECTION)?;
+        // The Python SDK (0.12.1) names a session that it opens again in no header, and opens no stream for it.
+        let has_no_stream = session.is_none() && matches!(parts.method.as_ref(), "session/load" | "session/resume");
         let stream = session_of(session, &parts)?;
+        if has_no_stream {
+            connection.channel.tell_on_connection(&stream);
+        }
         if connection.channel.resumes()
             && let Some(count) = read_received(&text)
         {

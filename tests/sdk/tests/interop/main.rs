@@ -10,11 +10,12 @@ mod seen;
 mod their_agent;
 mod their_client;
 mod version;
+mod wire;
 
 use attache::{Client, Dialect, Error, Event, Prompt, Protocol, Stop, Turn};
-use play::{Editor, check, within_limit};
+use play::{Editor, Side, check, within_limit};
 use serde_json::json;
-use tokio::io::DuplexStream;
+use wire::Wire;
 
 const BOTH: &[u16] = &[1, 2];
 
@@ -455,9 +456,8 @@ async fn what_is_not_offered_is_not_found() {
             }
         }
         // The other way round: a client that offers no files.
-        let (near, far) = tokio::io::duplex(1024);
-        tokio::spawn(their_agent::serve_v1(far));
-        let agent = greet(near, Client::new("plain", "1").protocol(Protocol::V1)).await.unwrap();
+        let (way, _serving) = Wire::Pipe.serve(1, Side::Theirs).await;
+        let agent = way.greet(Client::new("plain", "1").protocol(Protocol::V1)).await.unwrap();
         let session = agent.session("/work").open().await.unwrap();
         let mut turn = session.prompt("files").await.unwrap();
         let error = loop {
@@ -468,6 +468,29 @@ async fn what_is_not_offered_is_not_found() {
             }
         };
         assert!(matches!(error, Error::Refused(error) if error.code == -32601));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_sessions_work_at_once() {
+    within_limit(async {
+        for wire in Wire::ALL {
+            let (way, _serving) = wire.serve(1, Side::Ours).await;
+            let [cancelled, short] = way.their_client_v1().await.two_at_once().await;
+            assert_eq!(cancelled, ["cancel me", "stopped", "cancelled"], "{wire:?}");
+            assert_eq!(short, ["Hello", ", world", "end_turn"], "{wire:?}");
+            for version in BOTH {
+                let (way, _serving) = wire.serve(*version, Side::Theirs).await;
+                let agent = way.greet(Client::new("ours", "1")).await.unwrap();
+                let (one, other) = (agent.session("/work").open().await, agent.session("/work").open().await);
+                let (one, other) = (one.unwrap(), other.unwrap());
+                let waiting = one.prompt("wait").await.unwrap();
+                assert_eq!(other.prompt("hello").await.unwrap().text().await.unwrap(), "Hello, world");
+                waiting.cancel().await.unwrap();
+                assert_eq!(waiting.text().await.unwrap(), "cancel mestopped", "{wire:?}, version {version}");
+            }
+        }
     })
     .await;
 }
@@ -485,29 +508,21 @@ async fn versions_are_agreed_on() {
             (Protocol::V2, 1, Err("version 1")),
             (Protocol::V1, 2, Err("-32022")),
         ] {
-            for client in [client(protocol), client(protocol).read_files().terminals()] {
-                let (near, far) = tokio::io::duplex(1024);
-                match version {
-                    1 => drop(tokio::spawn(their_agent::serve_v1(far))),
-                    _ => drop(tokio::spawn(their_agent::serve_v2(far))),
-                }
-                let agreed = match greet(near, client).await {
+            let clients = [client(protocol), client(protocol).read_files().terminals()];
+            for (wire, client) in Wire::ALL.into_iter().flat_map(|wire| clients.clone().map(|client| (wire, client))) {
+                let (way, _serving) = wire.serve(version, Side::Theirs).await;
+                let agreed = match way.greet(client).await {
                     Ok(agent) => {
                         agent.session("/work").open().await.unwrap();
                         Ok(agent.dialect())
                     }
                     Err(Error::Version { peer: 1 }) => Err("version 1"),
                     Err(Error::Refused(error)) if error.code == -32022 => Err("-32022"),
-                    Err(other) => panic!("{protocol:?} on version {version}: {other}"),
+                    Err(other) => panic!("{protocol:?} on version {version}, {wire:?}: {other}"),
                 };
-                assert_eq!(agreed, expected, "{protocol:?} on version {version}");
+                assert_eq!(agreed, expected, "{protocol:?} on version {version}, {wire:?}");
             }
         }
     })
     .await;
-}
-
-async fn greet(pipe: DuplexStream, client: Client) -> Result<attache::Connection, Error> {
-    let (reader, writer) = tokio::io::split(pipe);
-    client.connect(reader, writer).await
 }

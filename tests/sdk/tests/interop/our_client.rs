@@ -10,7 +10,6 @@ use attache::model::terminal::{
 use attache::model::update::SessionUpdate;
 use attache::{Client, Connection, Dialect, Error, Event, Protocol, Stop};
 use serde_json::{Value, json};
-use tokio::io::DuplexStream;
 
 use crate::our_agent::Number;
 use crate::play::{Answer, Editor, failed};
@@ -22,16 +21,17 @@ pub(crate) struct OurClient {
     seen: Seen,
 }
 
-/// Greets the agent at the other end of a pipe.
-pub(crate) async fn connect(pipe: DuplexStream, protocol: Protocol) -> Result<OurClient, Error> {
-    let (reader, writer) = tokio::io::split(pipe);
+/// A client that serves everything, ready to connect.
+pub(crate) fn client(protocol: Protocol) -> Client {
     let client = Client::new("ours", "1").protocol(protocol).read_files().write_files().terminals();
-    let client = client.extension("_test/ask").extension("_test/note");
-    let connection = client.connect(reader, writer).await?;
-    Ok(OurClient { connection, session: None, seen: Seen::new(false) })
+    client.extension("_test/ask").extension("_test/note")
 }
 
 impl OurClient {
+    pub(crate) fn new(connection: Connection) -> Self {
+        OurClient { connection, session: None, seen: Seen::new(false) }
+    }
+
     fn session(&self) -> Result<Session, Error> {
         self.session.clone().ok_or_else(|| Error::Invalid("no session is open".into()))
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use attache::Protocol;
 use serde_json::Value;
 
-use crate::{our_agent, our_client, their_agent, their_client};
+use crate::wire::Wire;
 
 /// How long one transcript may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Who made an end of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,24 +55,32 @@ pub(crate) fn failed(code: &Value, message: &str) -> String {
     if *code == -32050 { format!("failed {code} {message}") } else { format!("failed {code}") }
 }
 
-/// Plays a transcript: `>` is what the client does, `<` is what it then sees, `<?` what it may see. The last pairing shows that the
-/// transcript is fair: it is how the official SDK speaks with itself.
+/// Plays a transcript: `>` is what the client does, `<` is what it then sees, `<?` what it may see. It is played in memory, over
+/// HTTP and over a WebSocket. The last pairing shows that the transcript is fair: it is how the official SDK speaks with itself.
 pub(crate) async fn check(versions: &[u16], transcript: &str) {
     let expected: Vec<&str> = transcript.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    for &version in versions {
-        for (agent, client) in [
-            (Side::Ours, Side::Theirs),
-            (Side::Theirs, Side::Ours),
-            (Side::Ours, Side::Ours),
-            (Side::Theirs, Side::Theirs),
-        ] {
-            let mut played = Vec::new();
-            let playing = play(version, agent, client, &expected, &mut played);
-            if tokio::time::timeout(LIMIT, playing).await.is_err() {
-                played.push("(nothing more, for too long)".into());
+    for wire in Wire::ALL {
+        for &version in versions {
+            for (agent, client) in [
+                (Side::Ours, Side::Theirs),
+                (Side::Theirs, Side::Ours),
+                (Side::Ours, Side::Ours),
+                (Side::Theirs, Side::Theirs),
+            ] {
+                if (wire, agent, client) == (Wire::Http, Side::Theirs, Side::Theirs) && transcript.contains("> resume")
+                {
+                    // Their server forgets the stream of a session that is closed, and their client goes on reading it: what comes
+                    // when the session is resumed never arrives.
+                    continue;
+                }
+                let mut played = Vec::new();
+                let playing = play(wire, version, agent, client, &expected, &mut played);
+                if tokio::time::timeout(LIMIT, playing).await.is_err() {
+                    played.push("(nothing more, for too long)".into());
+                }
+                let pairing = format!("{wire:?}, version {version}, agent {agent:?}, client {client:?}");
+                assert_eq!(played.join("\n"), fitted(&expected, &played).join("\n"), "{pairing}");
             }
-            let pairing = format!("version {version}, agent {agent:?}, client {client:?}");
-            assert_eq!(played.join("\n"), fitted(&expected, &played).join("\n"), "{pairing}");
         }
     }
 }
@@ -96,27 +104,14 @@ pub(crate) async fn within_limit(work: impl Future<Output = ()>) {
     tokio::time::timeout(LIMIT, work).await.expect("took too long");
 }
 
-async fn play(version: u16, agent: Side, client: Side, transcript: &[&str], played: &mut Vec<String>) {
-    let (near, far) = tokio::io::duplex(64 * 1024);
-    let serving = tokio::spawn(async move {
-        match (agent, version) {
-            (Side::Ours, _) => {
-                let (reader, writer) = tokio::io::split(far);
-                our_agent::server().connect(reader, writer).await.map_err(|error| error.to_string())
-            }
-            (Side::Theirs, 1) => their_agent::serve_v1(far).await.map_err(|error| error.to_string()),
-            (Side::Theirs, _) => their_agent::serve_v2(far).await.map_err(|error| error.to_string()),
-        }
-    });
+async fn play(wire: Wire, version: u16, agent: Side, client: Side, transcript: &[&str], played: &mut Vec<String>) {
+    let (way, _serving) = wire.serve(version, agent).await;
+    let protocol = if version == 1 { Protocol::V1 } else { Protocol::V2 };
     match (client, version) {
-        (Side::Ours, _) => {
-            let protocol = if version == 1 { Protocol::V1 } else { Protocol::V2 };
-            steps(our_client::connect(near, protocol).await.expect("connected"), transcript, played).await;
-        }
-        (Side::Theirs, 1) => steps(their_client::connect_v1(near).await.expect("connected"), transcript, played).await,
-        (Side::Theirs, _) => steps(their_client::connect_v2(near).await.expect("connected"), transcript, played).await,
+        (Side::Ours, _) => steps(way.our_client(protocol).await, transcript, played).await,
+        (Side::Theirs, 1) => steps(way.their_client_v1().await, transcript, played).await,
+        (Side::Theirs, _) => steps(way.their_client_v2().await, transcript, played).await,
     }
-    serving.abort();
 }
 
 async fn steps(mut editor: impl Editor, transcript: &[&str], played: &mut Vec<String>) {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::{Agent, ByteStreams, Client, ConnectionTo, Error, JsonRpcMessage, Responder, v1, v2};
+use agent_client_protocol::{
+    Agent, ByteStreams, Client, ConnectTo, ConnectionTo, Error, JsonRpcMessage, Responder, v1, v2,
+};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
@@ -16,6 +18,17 @@ use crate::version::{One, Two, Version, message, result};
 /// Serves version 1 on one end of a pipe.
 pub(crate) async fn serve_v1(pipe: DuplexStream) -> Result<(), Error> {
     let (reader, writer) = tokio::io::split(pipe);
+    agent_v1().connect_to(ByteStreams::new(writer.compat_write(), reader.compat())).await
+}
+
+/// Serves version 2 on one end of a pipe.
+pub(crate) async fn serve_v2(pipe: DuplexStream) -> Result<(), Error> {
+    let (reader, writer) = tokio::io::split(pipe);
+    agent_v2().connect_to(ByteStreams::new(writer.compat_write(), reader.compat())).await
+}
+
+/// The agent of version 1, ready to be served.
+pub(crate) fn agent_v1() -> impl ConnectTo<Client> {
     let agent = TheirAgent::<One>::new();
     let listener = agent.clone();
     Agent
@@ -30,13 +43,10 @@ pub(crate) async fn serve_v1(pipe: DuplexStream) -> Result<(), Error> {
             async move |notification: v1::schema::ClientNotification, _| listener.notification(notification),
             agent_client_protocol::on_receive_notification!(),
         )
-        .connect_to(ByteStreams::new(writer.compat_write(), reader.compat()))
-        .await
 }
 
-/// Serves version 2 on one end of a pipe.
-pub(crate) async fn serve_v2(pipe: DuplexStream) -> Result<(), Error> {
-    let (reader, writer) = tokio::io::split(pipe);
+/// The agent of version 2, ready to be served.
+pub(crate) fn agent_v2() -> impl ConnectTo<Client> {
     let agent = TheirAgent::<Two>::new();
     let listener = agent.clone();
     Agent
@@ -51,8 +61,6 @@ pub(crate) async fn serve_v2(pipe: DuplexStream) -> Result<(), Error> {
             async move |notification: v2::schema::ClientNotification, _| listener.notification(notification),
             agent_client_protocol::on_receive_notification!(),
         )
-        .connect_to(ByteStreams::new(writer.compat_write(), reader.compat()))
-        .await
 }
 
 struct TheirAgent<V> {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::{
-    Agent, ByteStreams, Client, ConnectionTo, Error, JsonRpcMessage, Responder, UntypedMessage, v1, v2,
+    Agent, ByteStreams, Client, ConnectTo, ConnectionTo, Error, JsonRpcMessage, Responder, UntypedMessage, v1, v2,
 };
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
@@ -28,7 +28,8 @@ struct Desk {
 }
 
 enum Item {
-    Update(Value),
+    /// The session, and its update.
+    Update(String, Value),
     Request(String, Value),
     Note(String, Value),
 }
@@ -45,9 +46,13 @@ pub(crate) struct TheirClient<V> {
 }
 
 macro_rules! connect {
-    ($name:ident, $version:ident, $module:ident, $client:expr) => {
+    ($name:ident, $over:ident, $version:ident, $module:ident, $client:expr) => {
         pub(crate) async fn $name(pipe: DuplexStream) -> Result<TheirClient<$version>, Error> {
             let (reader, writer) = tokio::io::split(pipe);
+            $over(ByteStreams::new(writer.compat_write(), reader.compat())).await
+        }
+
+        pub(crate) async fn $over(transport: impl ConnectTo<Client> + 'static) -> Result<TheirClient<$version>, Error> {
             let (sender, inbox) = mpsc::unbounded_channel();
             let desk = Desk { inbox: sender, answer: Arc::default(), files: Arc::default(), left: Arc::default() };
             let (asked, told) = (desk.clone(), desk.clone());
@@ -67,22 +72,19 @@ macro_rules! connect {
                     },
                     agent_client_protocol::on_receive_notification!(),
                 );
-            tokio::spawn(builder.connect_with(
-                ByteStreams::new(writer.compat_write(), reader.compat()),
-                async move |connection: $module::ConnectionTo<Agent>| {
-                    let _ = ready.send(connection.clone().into_raw());
-                    connection.incoming_closed().await;
-                    Ok(())
-                },
-            ));
+            tokio::spawn(builder.connect_with(transport, async move |connection: $module::ConnectionTo<Agent>| {
+                let _ = ready.send(connection.clone().into_raw());
+                connection.incoming_closed().await;
+                Ok(())
+            }));
             let connection = connection.await.map_err(Error::into_internal_error)?;
             TheirClient::greet(connection, inbox, desk).await
         }
     };
 }
 
-connect!(connect_v1, One, v1, Client.v1());
-connect!(connect_v2, Two, v2, Client.v2());
+connect!(connect_v1, connect_v1_over, One, v1, Client.v1());
+connect!(connect_v2, connect_v2_over, Two, v2, Client.v2());
 
 impl Desk {
     fn request<V: Version>(&self, request: V::AgentRequest, responder: Responder<Value>) -> Result<(), Error> {
@@ -128,7 +130,7 @@ impl Desk {
     fn notification<V: Version>(&self, notification: V::AgentNotification) -> Result<(), Error> {
         let (method, mut params) = notification.to_untyped_message()?.into_parts();
         let _ = self.inbox.send(match method.as_str() {
-            "session/update" => Item::Update(params["update"].take()),
+            "session/update" => Item::Update(text(&params, "sessionId"), params["update"].take()),
             _ => Item::Note(method, params),
         });
         Ok(())
@@ -180,7 +182,7 @@ impl<V: Version> TheirClient<V> {
 
     fn line(&mut self, item: Item) -> Option<String> {
         match item {
-            Item::Update(update) => self.seen.update(&update),
+            Item::Update(_, update) => self.seen.update(&update),
             Item::Request(method, params) => Some(seen::request(&method, &params)),
             Item::Note(method, params) => Some(format!("noted {method} {}", params["n"])),
         }
@@ -247,7 +249,7 @@ impl<V: Version> TheirClient<V> {
             };
             let is_left = matches!(&item, Item::Request(method, _) if method == "session/request_permission")
                 && answer == Answer::Leave;
-            if let Item::Update(update) = &item
+            if let Item::Update(_, update) = &item
                 && update["state"] == "idle"
             {
                 idle = Some(match update["stopReason"].as_str() {
@@ -296,6 +298,35 @@ impl<V: Version> TheirClient<V> {
             seen.extend(self.line(item));
         }
         seen.push(answer);
+        seen
+    }
+
+    /// Has a turn in one session while that of another waits, which is cancelled then; returns the texts of both, and how they ended.
+    pub(crate) async fn two_at_once(&mut self) -> [Vec<String>; 2] {
+        let mut sessions = Vec::new();
+        for _ in 0..2 {
+            let opened = self.call("session/new", json!({"cwd": "/work", "mcpServers": []})).await.expect("opened");
+            sessions.push(text(&opened, "sessionId"));
+        }
+        let prompt = |session: &str, word: &str| {
+            let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": word}]});
+            message::<V::ClientRequest>("session/prompt", &params).map(|prompt| self.connection.send_request(prompt))
+        };
+        let waiting = prompt(&sessions[0], "wait").expect("sent");
+        let short = prompt(&sessions[1], "hello").expect("sent").block_task().await.expect("a turn");
+        self.notify("session/cancel", json!({"sessionId": sessions[0]})).expect("sent");
+        let cancelled = waiting.block_task().await.expect("a turn");
+        let mut seen = [Vec::new(), Vec::new()];
+        while let Ok(item) = self.inbox.try_recv() {
+            if let Item::Update(session, update) = item
+                && update["sessionUpdate"] == "agent_message_chunk"
+            {
+                seen[usize::from(session == sessions[1])].push(text(&update["content"], "text"));
+            }
+        }
+        for (seen, answer) in seen.iter_mut().zip([cancelled, short]) {
+            seen.push(text(&answer, "stopReason"));
+        }
         seen
     }
 
