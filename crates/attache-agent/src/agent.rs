@@ -455,7 +455,7 @@ fn settings(config: &Config, models: &ModelList, set: &[(String, String)]) -> (S
         Values { mode: config.mode, model: models.first().into(), thought: config.thought, sandbox: config.sandbox };
     let choices = models.choices();
     let thinks = choices.iter().any(|(id, _)| models.facts(id).thinks);
-    let settings = Settings::new(values, choices, thinks);
+    let settings = Settings::new(values, choices, thinks).fixing_sandbox(config.stays_inside);
     for (option, value) in set.iter().filter(|(option, _)| option != "model") {
         // What cannot be had any more stays as it is by default.
         let _ = settings.set_word(option, value);

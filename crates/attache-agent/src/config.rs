@@ -57,6 +57,9 @@ pub struct Config {
     /// What becomes of that which no rule decides; without it, the mode says. A client that runs the agent for somebody
     /// sets it, so that a call is judged once.
     pub permissions: Option<Policy>,
+    /// Whoever answers questions is not whoever runs the agent: nothing outside of a session's directories is read or changed, no command
+    /// runs outside of the sandbox, and no client changes that. No file says it.
+    pub stays_inside: bool,
     /// Rules that hold in every session of this process, besides those of files. No file says it.
     pub rules: Vec<Rule>,
     /// What is added to the system prompt, as the person's own words. No file says it.
@@ -213,6 +216,7 @@ impl Config {
             layer_limits: LayerLimits::default(),
             hooks: Vec::new(),
             limits: Limits::default(),
+            stays_inside: false,
             run_budget: Budget::default(),
             models: BTreeMap::new(),
             providers: BTreeMap::new(),

@@ -27,6 +27,8 @@ pub(crate) struct Gate {
     policy: Option<Policy>,
     /// One question at a time.
     asking: tokio::sync::Mutex<()>,
+    /// Nobody's answer leads out of the directories of the session, or out of the sandbox.
+    stays_inside: bool,
 }
 
 /// How something would be run, which decides whether it is asked about.
@@ -79,7 +81,14 @@ impl Gate {
         let refused = engine.remember(Scope::Session, &session, run_rules).is_err();
         let policy = if refused { Some(Policy::None) } else { policy };
         engine.follow_repository(project.trust(), project.root.clone());
-        Gate { engine: Arc::new(Mutex::new(engine)), session, readable, policy, asking: tokio::sync::Mutex::default() }
+        let asking = tokio::sync::Mutex::default();
+        Gate { engine: Arc::new(Mutex::new(engine)), session, readable, policy, asking, stays_inside: false }
+    }
+
+    /// Refuses what leads out of the directories of the session, or out of the sandbox, whatever anybody answers.
+    pub(crate) fn stays_inside(mut self, stays_inside: bool) -> Self {
+        self.stays_inside = stays_inside;
+        self
     }
 
     /// What is wrong with the files of rules.
@@ -173,7 +182,11 @@ impl Gate {
                     .into(),
             ));
         }
+        if self.stays_inside && matches!(terms, Terms::Unsandboxed(_)) {
+            return Judged::Passed(Pass::Refused("refused: here no command runs outside of the sandbox".into()));
+        }
         let subject = Subject::new(self.session.clone(), actions.to_vec());
+        let (stays_inside, roots) = (self.stays_inside, self.session.roots.clone());
         let policy = self.policy.unwrap_or(mode.policy());
         let may_confine = *terms == Terms::Confined && self.confines(mode);
         let readable = self.readable.clone();
@@ -181,6 +194,10 @@ impl Gate {
             .ask_engine(move |engine| {
                 if subject.actions.iter().all(|action| is_inside(&readable, action)) {
                     return None;
+                }
+                if stays_inside && subject.actions.iter().any(|action| leads_out(&roots, action)) {
+                    let reason = "here nothing outside of the directories of the session is used".to_owned();
+                    return Some((judged::Decision { verdict: Verdict::Deny, ..judged::Decision::ask(reason) }, false));
                 }
                 engine.set_policy(policy);
                 engine.reload();
@@ -270,6 +287,32 @@ impl Gate {
         crate::off_thread(move || work(&mut crate::lock(&engine))).await
     }
 }
+
+/// Whether an action uses a path that is not beneath the roots, with links followed. What cannot be told leads out.
+fn leads_out(roots: &[PathBuf], action: &Action) -> bool {
+    let (paths, cwd) = match action {
+        Action::Files { paths, .. } | Action::Other { paths, .. } | Action::Unclear { paths, .. } => (paths, None),
+        // What a command may reach is the sandbox's to say.
+        Action::Execute { cwd, .. } => (&NO_PATHS, cwd.as_ref()),
+    };
+    let is_beneath = |path: &String| {
+        let path = Path::new(path);
+        // Of what is not there yet, the nearest directory that is.
+        let real = path.ancestors().find_map(|known| {
+            let rest = path.strip_prefix(known).ok()?;
+            Some(known.canonicalize().ok()?.join(rest))
+        });
+        let is_plain = !path.components().any(|part| part == Component::ParentDir);
+        path.is_absolute()
+            && is_plain
+            && real.is_some_and(|real| {
+                roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root))
+            })
+    };
+    !paths.iter().chain(cwd).all(is_beneath)
+}
+
+static NO_PATHS: Vec<String> = Vec::new();
 
 /// Asks the person. A client that answers with an error, or with something that cannot be understood, has not said yes.
 async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {

@@ -58,7 +58,8 @@ impl SessionFiles {
         let roots = std::iter::once(cwd.to_owned()).chain(directories.iter().cloned()).collect();
         let asker = Asker { roots, ..Asker::new("attache", id.clone(), cwd) };
         let readable = config.spill_dir(id.as_str());
-        let gate = Gate::new(places, asker, &project, readable, config.permissions, &config.rules);
+        let gate = Gate::new(places, asker, &project, readable, config.permissions, &config.rules)
+            .stays_inside(config.stays_inside);
         Ok(SessionFiles {
             workspace,
             checkpoints: Checkpoints::open(config.checkpoints_dir(id.as_str())),

@@ -106,6 +106,8 @@ pub(crate) struct Settings {
     models: Arc<Mutex<Vec<(String, String)>>>,
     /// Whether any of them can be told how long to think.
     thinks: bool,
+    /// The sandbox is not for a client to change.
+    fixes_sandbox: bool,
 }
 
 /// A setting that is not there, or not to be had.
@@ -120,7 +122,18 @@ impl Settings {
         if !models.iter().any(|(id, _)| *id == values.model) {
             models.insert(0, (values.model.clone(), String::new()));
         }
-        Settings { values: Arc::new(Mutex::new(values)), models: Arc::new(Mutex::new(models)), thinks }
+        Settings {
+            values: Arc::new(Mutex::new(values)),
+            models: Arc::new(Mutex::new(models)),
+            thinks,
+            fixes_sandbox: false,
+        }
+    }
+
+    /// Keeps the sandbox as it is, whatever a client says.
+    pub(crate) fn fixing_sandbox(mut self, fixes: bool) -> Self {
+        self.fixes_sandbox = fixes;
+        self
     }
 
     pub(crate) fn now(&self) -> Values {
@@ -165,7 +178,9 @@ impl Settings {
         match id {
             "mode" => values.mode = Mode::from_word(word).ok_or(Unset::NoSuchValue)?,
             "thought" if self.thinks => values.thought = Thought::from_word(word).ok_or(Unset::NoSuchValue)?,
-            "sandbox" => values.sandbox = SandboxMode::from_word(word).ok_or(Unset::NoSuchValue)?,
+            "sandbox" if !self.fixes_sandbox => {
+                values.sandbox = SandboxMode::from_word(word).ok_or(Unset::NoSuchValue)?
+            }
             "model" if crate::lock(&self.models).iter().any(|(id, _)| id == word) => values.model = word.into(),
             "model" => return Err(Unset::NoSuchValue),
             _ => return Err(Unset::NoSuchOption),
@@ -188,7 +203,9 @@ impl Settings {
             let thought = values.thought.option("thought", "Thought");
             options.push(thought.category(ConfigCategory::ThoughtLevel));
         }
-        options.push(values.sandbox.option("sandbox", "Sandbox"));
+        if !self.fixes_sandbox {
+            options.push(values.sandbox.option("sandbox", "Sandbox"));
+        }
         options
     }
 

@@ -380,7 +380,8 @@ pub(crate) struct Serve {
     #[arg(long, value_enum, default_value_t = Version::Auto)]
     pub(crate) protocol: Version,
 
-    /// What confines an agent that is not the built-in one, which confines its commands itself
+    /// What confines the agent. The built-in one confines its commands, uses nothing outside of a session's directories, and asks nobody about
+    /// more; with `off`, a token is worth this whole account
     #[arg(long, value_enum, default_value_t = SandboxKind::On)]
     pub(crate) sandbox: SandboxKind,
 

@@ -12,8 +12,9 @@ use std::time::Duration;
 use attache::Dialect;
 use attache::proto::bridge::Bridge;
 use attache::relay::Relay;
-use attache_agent::CodingAgent;
 use attache_agent::store::Kept;
+use attache_agent::{CodingAgent, SandboxMode};
+use attache_host::sandbox::Sandbox;
 use attache_http::{Accepted, HttpServer, Principal};
 use attache_postgres::{PostgresStore, Settings};
 use serde_json::json;
@@ -119,7 +120,16 @@ fn directories(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 async fn served(options: &Serve) -> Result<Served, Failure> {
     let spec = agents::resolve(options.agent.as_deref(), &options.agent_command, &Project::none())?;
     if spec.is_built_in {
-        let (config, _) = crate::agent::settings(options.model.as_ref())?;
+        let (mut config, _) = crate::agent::settings(options.model.as_ref())?;
+        if options.sandbox != SandboxKind::Off {
+            if let Err(error) = Sandbox::check() {
+                let hint = "hint: --sandbox off serves it all the same; then a token is worth this whole account";
+                return Err(Failure::usage(format!("commands cannot be confined here: {error}\n{hint}")));
+            }
+            config.sandbox =
+                if options.sandbox == SandboxKind::Offline { SandboxMode::Offline } else { SandboxMode::On };
+            config.stays_inside = true;
+        }
         let agent = match &options.store {
             Some(url) => CodingAgent::with_store(config, store(url, options).await?).await,
             None => CodingAgent::new(config).await,

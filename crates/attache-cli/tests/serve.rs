@@ -240,6 +240,19 @@ fn sessions_stay_in_the_directories_that_are_served_and_start_no_programs() {
         let answer = wire.call(30 + index as u64, method, json!({ "methodId": "x" }));
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
+    // Other readings of the same message are none.
+    for (index, params) in [
+        json!({ "cwd": work, "CWD": "/etc", "mcpServers": [] }),
+        json!({ "cwd": work, "mcpServers": { "x": { "command": "/bin/sh" } } }),
+        json!({ "cwd": work, "mcpServers": [], "additionalDirectories": "/etc" }),
+        json!(["/etc", []]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = wire.call(40 + index as u64, "session/new", params);
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
     let program = json!({ "cwd": work, "mcpServers": [{ "name": "x", "command": "/bin/sh", "args": [], "env": [] }] });
     let answer = wire.call(22, "session/new", program);
     assert!(answer["error"]["message"].as_str().unwrap().contains("programs of clients"), "{answer}");
@@ -247,6 +260,41 @@ fn sessions_stay_in_the_directories_that_are_served_and_start_no_programs() {
     // A client whose files are elsewhere names the directory of the server.
     let mut wire = Wire::connect(&client, &url, &["--dir", work]);
     assert!(wire.new_session(1, "/home/somebody")["result"].is_object());
+}
+
+#[test]
+fn whoever_answers_questions_does_not_get_out_of_the_directories_or_the_sandbox() {
+    let home = Home::new();
+    let token = token(&home, "anna");
+    let server = Server::start(&home, &[]);
+    let url = server.url("ws");
+    let client = client(&url, &token);
+    let tokens = home.path("config/attache/serve/tokens");
+    let outside = home.path("outside.txt");
+    fs::write(&outside, "the cheese is old\n").unwrap();
+    let work = home.path("work");
+    fs::write(work.join("in.txt"), "the milk is sour\n").unwrap();
+    let ask = |prompt: &str| {
+        let work = work.to_str().unwrap();
+        let mut command =
+            client.command(&["run", "--agent", &url, "-C", work, "--permissions", "all", "--protocol", "2", prompt]);
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        run(command)
+    };
+    ask("read in.txt").check(0, &["the milk is sour"], &[]);
+    for path in [&tokens, &outside] {
+        let ran = ask(&format!("read {}", path.display()));
+        assert!(!ran.out.contains("cheese") && !ran.out.contains("anna "), "{}{}", ran.out, ran.err);
+        let ran = ask(&format!("run cat {}", path.display()));
+        assert!(path == &outside || !ran.out.contains("anna "), "{}{}", ran.out, ran.err);
+        ask(&format!("write {} with changed", path.display()));
+        assert!(!fs::read_to_string(path).unwrap().contains("changed"));
+    }
+    let mut wire = Wire::connect(&client, &url, &[]);
+    let session = wire.new_session(1, work.to_str().unwrap());
+    assert!(!session["result"]["configOptions"].to_string().contains("\"sandbox\""), "{session}");
+    let set = json!({ "sessionId": session["result"]["sessionId"], "configId": "sandbox", "value": "off" });
+    assert!(wire.call(2, "session/set_config_option", set)["error"].is_object());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use attache::model::request::RequestId;
 use attache::transport::{MessageReader, MessageWriter, Transport};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::message::{Kind, Parts, parts, raw_member, string_member, with_resume};
@@ -64,6 +64,8 @@ const NO_ANSWER: &str = r#"{"jsonrpc":"2.0","method""#;
 /// Messages between a program and the network.
 pub(crate) struct Channel {
     state: Mutex<State>,
+    /// Something has ended.
+    changed: Notify,
     bounds: Bounds,
     end: End,
 }
@@ -97,7 +99,6 @@ struct State {
     /// When the network had the connection in its hands last, and how often it has it now.
     attached: usize,
     away_since: Instant,
-    watchers: Vec<Waker>,
 }
 
 /// Where `initialize` is.
@@ -168,8 +169,8 @@ pub(crate) enum AttachError {
 pub(crate) enum Number {
     /// The client does not count.
     None,
-    /// The one after the last.
-    Next,
+    /// The one after the last, by the reader with this number.
+    Next(u64),
     /// The client says that it is this one.
     Is(u64),
 }
@@ -185,6 +186,8 @@ pub(crate) enum Pushed {
     TooEarly,
     /// Nobody reads any more.
     Closed,
+    /// Somebody else has the connection now.
+    Replaced,
 }
 
 impl Channel {
@@ -208,9 +211,8 @@ impl Channel {
             resumes: false,
             attached: 0,
             away_since: Instant::now(),
-            watchers: Vec::new(),
         };
-        Arc::new(Channel { state: Mutex::new(state), bounds, end })
+        Arc::new(Channel { state: Mutex::new(state), changed: Notify::new(), bounds, end })
     }
 
     /// The program's end.
@@ -233,6 +235,11 @@ impl Channel {
         if state.incoming_end.is_some() {
             return Poll::Ready(Pushed::Closed);
         }
+        if let Number::Next(reader) = number
+            && state.streams.get(&None).is_none_or(|stream| stream.reader != reader)
+        {
+            return Poll::Ready(Pushed::Replaced);
+        }
         if let Number::Is(number) = number {
             if number <= state.received {
                 return Poll::Ready(Pushed::Repeated);
@@ -241,7 +248,11 @@ impl Channel {
                 return Poll::Ready(Pushed::TooEarly);
             }
         }
-        if state.incoming_bytes >= self.bounds.incoming || state.requests.len() >= MOST_REQUESTS {
+        // Answers and cancels may be what an agent with too many requests waits for.
+        let is_one_too_many = || {
+            state.requests.len() >= MOST_REQUESTS && matches!(parts(message), Ok(Parts { kind: Kind::Request(_), .. }))
+        };
+        if state.incoming_bytes >= self.bounds.incoming || is_one_too_many() {
             if !state.room.iter().any(|waker| waker.will_wake(cx.waker())) {
                 state.room.push(cx.waker().clone());
             }
@@ -494,8 +505,10 @@ impl Channel {
         if let Some(outgoing) = state.streams.get_mut(stream) {
             let freed = outgoing.forget_until(count);
             state.outgoing_bytes -= freed;
-            state.progress = Instant::now();
-            wake(&mut state.program_writes);
+            if freed > 0 {
+                state.progress = Instant::now();
+                wake(&mut state.program_writes);
+            }
         }
     }
 
@@ -509,6 +522,7 @@ impl Channel {
             state.incoming_end = Some(ended);
         }
         state.wake_all();
+        self.changed.notify_waiters();
     }
 
     /// Whether both directions are over.
@@ -522,15 +536,17 @@ impl Channel {
     }
 
     /// Waits until nothing more comes from the peer, or the program is done.
-    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
-        if state.incoming_end.is_some() || state.outgoing_over {
-            return Poll::Ready(());
+    pub(crate) async fn ended(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.lock();
+                if state.incoming_end.is_some() || state.outgoing_over {
+                    return;
+                }
+            }
+            changed.await;
         }
-        if !state.watchers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            state.watchers.push(cx.waker().clone());
-        }
-        Poll::Pending
     }
 
     /// Whether the agent has something to answer or a turn to end.
@@ -581,7 +597,7 @@ impl State {
         for outgoing in self.streams.values_mut() {
             wake(&mut outgoing.waker);
         }
-        self.room.drain(..).chain(self.watchers.drain(..)).for_each(Waker::wake);
+        self.room.drain(..).for_each(Waker::wake);
     }
 }
 
@@ -622,6 +638,7 @@ impl Drop for ProgramReader {
         state.incoming_bytes = 0;
         state.incoming_end.get_or_insert(Ended::Closed);
         state.wake_all();
+        self.0.changed.notify_waiters();
     }
 }
 
@@ -640,6 +657,7 @@ impl MessageWriter for ProgramWriter {
         let state = &mut *self.0.lock();
         state.outgoing_over = true;
         state.wake_all();
+        self.0.changed.notify_waiters();
         Poll::Ready(Ok(()))
     }
 }
@@ -649,6 +667,7 @@ impl Drop for ProgramWriter {
         let state = &mut *self.0.lock();
         state.outgoing_over = true;
         state.wake_all();
+        self.0.changed.notify_waiters();
     }
 }
 

@@ -142,11 +142,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
     fn poll_in(&mut self, cx: &mut Context<'_>) -> Result<(), SocketEnd> {
         for _ in 0..AT_ONCE {
             if let Some(message) = &mut self.unread {
-                match self.channel.poll_push(cx, message, Number::Next) {
+                match self.channel.poll_push(cx, message, Number::Next(self.reader)) {
+                    Poll::Ready(Pushed::Replaced) => return Err(SocketEnd::Replaced),
                     Poll::Ready(Pushed::Closed) if self.is_server => return Err(SocketEnd::Over),
                     // The program reads no more, and may still have something to say.
                     Poll::Ready(_) => self.unread = None,
-                    Poll::Pending => return Ok(()),
+                    // It is us who do not read.
+                    Poll::Pending => {
+                        self.heard = Instant::now();
+                        return Ok(());
+                    }
                 }
             }
             let message = match Pin::new(&mut *self.socket).poll_next(cx) {

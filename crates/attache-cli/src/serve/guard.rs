@@ -10,13 +10,13 @@ use attache::proto::json::RawJson;
 use attache::proto::rpc::Envelope;
 use attache::relay::{Direction, RelayMessage, Verdict};
 use attache_http::Principal;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::owners::Owners;
 
 /// What a client on another machine may call. Logging in and out, and providers of models, are for whoever runs the server: what
 /// is changed there is changed for all. What is not known is not passed on.
-const SERVED: [&str; 21] = [
+const SERVED: [&str; 23] = [
     "$/cancel_request",
     "auth/status",
     "elicitation/complete",
@@ -38,10 +38,17 @@ const SERVED: [&str; 21] = [
     "session/set_title",
     "session/status",
     "session/unarchive",
+    "terminal/cancel",
+    "tool_call/cancel",
 ];
+
+/// Members that are judged, which an agent might also find under another spelling.
+const JUDGED: [&str; 5] = ["cwd", "additionalDirectories", "mcpServers", "sessionId", "_meta"];
 
 /// Requests of a client that are watched until they are answered. An agent that answers none of them is not kept company.
 const MOST_OPEN: usize = 4096;
+
+const NOT_SERVED: &str = "cwd: this directory is not served here (--dir of the client names another)";
 
 const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -92,61 +99,88 @@ impl Guard {
         if !SERVED.contains(&method) {
             return Verdict::Answer(Err(ErrorObject::new(METHOD_NOT_FOUND, "not served to clients on other machines")));
         }
-        let Some(params) = message.params() else { return Verdict::Pass };
-        let Ok(params) = serde_json::from_str::<Value>(params) else { return refused("the params cannot be read") };
+        let id = message.id();
+        if id.is_some_and(|id| self.open.contains_key(id)) {
+            return refused("a request with this id is open");
+        }
+        let Ok(Value::Object(mut params)) = serde_json::from_str(message.params().unwrap_or("{}")) else {
+            return refused("the params have to be an object");
+        };
+        let is_other = |key: &String| JUDGED.iter().any(|judged| judged.eq_ignore_ascii_case(key) && judged != key);
+        if params.keys().any(is_other) {
+            return refused("the params have a member in another spelling");
+        }
         if let Some(why) = self.wrong_directory(&params).or_else(|| self.wrong_mcp(&params)) {
             return refused(why);
         }
-        let Some(owners) = &self.owners else { return Verdict::Pass };
-        if let Some(session) = params.get("sessionId") {
-            let session = session.as_str().unwrap_or_default();
-            if !owners.is_owner(session, self.principal.as_str()) {
-                return Verdict::Answer(Err(ErrorObject::not_found("Session not found")));
+        if let Some(owners) = &self.owners {
+            if let Some(session) = params.get("sessionId") {
+                let session = session.as_str().unwrap_or_default();
+                if !owners.is_owner(session, self.principal.as_str()) {
+                    return Verdict::Answer(Err(ErrorObject::not_found("Session not found")));
+                }
+            }
+            // Agents take options there that are nobody's but theirs to know: programs to start, sessions to go on with.
+            if method.starts_with("session/") && !self.allows_mcp_commands {
+                params.remove("_meta");
+            }
+            let names = match method {
+                "session/new" | "session/fork" => Some(Names::New),
+                "session/list" => Some(Names::List),
+                _ => None,
+            };
+            if let (Some(names), Some(id)) = (names, id) {
+                if self.open.len() >= MOST_OPEN {
+                    return refused("too many open requests");
+                }
+                self.open.insert(id.clone(), names);
             }
         }
-        let names = match method {
-            "session/new" | "session/fork" => Names::New,
-            "session/list" => Names::List,
-            _ => return Verdict::Pass,
-        };
-        if self.open.len() >= MOST_OPEN {
-            return refused("too many open requests");
+        // What was judged is what the agent gets, and not another reading of the same bytes.
+        match RawJson::new(&Value::Object(params).to_string()) {
+            Ok(params) if message.params().is_some() => message.with_params(&params),
+            _ => Verdict::Pass,
         }
-        if let Some(id) = message.id() {
-            self.open.insert(id.clone(), names);
-        }
-        Verdict::Pass
     }
 
     /// Why the directories of a session are not those that are served.
-    fn wrong_directory(&self, params: &Value) -> Option<&'static str> {
-        let more = params.get("additionalDirectories").and_then(Value::as_array);
-        let named = params.get("cwd").into_iter().chain(more.into_iter().flatten());
-        for path in named.filter(|path| !path.is_null()) {
+    fn wrong_directory(&self, params: &Map<String, Value>) -> Option<&'static str> {
+        let more = match params.get("additionalDirectories") {
+            None | Some(Value::Null) => &[][..],
+            Some(Value::Array(more)) => more,
+            Some(_) => return Some("additionalDirectories has to be a list"),
+        };
+        for path in params.get("cwd").into_iter().chain(more).filter(|path| !path.is_null()) {
             let Some(path) = path.as_str() else { return Some("a directory has to be a string") };
             let is_served = Path::new(path)
                 .canonicalize()
                 .is_ok_and(|path| self.directories.iter().any(|directory| path.starts_with(directory)));
             if !is_served {
-                return Some("cwd: this directory is not served here (--dir of the client names another)");
+                return Some(NOT_SERVED);
             }
         }
         None
     }
 
     /// Why MCP servers are not started: a program of the client's choice is any program.
-    fn wrong_mcp(&self, params: &Value) -> Option<&'static str> {
-        let servers = params.get("mcpServers").and_then(Value::as_array)?;
-        let is_program =
-            |server: &Value| server.get("command").is_some() || server.get("type") == Some(&"stdio".into());
-        (!self.allows_mcp_commands && servers.iter().any(is_program))
+    fn wrong_mcp(&self, params: &Map<String, Value>) -> Option<&'static str> {
+        let servers = match params.get("mcpServers") {
+            None | Some(Value::Null) => return None,
+            Some(Value::Array(servers)) => servers,
+            Some(_) => return Some("mcpServers has to be a list"),
+        };
+        let is_known = |server: &Value| {
+            let kind = server.get("type").and_then(Value::as_str);
+            matches!(kind, Some("http" | "sse" | "acp")) && server.get("command").is_none()
+        };
+        (!self.allows_mcp_commands && !servers.iter().all(is_known))
             .then_some("mcpServers: programs of clients are not started here (--allow-mcp-commands)")
     }
 
     fn judge_agent(&mut self, message: &RelayMessage<'_>) -> Verdict {
         let (Some(owners), Some(id)) = (&self.owners, message.id()) else { return Verdict::Pass };
-        let Some(Ok(result)) = message.outcome() else { return Verdict::Pass };
-        let Some(names) = self.open.remove(id) else { return Verdict::Pass };
+        let Some(outcome) = message.outcome() else { return Verdict::Pass };
+        let (Some(names), Ok(result)) = (self.open.remove(id), outcome) else { return Verdict::Pass };
         match names {
             Names::New => {
                 let value: Value = serde_json::from_str(result).unwrap_or_default();

@@ -54,17 +54,27 @@ fn unix(listener: UnixListener, address: String) -> Listening {
 
 /// A socket that only its owner can open. One that a server left behind is replaced.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    if path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
-        match std::os::unix::net::UnixStream::connect(path) {
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there")),
-            Err(_) => std::fs::remove_file(path)?,
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
         }
+        Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+            _ => {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there, or somebody else's does"));
+            }
+        },
     }
     // Bound under another name, so that nobody can open it before it is private.
     let hidden = path.with_extension(format!("{}.tmp", std::process::id()));
     let listener = std::os::unix::net::UnixListener::bind(&hidden)?;
     std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&hidden, path)?;
+    // A link does not replace what another server has put there meanwhile.
+    let linked = std::fs::hard_link(&hidden, path);
+    std::fs::remove_file(&hidden)?;
+    linked?;
     listener.set_nonblocking(true)?;
     UnixListener::from_std(listener)
 }

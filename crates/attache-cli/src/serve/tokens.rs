@@ -1,7 +1,9 @@
 //! The tokens of clients: a file with a name and a digest on each line.
 
+use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache_http::{Principal, Tokens, digest, new_token};
@@ -29,6 +31,7 @@ pub(super) fn run(command: TokenCommand) -> Result<(), Failure> {
             crate::agents::print_lines(names)
         }
         TokenCommand::Remove { name } => {
+            let _lock = lock()?;
             let mut entries = read()?;
             let before = entries.len();
             entries.retain(|(principal, _)| principal.as_str() != name);
@@ -85,10 +88,23 @@ fn add(name: &str) -> Result<String, Failure> {
         return Err(Failure::usage("a name has letters, digits, `-`, `_`, `.` and `@`, 64 at most"));
     }
     let token = new_token().map_err(|error| Failure::usage(format!("cannot make a token: {error}")))?;
+    let _lock = lock()?;
     let mut entries = read()?;
     entries.push((Principal::new(name), digest(&token)));
     write(&entries)?;
     Ok(token)
+}
+
+/// Keeps others from changing the file until it is dropped.
+fn lock() -> Result<File, Failure> {
+    let path = path()?.with_extension("lock");
+    let lock = || {
+        paths::private_directory(path.parent().unwrap_or(Path::new("/")))?;
+        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    lock().map_err(|error: io::Error| Failure::usage(format!("cannot lock `{}`: {error}", path.display())))
 }
 
 fn is_name(name: &str) -> bool {

@@ -29,6 +29,18 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// Streams of sessions that are opened at most.
 const MOST_STREAMS: usize = 4096;
 
+/// Requests whose answers name a session.
+const OPENING: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
+
+/// Requests of an agent that are remembered until they are answered. The library answers more than these with an error.
+const MOST_ASKED: usize = 4096;
+
+/// The longest body of an answer that says nothing.
+const LONGEST_NOTHING: usize = 64 << 10;
+
+/// How soon a server is told what has arrived.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
 struct Link {
     remote: Remote,
     client: Client,
@@ -47,6 +59,8 @@ struct State {
     asked: HashMap<RequestId, String>,
     /// Our own requests that wait for an answer on a session's stream.
     waiting: HashMap<RequestId, String>,
+    /// Our own requests that open a session.
+    opening: HashSet<RequestId>,
     /// Those of them that close their session.
     closing: HashSet<RequestId>,
     /// Sessions that are closed. Some servers forget their streams with them, without a word.
@@ -97,13 +111,15 @@ impl Link {
         while let Next::Message(number, text) = next().await {
             let is_greeting = parts(&text).is_ok_and(|parts| parts.method == "initialize");
             let done = if is_greeting {
-                uncounted += 1;
-                self.greet(&text).await
+                self.greet(&text).await.map(|()| false)
             } else {
                 self.post(&text, number - uncounted).await
             };
             match done {
-                Ok(()) => self.channel.acknowledge(&None, number),
+                Ok(is_counted) => {
+                    uncounted += u64::from(!is_counted);
+                    self.channel.acknowledge(&None, number);
+                }
                 Err(error) => return self.fail(error),
             }
         }
@@ -149,7 +165,7 @@ impl Link {
             let sent = async {
                 let response = post.send().await?;
                 let head = (response.status().as_u16(), response.headers().clone());
-                Ok::<_, reqwest::Error>((head, response.bytes().await?))
+                Ok::<_, reqwest::Error>((head, body(response, LONGEST).await?))
             };
             match timeout(ANSWER, sent).await {
                 Err(_) => return Err(RemoteError::Unreachable("timed out".into())),
@@ -167,7 +183,7 @@ impl Link {
         if status != 200 {
             return Err(RemoteError::of_status(status));
         }
-        let Ok(answer) = String::from_utf8(body.into()) else { return Err(RemoteError::Refused(status)) };
+        let Ok(answer) = String::from_utf8(body) else { return Err(RemoteError::Refused(status)) };
         if parts(&answer).is_err() {
             return Err(RemoteError::Refused(status));
         }
@@ -191,13 +207,29 @@ impl Link {
         *self.state() = State::default();
     }
 
-    /// Posts a message. What the server may have got already has the same number again.
-    async fn post(self: &Arc<Self>, text: &str, number: u64) -> Result<(), RemoteError> {
+    /// Posts a message; `false` if the server did not take it. What it may have got already has the same number again.
+    async fn post(self: &Arc<Self>, text: &str, number: u64) -> Result<bool, RemoteError> {
         let parts = parts(text).map_err(|_| RemoteError::Lost("a message is not valid".into()))?;
         let session = match &parts.kind {
             Kind::Response(id) => self.state().asked.remove(id),
             _ => parts.session(),
         };
+        if session.as_deref().is_some_and(|session| HeaderValue::from_str(session).is_err()) {
+            // No header can say it, so no server can have it.
+            return match &parts.kind {
+                Kind::Request(id) => {
+                    self.answer(id, 400).await;
+                    Ok(false)
+                }
+                Kind::Notification => Ok(false),
+                Kind::Response(_) => Err(RemoteError::Lost("the server named a session that no header can".into())),
+            };
+        }
+        if let Kind::Request(id) = &parts.kind
+            && OPENING.contains(&parts.method.as_ref())
+        {
+            self.state().opening.insert(id.clone());
+        }
         if let Some(session) = &session
             && !matches!(parts.kind, Kind::Response(_))
         {
@@ -214,14 +246,14 @@ impl Link {
         let mut back_off = BackOff::new();
         loop {
             let failed = match timeout(ANSWER, self.send(text, session.as_deref(), resumes.then_some(number))).await {
-                Ok(Ok(200 | 202 | 204)) => return Ok(()),
+                Ok(Ok(200 | 202 | 204)) => return Ok(true),
                 Ok(Ok(status @ (502..=504))) if resumes => RemoteError::Refused(status),
                 Ok(Ok(status @ (401 | 403 | 404 | 410))) => return Err(RemoteError::of_status(status)),
                 Ok(Ok(status)) => {
                     return match &parts.kind {
                         Kind::Request(id) => {
                             self.answer(id, status).await;
-                            Ok(())
+                            Ok(false)
                         }
                         _ => Err(RemoteError::of_status(status)),
                     };
@@ -254,7 +286,7 @@ impl Link {
         let response = post.send().await?;
         let status = response.status().as_u16();
         // The connection can be used again when the body was read.
-        response.bytes().await?;
+        body(response, LONGEST_NOTHING).await?;
         Ok(status)
     }
 
@@ -290,8 +322,12 @@ impl Link {
         };
         let link = self.clone();
         let session = session.to_owned();
-        // A server that has no stream for it will say so when the message is posted.
-        cell.get_or_init(|| async move { drop(link.open_stream(Some(session)).await) }).await;
+        let of = session.clone();
+        let opened = cell.get_or_try_init(|| link.open_stream(Some(of))).await;
+        if opened.is_err() {
+            // A server that has none yet may have one the next time; if not, it says so when the message is posted.
+            self.state().streams.remove(&session);
+        }
     }
 
     fn open_stream(self: Arc<Self>, session: Option<String>) -> BoxFuture<'static, Result<(), RemoteError>> {
@@ -337,9 +373,13 @@ impl Link {
     async fn read_stream(self: Arc<Self>, session: Option<String>, mut response: Response) {
         let id = self.state().id.clone();
         let this = session.as_ref().and_then(|session| self.state().streams.get(session).cloned());
-        let mut count = 0;
+        let (mut count, mut back_off) = (0, BackOff::new());
         loop {
+            let before = count;
             self.read_events(session.as_deref(), &mut response, &mut count).await;
+            if count > before {
+                back_off = BackOff::new();
+            }
             if self.channel.is_over() || self.state().id != id || self.failure.get().is_some() {
                 return;
             }
@@ -353,6 +393,13 @@ impl Link {
                     state.streams.remove(session);
                     return;
                 }
+            }
+            if let Some(session) = session.as_deref().filter(|_| !self.channel.resumes()) {
+                // What was on its way is lost; the stream is opened again when it is needed.
+                return self.lose(session).await;
+            }
+            if !back_off.wait().await {
+                return self.fail(RemoteError::Lost("the server closes its streams again and again".into()));
             }
             match self.open(session.as_deref(), Some(count)).await {
                 Ok(again) => response = again,
@@ -407,9 +454,15 @@ impl Link {
         let mut reader = EventReader::new(LONGEST);
         let mut untold = (0, 0);
         loop {
-            let chunk = match timeout(SILENCE, response.chunk()).await {
+            let patience = if untold.0 > 0 { TELL_AFTER } else { SILENCE };
+            let chunk = match timeout(patience, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None) | Err(_)) => return,
+                Err(_) if untold.0 > 0 => {
+                    untold = (0, 0);
+                    self.tell(session, *count).await;
+                    continue;
+                }
                 // Servers that cannot take a stream up again may be silent for as long as they like.
                 Err(_) if self.channel.resumes() => return,
                 Err(_) => continue,
@@ -424,7 +477,7 @@ impl Link {
                     }
                 };
                 if self.channel.resumes() {
-                    let number = event.id.as_deref().and_then(|id| id.parse().ok()).unwrap_or(*count + 1);
+                    let number = event.id.as_deref().and_then(|id| id.parse().ok()).unwrap_or(count.saturating_add(1));
                     if number <= *count {
                         continue;
                     }
@@ -446,13 +499,17 @@ impl Link {
         match &parts.kind {
             Kind::Request(id) => {
                 if let Some(session) = parts.session() {
-                    self.state().asked.insert(id.clone(), session);
+                    let state = &mut *self.state();
+                    if state.asked.len() < MOST_ASKED {
+                        state.asked.insert(id.clone(), session);
+                    }
                 }
             }
             Kind::Response(id) => {
                 self.answered(id, parts.body.is_some());
                 // An answer that names a session: its messages come on a stream of their own.
-                if let Some(session) = parts.session() {
+                let is_opening = self.state().opening.remove(id);
+                if let Some(session) = parts.session().filter(|_| is_opening) {
                     let link = self.clone();
                     tokio::spawn(async move { link.open_session_stream(&session).await });
                 }
@@ -480,6 +537,19 @@ impl Link {
             let _ = timeout(ANSWER, self.send(&received(count), session, None)).await;
         }
     }
+}
+
+/// The body of an answer, as far as it may go.
+async fn body(mut response: Response, longest: usize) -> Result<Vec<u8>, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = longest - bytes.len();
+        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 fn unreachable(error: &reqwest::Error) -> RemoteError {

@@ -46,6 +46,7 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
     let mut opened = first;
     let mut id = opened.id.clone();
     let mut tries = 0;
+    let (mut before, mut back_off) = (0, BackOff::new());
     let mut reader = channel.attach(&None, None);
     loop {
         let Ok(attached) = reader else {
@@ -82,11 +83,18 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
                 }
             };
         };
-        let mut back_off = BackOff::new();
+        if channel.received() > before {
+            back_off = BackOff::new();
+        }
+        before = channel.received();
+        if !back_off.wait().await {
+            failure.set(RemoteError::Lost("the server closes its sockets again and again".into()));
+            return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+        }
         opened = loop {
             match open(&remote, &jar, Some((id, channel.received()))).await {
                 Ok(opened) => break opened,
-                Err(RemoteError::Unreachable(_)) if back_off.wait().await => {}
+                Err(RemoteError::Unreachable(_) | RemoteError::Refused(502..=504)) if back_off.wait().await => {}
                 Err(error) => {
                     failure.set(error);
                     return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));

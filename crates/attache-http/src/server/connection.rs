@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use tokio::sync::Semaphore;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -36,6 +37,9 @@ pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id
 /// What is refused because it names no connection.
 const NO_CONNECTION: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "missing Acp-Connection-Id");
 
+/// Messages that a client may post at the same time.
+const MOST_POSTS: usize = 32;
+
 /// The longest id that is looked at.
 const LONGEST_ID: usize = 1024;
 
@@ -60,6 +64,8 @@ pub(crate) struct Connection {
     pub(crate) channel: Arc<Channel>,
     is_socket: bool,
     messages: Arc<Messages>,
+    /// How many messages may be posted at once.
+    posts: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -91,14 +97,16 @@ impl Shared {
             channel: channel.clone(),
             is_socket: end == End::Agent { streams: false },
             messages: self.metrics.messages.clone(),
+            posts: Arc::new(Semaphore::new(MOST_POSTS)),
         });
         let number = {
             let connections = &mut *self.connections();
             let each = connections.each.entry(principal.clone()).or_default();
-            if connections.by_id.len() >= self.limits.connections || *each >= self.limits.connections_each {
+            if connections.open >= self.limits.connections || *each >= self.limits.connections_each {
                 return Err(StatusCode::SERVICE_UNAVAILABLE);
             }
             *each += 1;
+            connections.open += 1;
             connections.by_id.insert(id, connection.clone());
             connections.last += 1;
             connections.last
@@ -108,7 +116,9 @@ impl Shared {
         let work = (self.accept)(Accepted { principal: principal.clone(), transport, number });
         let (shared, watched) = (self.clone(), connection.clone());
         tokio::spawn(async move {
-            work.await;
+            // Counted as long as it runs, also if it panics.
+            let _ = tokio::spawn(work).await;
+            shared.uncount(&watched.principal);
             // What the program said last is still to be read by the client, for as long as it may be away.
             let patience = shared.limits.stalled.min(shared.limits.away);
             let read = async {
@@ -123,15 +133,19 @@ impl Shared {
         Ok(connection)
     }
 
-    /// Forgets a connection: its id means nothing any more.
+    /// Forgets a connection: its id means nothing any more. It counts until its agent has ended.
     pub(super) fn forget(&self, connection: &Connection) {
+        self.connections().by_id.remove(&connection.id);
+    }
+
+    /// An agent has ended: its principal may have another connection.
+    fn uncount(&self, principal: &Principal) {
         let connections = &mut *self.connections();
-        if connections.by_id.remove(&connection.id).is_some()
-            && let Some(each) = connections.each.get_mut(&connection.principal)
-        {
+        connections.open -= 1;
+        if let Some(each) = connections.each.get_mut(principal) {
             *each -= 1;
             if *each == 0 {
-                connections.each.remove(&connection.principal);
+                connections.each.remove(principal);
             }
         }
     }
@@ -170,6 +184,11 @@ impl Shared {
             Some(Ok(number)) => Number::Is(number),
             Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Attache-Message")),
         };
+        // Each of them may be a long message that waits for room.
+        let posting = connection.as_ref().map(|connection| connection.posts.clone().try_acquire_owned());
+        let Ok(_posting) = posting.transpose() else {
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many messages at once"));
+        };
         let body = Limited::new(request.into_body(), self.limits.message).collect();
         let body = match tokio::time::timeout(self.limits.request, body).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -204,7 +223,7 @@ impl Shared {
         match tokio::time::timeout(self.limits.stalled, pushed).await {
             Ok(Pushed::Taken | Pushed::Repeated) => Ok(empty(StatusCode::ACCEPTED)),
             Ok(Pushed::TooEarly) => Err(Refusal::new(StatusCode::BAD_REQUEST, "a message before this one is missing")),
-            Ok(Pushed::Closed) => Err(Refusal::new(StatusCode::GONE, "the connection is closed")),
+            Ok(Pushed::Closed | Pushed::Replaced) => Err(Refusal::new(StatusCode::GONE, "the connection is closed")),
             Err(_) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the agent does not read")),
         }
     }
@@ -228,7 +247,7 @@ impl Shared {
             }
             tokio::select! {
                 answer = answer => answer.ok(),
-                () = std::future::poll_fn(|cx| connection.channel.poll_ended(cx)) => None,
+                () = connection.channel.ended() => None,
             }
         };
         let answer = tokio::time::timeout(self.limits.initialize, asked).await.ok().flatten();

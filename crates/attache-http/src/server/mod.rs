@@ -144,9 +144,12 @@ impl HttpServer {
         let served = {
             let mut stop = std::pin::pin!(stop);
             loop {
-                let room = shared.sockets.clone().acquire_owned().await;
+                let accepted = async {
+                    let room = shared.sockets.clone().acquire_owned().await;
+                    (listener.accept().await, room)
+                };
                 tokio::select! {
-                    stream = listener.accept() => match stream {
+                    (stream, room) = accepted => match stream {
                         Ok(stream) => {
                             let shared = shared.clone();
                             tasks.spawn(async move {
@@ -185,6 +188,8 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Connections {
     by_id: HashMap<String, Arc<Connection>>,
+    /// Agents that run, in all and for each principal.
+    open: usize,
     each: HashMap<Principal, usize>,
     last: u64,
 }
@@ -238,10 +243,24 @@ impl Shared {
             .keep_alive_interval(Some(Duration::from_secs(20)))
             .keep_alive_timeout(Duration::from_secs(20));
         let shared = self.clone();
+        let is_begun = Arc::new(AtomicBool::new(false));
+        let begun = is_begun.clone();
         let service = service_fn(move |request| {
-            let shared = shared.clone();
-            async move { Ok::<_, std::convert::Infallible>(shared.answer(request).await) }
+            let (shared, begun) = (shared.clone(), begun.clone());
+            async move {
+                let response = shared.answer(request).await;
+                begun.fetch_or(!response.status().is_client_error(), Ordering::Relaxed);
+                Ok::<_, std::convert::Infallible>(response)
+            }
         });
+        // Whoever has no request that is answered within the time has no business here.
+        let request_time = limits.request + limits.initialize;
+        let silent = async move {
+            tokio::time::sleep(request_time).await;
+            if is_begun.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
         let mut stopping = self.stopping.subscribe();
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(io), service);
         let mut connection = std::pin::pin!(connection);
@@ -251,6 +270,7 @@ impl Shared {
         };
         tokio::select! {
             _ = connection.as_mut() => {}
+            () = silent => self.metrics.refused.add(1),
             () = stopped => {
                 connection.as_mut().graceful_shutdown();
                 let _ = tokio::time::timeout(Duration::from_secs(2), connection).await;
