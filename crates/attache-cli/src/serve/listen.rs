@@ -63,7 +63,10 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
             _ => {
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there, or somebody else's does"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "a server listens there, or somebody else's does",
+                ));
             }
         },
     }
