@@ -39,7 +39,7 @@ impl World {
     async fn start(&self, name: &str, owner: &str) -> Agent {
         // Cargo builds examples together with all tests, and puts them beside each other.
         let test = std::env::current_exe().unwrap();
-        let program = test.parent().unwrap().parent().unwrap().join("examples/serve");
+        let program = test.parent().unwrap().parent().unwrap().join("examples/postgres_agent");
         assert!(program.exists(), "run `cargo build -p attache-postgres --examples` first");
         let mut child = Command::new(program)
             .args([&self.url, &format!("https://{name}.example"), owner])
