@@ -26,14 +26,52 @@ stop_server() {
   server_pid='' address=''
 }
 
-# serve SCHEME: `attache serve` with its offline model, which works where the check has its files.
+# serve SCHEME [OPTION…]: `attache serve` with its offline model, which works where the check has its files.
 serve() {
   local home=$work/home/$check-serve
   mkdir -p "$home/.config/attache/serve"
   printf 'ts %s\n' "$(printf %s "$token" | sha256sum | cut -d ' ' -f 1)" > "$home/.config/attache/serve/tokens"
   chmod -R go= "$home/.config"
   served "$1" env "${offline[@]}" HOME="$home" ATTACHE_MODEL=offline \
-    bash -c 'exec "$0" serve --listen "127.0.0.1:$PORT" --dir "$1"' "$attache" "$dir"
+    bash -c 'exec "$0" serve --listen "127.0.0.1:$PORT" --dir "$@"' "$attache" "$dir" "${@:2}"
+}
+
+# HTTP/2 with TLS: node's own modules and curl with `attache serve`, and `attache run` with a server of node's.
+
+check_run_h2_tls() {
+  local options certificates=$work/home/$check-serve/.config/attache/serve direct
+  serve https --tls-self-signed || return
+  address=${address/127.0.0.1/localhost}
+  options=(CERTIFICATE="$certificates/certificate.pem" KEY="$certificates/key.pem" TOKEN="$token"
+    FINGERPRINT="$(sed -n 's/.*"fingerprint":"\([^"]*\)".*/\1/p' "$work/server")")
+  theirs env "${options[@]}" node "$here/h2_tls.mjs" "$address" "$dir" || return
+  # curl, if it was built with HTTP/2.
+  if curl --version | grep -q '^Features:.*HTTP2'; then
+    curl --silent --show-error --http2 --cacert "$certificates/certificate.pem" --noproxy '*' --max-time 30 \
+      --header "Authorization: Bearer $token" --json \
+      '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}' \
+      --write-out '\nHTTP/%{http_version} %{http_code} TLS %{ssl_verify_result}\n' "$address" > "$work/out" 2> "$work/err"
+    code=$?
+    wants 0 '"protocolVersion":1' '^HTTP/2 200 TLS 0$' || return
+  fi
+  # The other way round: a server that speaks nothing but HTTP/2 with TLS, before one that speaks neither.
+  stop_server
+  serve http || return
+  direct=$address model_server=$server_pid
+  served https bash -c 'PROXY=$PORT exec env "${@:3}" node "$1" "$2"' - "$here/h2_tls.mjs" "$direct" "${options[@]}"
+  if [ -n "$address" ]; then
+    part=named
+    started agents add h2 --url "$address" --fingerprint "${options[3]#FINGERPRINT=}" --dir "$dir"
+    ATTACHE_TOKEN=$token started run --agent h2 --cwd "$dir" -o json "read a.txt" &&
+      result 0 'r["status"] == "done"' '"two" in r["text"]'
+  else
+    false
+  fi
+  local done=$?
+  stop_server
+  server_pid=$model_server
+  [ "$done" = 0 ] || return 1
+  grep -qE '^h2 ([5-9]|[1-9][0-9]+)$' "$work/server" || { why="no request over HTTP/2: $(cat "$work/server")"; return 1; }
 }
 
 # The examples of the TypeScript SDK 1.9.0.
@@ -49,9 +87,11 @@ ts_server() {
   session=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["session_id"])' < "$work/out")
   ATTACHE_TOKEN=$token prompted resume --resume "$session" hello
   result 0 'r["session_id"] == "'"$session"'"' '"Hello from the ACP HTTP/WebSocket example server" in r["text"]' || return
-  # It refuses who has another token.
+  # It refuses who has another token: over WebSocket without an answer that says why.
+  local expected=4
+  [ "$1" = ws ] && expected=9
   ATTACHE_TOKEN=another prompted refused hello
-  [ "$code" = 9 ] || { why="with a wrong token: exit code $code instead of 9: $(tail -n 2 "$work/err" | tr '\n' ' ')"; return 1; }
+  [ "$code" = "$expected" ] || { why="with a wrong token: exit code $code instead of $expected: $(tail -n 2 "$work/err" | tr '\n' ' ')"; return 1; }
 }
 
 check_ts_http_client() { ts_example_client http http-client; }

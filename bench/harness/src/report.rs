@@ -23,6 +23,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::results::is_of_remote;
 use gates::{GATES, Limit, Seen};
 
 /// Where, when and how the results were made.
@@ -79,11 +80,18 @@ pub fn page(results: &Path, context: &Context) -> io::Result<String> {
 }
 
 /// Reads the results and writes `RESULTS.md` and `speed.svg` into a directory.
+/// The part of the page that `bench/run remote` writes stays.
 pub fn write(results: &Path, out_dir: &Path, context: &Context) -> io::Result<()> {
     let results = Results::parse(&fs::read_to_string(results)?)?;
-    fs::write(out_dir.join("RESULTS.md"), markdown(&results, context))?;
+    let path = out_dir.join("RESULTS.md");
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let remote = before.find(REMOTE).map_or(String::new(), |at| format!("\n{}", &before[at..]));
+    fs::write(path, markdown(&results, context) + &remote)?;
     fs::write(out_dir.join("speed.svg"), plot::svg(&results, context))
 }
+
+/// Where the part of the page begins that `bench/run remote` writes.
+const REMOTE: &str = "<!-- bench/run remote";
 
 struct Workload {
     id: &'static str,
@@ -168,7 +176,8 @@ struct Results(BTreeMap<String, BTreeMap<String, BTreeMap<String, Vec<f64>>>>);
 impl Results {
     fn parse(lines: &str) -> io::Result<Self> {
         let mut results = Self::default();
-        for (index, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let is_ours = |line: &str| !line.trim().is_empty() && !is_of_remote(line);
+        for (index, line) in lines.lines().enumerate().filter(|(_, line)| is_ours(line)) {
             let wrong = |what: &str| {
                 let error = format!("line {} of the results: {what}", index + 1);
                 io::Error::new(io::ErrorKind::InvalidData, error)

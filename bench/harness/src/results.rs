@@ -15,8 +15,14 @@ pub struct Results {
 }
 
 impl Results {
+    /// Begins anew. What `bench/run remote` measured stays.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(Results { path: path.to_owned(), file: File::create(path)? })
+        let before = std::fs::read_to_string(path).unwrap_or_default();
+        let mut file = File::create(path)?;
+        for line in before.lines().filter(|line| is_of_remote(line)) {
+            writeln!(file, "{line}")?;
+        }
+        Ok(Results { path: path.to_owned(), file })
     }
 
     pub fn push(&mut self, workload: &str, peer: &str, rep: usize, metrics: &Metrics) -> io::Result<()> {
@@ -26,4 +32,10 @@ impl Results {
         let line = json!({"workload": workload, "peer": peer, "rep": rep + 1, "metrics": values});
         writeln!(self.file, "{line}")
     }
+}
+
+/// Whether a line of the results was made by `bench/run remote`: its workloads are R1, R2 and so on.
+pub fn is_of_remote(line: &str) -> bool {
+    let value: Value = serde_json::from_str(line).unwrap_or_default();
+    value["workload"].as_str().is_some_and(|workload| workload.starts_with('r'))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use attache::Error;
@@ -19,6 +19,7 @@ use attache::model::unstable::{McpMessageNotification, SetTitleRequest, SetTitle
 use attache::proto::json::RawJson;
 use attache_host::files::FileError;
 use attache_host::mcp::{Loaded, name_of};
+use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::conversation::Conversation;
@@ -31,7 +32,7 @@ use crate::project::Watched;
 use crate::replay::{self, Past};
 use crate::session::{self, Begin, CodingSession};
 use crate::session_files::SessionFiles;
-use crate::session_log::SessionLog;
+use crate::session_log::{SessionLog, Unused};
 use crate::settings::{Settings, Values};
 use crate::store::{self, Entry, FileStore, Kept, Log, Query, Store, StoreError};
 use crate::system_prompt::{InstructionCache, Place};
@@ -74,6 +75,10 @@ pub struct CodingAgent {
     config: Config,
     models: Arc<ModelList>,
     store: Arc<dyn Store>,
+    /// How many more may wait for the store, of this owner: threads that wait are few, and others need some, too.
+    store_calls: Arc<Semaphore>,
+    /// The same of the owners that are connected.
+    owners_calls: OwnersCalls,
     /// The sessions that are open here.
     open: Arc<Mutex<HashMap<SessionId, SessionLog>>>,
     /// Where messages of the client's own MCP servers go.
@@ -81,6 +86,13 @@ pub struct CodingAgent {
     /// Tells sessions when their files change.
     watches: Watches,
 }
+
+/// By owner.
+type OwnersCalls = Arc<Mutex<HashMap<String, Weak<Semaphore>>>>;
+
+/// How many requests of one owner wait for the store at once, over all connections. A store that is away keeps each of them for a
+/// while.
+const STORE_CALLS: usize = 16;
 
 /// How many sessions a page of the list has.
 const PAGE: usize = 50;
@@ -126,7 +138,9 @@ impl CodingAgent {
         let models = Arc::new(ModelList::find(&config).await?);
         let watches = Watches::new(config.watches_files);
         let (open, routes) = Default::default();
-        Ok(CodingAgent { config, models, store, open, routes, watches })
+        let store_calls = Arc::new(Semaphore::new(STORE_CALLS));
+        let owners_calls = OwnersCalls::default();
+        Ok(CodingAgent { config, models, store, store_calls, owners_calls, open, routes, watches })
     }
 
     /// The same agent for a connection of somebody who sees no sessions but their own. It has the same models.
@@ -135,14 +149,27 @@ impl CodingAgent {
             config: self.config.clone(),
             models: self.models.clone(),
             store: self.store.owned_by(owner),
+            store_calls: self.store_calls_of(owner),
+            owners_calls: self.owners_calls.clone(),
             open: Arc::default(),
             routes: mcp::Routes::default(),
             watches: self.watches.clone(),
         }
     }
 
-    /// Deletes the sessions of all owners that are too many or too old, with all that is kept of them here. Returns how
-    /// many they were.
+    fn store_calls_of(&self, owner: &str) -> Arc<Semaphore> {
+        let calls = &mut *lock(&self.owners_calls);
+        if let Some(calls) = calls.get(owner).and_then(Weak::upgrade) {
+            return calls;
+        }
+        calls.retain(|_, calls| calls.strong_count() > 0);
+        let own = Arc::new(Semaphore::new(STORE_CALLS));
+        calls.insert(owner.to_owned(), Arc::downgrade(&own));
+        own
+    }
+
+    /// Deletes the sessions that are too many or too old, of each owner by itself, with all that is kept of them here. Returns
+    /// how many they were.
     pub async fn prune(&self, kept: Kept) -> Result<usize, StoreError> {
         let config = self.config.clone();
         let prune = move |store: &dyn Store| {
@@ -186,8 +213,8 @@ impl CodingAgent {
         log: Box<dyn Log>,
         past: Past,
     ) -> Result<Opened<CodingSession>, Error> {
-        let cwd = PathBuf::from(&request.cwd);
-        let directories: Vec<PathBuf> = request.directories.iter().map(PathBuf::from).collect();
+        let given: Vec<PathBuf> =
+            std::iter::once(&request.cwd).chain(&request.directories).map(PathBuf::from).collect();
         let session_log = SessionLog::new(handle.clone(), log);
         for repair in past.repairs {
             session_log.keep(repair).await?;
@@ -197,15 +224,15 @@ impl CodingAgent {
         let is_model_kept = past.settings.iter().any(|(option, _)| option == "model");
         let read = {
             let (config, models, handle) = (self.config.clone(), self.models.clone(), handle.clone());
-            let (cwd, directories) = (cwd.clone(), directories.clone());
             move || {
-                let files = SessionFiles::read(&config, &cwd, &directories, &handle).map_err(wrong_directory)?;
+                let files = SessionFiles::read(&config, given, &handle).map_err(wrong_directory)?;
                 Ok::<_, Error>((files, settings(&config, &models, &past.settings)))
             }
         };
         let (files, (settings, other_model)) = off_thread(read).await?;
         let id = handle.id().clone();
-        let roots: Vec<PathBuf> = std::iter::once(cwd.clone()).chain(directories.iter().cloned()).collect();
+        let roots = files.roots;
+        let (cwd, directories) = (roots[0].clone(), roots[1..].to_vec());
         let spill = Arc::new(Spill::new(self.config.spill_dir(id.as_str())));
         let commands = Commands::new(commands::Setup {
             roots: roots.clone(),
@@ -216,6 +243,7 @@ impl CodingAgent {
             writable: self.config.writable.clone(),
             state_dir: Some(self.config.state_dir.clone()),
             layer_limits: self.config.layer_limits,
+            fixed: self.config.stays_inside.then(|| files.workspace.files()),
             ..commands::Setup::new(cwd.clone(), spill.clone())
         });
         let Loaded { mut servers, values: hidden, .. } = files.servers;
@@ -329,7 +357,15 @@ impl CodingAgent {
         work: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.store.clone();
+        // Nobody closes it.
+        let _place = self.store_calls.acquire().await;
         off_thread(move || work(&*store)).await
+    }
+
+    /// The log of a session that was just begun. Of one that is of a client's own making nothing is kept until something is said
+    /// in it.
+    fn unused(&self, id: &SessionId, log: Box<dyn Log>) -> Box<dyn Log> {
+        if self.store.owner().is_empty() { log } else { Box::new(Unused::new(self.store.clone(), id.as_str(), log)) }
     }
 
     async fn set_title(&self, request: SetTitleRequest) -> Result<SetTitleResponse, Error> {
@@ -361,6 +397,7 @@ impl Agent for CodingAgent {
         self.check(&request, handle.client()).await?;
         let (id, new) = (handle.id().clone(), opened(&request));
         let log = self.stored(move |store| store.create(id.as_str(), new)).await.map_err(store_error)?;
+        let log = self.unused(handle.id(), log);
         Ok(self.build(request, handle, log, Past::default()).await?)
     }
 }
@@ -502,12 +539,20 @@ fn session_error(error: StoreError, session: &SessionId) -> Error {
 fn store_error(error: StoreError) -> Error {
     Error::Refused(match error {
         StoreError::NotFound(_) | StoreError::WrongId(_) => ErrorObject::not_found("Session not found"),
-        StoreError::Busy { holder, .. } => open_elsewhere("the session is open in another process", holder),
-        StoreError::Lost { holder, .. } => open_elsewhere("the session was taken over by another process", holder),
+        StoreError::Busy { holder, .. } => open_elsewhere(OPEN_ELSEWHERE, holder),
+        StoreError::Lost { holder, .. } => open_elsewhere(TAKEN_OVER, holder),
         StoreError::WrongCursor => ErrorObject::wrong_params("cursor: unknown or expired"),
         error => ErrorObject::internal(error.to_string()),
     })
 }
+
+/// What a client is told of a session that is open somewhere else.
+const OPEN_ELSEWHERE: &str = "the session is open in another window, or on another machine\n\
+    hint: close it there, or fork it to go on with a copy";
+
+/// What a client is told whose session was opened somewhere else meanwhile.
+pub(crate) const TAKEN_OVER: &str = "the session was taken over: it was opened in another window, or on another machine\n\
+    hint: load it again to go on here, when it is closed there, or fork it to go on with a copy";
 
 /// What a client is told of a session that another process has, and where it finds that one: as `data.server`.
 pub(crate) fn open_elsewhere(what: &'static str, holder: Option<String>) -> ErrorObject {

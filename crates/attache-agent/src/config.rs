@@ -60,6 +60,8 @@ pub struct Config {
     /// Whoever answers questions is not whoever runs the agent: nothing outside of a session's directories is read or changed, no command
     /// runs outside of the sandbox, and no client changes that. No file says it.
     pub stays_inside: bool,
+    /// The directories that sessions may work in or beneath, without links; anywhere if there are none. No file says it.
+    pub beneath: Vec<PathBuf>,
     /// Rules that hold in every session of this process, besides those of files. No file says it.
     pub rules: Vec<Rule>,
     /// What is added to the system prompt, as the person's own words. No file says it.
@@ -217,6 +219,7 @@ impl Config {
             hooks: Vec::new(),
             limits: Limits::default(),
             stays_inside: false,
+            beneath: Vec::new(),
             run_budget: Budget::default(),
             models: BTreeMap::new(),
             providers: BTreeMap::new(),

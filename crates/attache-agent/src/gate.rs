@@ -290,10 +290,10 @@ impl Gate {
 
 /// Whether an action uses a path that is not beneath the roots, with links followed. What cannot be told leads out.
 fn leads_out(roots: &[PathBuf], action: &Action) -> bool {
-    let (paths, cwd) = match action {
+    let (paths, cwd): (&[String], _) = match action {
         Action::Files { paths, .. } | Action::Other { paths, .. } | Action::Unclear { paths, .. } => (paths, None),
         // What a command may reach is the sandbox's to say.
-        Action::Execute { cwd, .. } => (&NO_PATHS, cwd.as_ref()),
+        Action::Execute { cwd, .. } => (&[], cwd.as_ref()),
     };
     let is_beneath = |path: &String| {
         let path = Path::new(path);
@@ -311,8 +311,6 @@ fn leads_out(roots: &[PathBuf], action: &Action) -> bool {
     };
     !paths.iter().chain(cwd).all(is_beneath)
 }
-
-static NO_PATHS: Vec<String> = Vec::new();
 
 /// Asks the person. A client that answers with an error, or with something that cannot be understood, has not said yes.
 async fn ask_person(turn: &Turn, ask: Ask) -> Result<Decision, Error> {

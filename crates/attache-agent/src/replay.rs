@@ -175,6 +175,8 @@ pub(crate) async fn tell(handle: &SessionHandle, entries: &[Entry]) -> Result<()
                 handle.update(SessionUpdate::UserMessage(message)).await?;
             }
             Entry::Update { update } if message_of(&update).is_some_and(|id| withdrawn.contains(id)) => {}
+            // A notice is of its moment, and no part of the history.
+            Entry::Update { update } if matches!(*update, SessionUpdate::Notice(_)) => {}
             Entry::Update { update } => {
                 if let Some(update) = shown.keep(*update, &mut plain) {
                     if let Some(first) = beginning(&update, &mut begun, handle.client().dialect) {

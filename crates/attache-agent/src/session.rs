@@ -111,6 +111,7 @@ impl CodingSession {
     /// The turn itself. Dropped when it is cancelled: what it leaves open is closed by [`Session::prompt`].
     async fn work(&mut self, turn: &Turn, prompt: &Prompt) -> Result<Stop, Trouble> {
         let desk = self.desk.clone();
+        desk.tools.commands.check_roots().await?;
         let id = turn.prompt_id().map_or_else(|| desk.log.fresh_id("prompt"), |id| id.as_str().into());
         desk.log.keep(Entry::Prompt { id, content: prompt.blocks.clone() }).await?;
         let text = prompt.text();

@@ -19,6 +19,9 @@ use crate::workspace::Workspace;
 
 /// What a session has of the disk.
 pub(crate) struct SessionFiles {
+    /// The session's directories, its own first: as the client named them, or, where it is to stay inside of them, as they
+    /// were opened.
+    pub(crate) roots: Vec<PathBuf>,
     pub(crate) workspace: Workspace,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) commands: CommandFiles,
@@ -31,15 +34,21 @@ pub(crate) struct SessionFiles {
 }
 
 impl SessionFiles {
-    /// Reads it all. Fails if the directories cannot be opened.
-    pub(crate) fn read(
-        config: &Config,
-        cwd: &Path,
-        directories: &[PathBuf],
-        handle: &SessionHandle,
-    ) -> Result<Self, FileError> {
+    /// Reads it all. Fails if the directories cannot be opened, or are not beneath those that sessions may have.
+    pub(crate) fn read(config: &Config, given: Vec<PathBuf>, handle: &SessionHandle) -> Result<Self, FileError> {
         let id = handle.id();
-        let workspace = Workspace::open(cwd, directories, Some(handle.clone()))?;
+        let mut workspace = Workspace::open(&given[0], &given[1..], Some(handle.clone()))?;
+        // What a name leads to was decided when it was opened: whoever can put a link there decides no more.
+        let opened: Vec<PathBuf> = workspace.files().roots().map(Path::to_owned).collect();
+        let is_allowed = |path: &Path| config.beneath.iter().any(|directory| path.starts_with(directory));
+        if let Some(outside) = opened.iter().find(|path| !config.beneath.is_empty() && !is_allowed(path)) {
+            return Err(FileError::Outside { path: outside.clone() });
+        }
+        if config.stays_inside {
+            workspace = workspace.by_real_names();
+        }
+        let roots = if config.stays_inside { opened } else { given };
+        let cwd = roots[0].as_path();
         let project = Project::of(cwd, &config.state_dir);
         let (contents, notice) = project.contents();
         let contents = contents.as_ref();
@@ -55,8 +64,7 @@ impl SessionFiles {
             state_dir: config.state_dir.clone(),
             project: Some(project.root.clone()),
         };
-        let roots = std::iter::once(cwd.to_owned()).chain(directories.iter().cloned()).collect();
-        let asker = Asker { roots, ..Asker::new("attache", id.clone(), cwd) };
+        let asker = Asker { roots: roots.clone(), ..Asker::new("attache", id.clone(), cwd) };
         let readable = config.spill_dir(id.as_str());
         let gate = Gate::new(places, asker, &project, readable, config.permissions, &config.rules)
             .stays_inside(config.stays_inside);
@@ -69,6 +77,7 @@ impl SessionFiles {
             hooks,
             gate,
             notices,
+            roots,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Where a session is seen: what is shown to the client is in the session's log first.
 
+mod unused;
 mod writer;
 
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use crate::model::Message;
 use crate::store::{Entry, Log};
 
+pub(crate) use unused::Unused;
 use writer::{Job, Writer};
 pub(crate) use writer::{MOST_AT_ONCE, Written};
 

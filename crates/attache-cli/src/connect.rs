@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agents::AgentSpec;
 use crate::cli::Version;
 use crate::exit::{Code, Failure};
+use crate::remote;
 use crate::visible::one_line;
 
 /// How long an agent may take to answer when it is started.
@@ -93,6 +94,11 @@ pub(crate) async fn start_patiently(client: Client, opening: &Opening<'_>) -> Re
 }
 
 fn not_started(spec: &AgentSpec, error: Error) -> Failure {
+    if let (Some(url), Error::Launch(launch)) = (remote::url_of(&spec.words), &error)
+        && matches!(launch.cause, LaunchCause::Exited(status) if status.code == Some(Code::Login as i32))
+    {
+        return remote::not_logged_in(url);
+    }
     let hint = match &error {
         Error::Launch(failure) => match (&failure.cause, spec.install_hint, spec.login_hint) {
             (LaunchCause::NotStarted(SpawnError::NotFound { .. }), Some(install), _) => {

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use attache::model::error::ErrorObject;
+use attache_http::Remote;
+
+use crate::visible::one_line;
 
 /// What is shown under `--help`.
 pub(crate) const HELP: &str = "\
@@ -53,6 +56,27 @@ impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::new(Code::Usage, message)
     }
+
+    /// Why a session cannot be had, or not any more. One that another server has is gone on with there.
+    pub(crate) fn of_session(error: attache::Error, id: &str) -> Self {
+        let (server, directory) = match &error {
+            attache::Error::Refused(refusal) => (server_of(refusal), directory_of(refusal)),
+            _ => (None, None),
+        };
+        let Some(server) = server else { return error.into() };
+        let there = match directory {
+            None => format!("attache chat --agent {server} --resume {id}"),
+            Some(directory) => format!("attache chat --resume {id} -- attache connect {server} --dir {directory}"),
+        };
+        let hint = match is_plain(id) {
+            true => format!(
+                "\nhint: close it there, or go on with it there: `{there}`, after `attache login {server}`\n\
+                 hint: if that server has just been killed, try again in 20 s"
+            ),
+            false => String::new(),
+        };
+        Failure::new(Code::Agent, format!("session `{}` is open on {server}{hint}", one_line(id)))
+    }
 }
 
 impl fmt::Display for Failure {
@@ -97,15 +121,43 @@ impl From<attache::Error> for Failure {
                     refusal.message.split_at(refusal.message.find('\n').unwrap_or(refusal.message.len()));
                 let what = ErrorObject::new(refusal.code, what);
                 let is_session = refusal.message.to_lowercase().contains("session");
-                let hint = match code == Code::NotFound && is_session {
-                    true => "\nhint: `attache sessions list` has those that are known here",
-                    false => "",
+                let hint = match server_of(refusal) {
+                    Some(server) => format!("\nhint: the session is open on {server}"),
+                    None if code == Code::NotFound && is_session => {
+                        "\nhint: `attache sessions list` has those that are known here".to_owned()
+                    }
+                    None => String::new(),
                 };
                 Failure::new(code, format!("the agent answered with an error: {what}{details}{below}{hint}"))
             }
             _ => Failure::new(Code::Agent, error.to_string()),
         }
     }
+}
+
+/// The longest address that is shown of what an agent says.
+const LONGEST_ADDRESS: usize = 200;
+
+/// Where a session is that another server has, if an error says so (`data.server`). It is another's word, which goes into a command
+/// that a person may copy: only an address is taken, and one that a shell reads as it is.
+pub(crate) fn server_of(refusal: &ErrorObject) -> Option<String> {
+    let data: serde_json::Value = refusal.data.as_ref()?.parse().ok()?;
+    let server = data.get("server")?.as_str()?.trim_end_matches('/');
+    let is_address = server.len() <= LONGEST_ADDRESS && is_plain(server) && Remote::new(server).is_ok();
+    is_address.then(|| server.to_owned())
+}
+
+/// The directory that the client of that server works in, if it was told to ([`crate::remote`] adds it).
+fn directory_of(refusal: &ErrorObject) -> Option<String> {
+    let data: serde_json::Value = refusal.data.as_ref()?.parse().ok()?;
+    let directory = data.get("directory")?.as_str()?;
+    (directory.len() <= LONGEST_ADDRESS && is_plain(directory)).then(|| directory.to_owned())
+}
+
+/// Whether a text is one plain word for every shell, and no option.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '/' | '.' | '-' | '_');
+    !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain)
 }
 
 /// How many lines of what an agent printed are told.
@@ -138,6 +190,33 @@ mod tests {
     use attache::model::RawJson;
 
     use super::*;
+
+    #[test]
+    fn a_session_on_another_server_is_told_with_its_address_and_no_more_than_that() {
+        let refusal = |server: &str| {
+            let data = RawJson::new(&serde_json::json!({ "server": server }).to_string()).unwrap();
+            ErrorObject::invalid_request("it is open").with(|object| object.data = Some(data))
+        };
+        let message =
+            |server: &str, id: &str| Failure::of_session(attache::Error::Refused(refusal(server)), id).message;
+        assert_eq!(
+            message("https://two.example:7316/", "s-1"),
+            "session `s-1` is open on https://two.example:7316\n\
+             hint: close it there, or go on with it there: `attache chat --agent https://two.example:7316 --resume s-1`, after \
+             `attache login https://two.example:7316`\n\
+             hint: if that server has just been killed, try again in 20 s"
+        );
+        assert_eq!(message("wss://a.example", "s 1; x"), "session `s 1; x` is open on wss://a.example");
+        let hint = Failure::from(attache::Error::Refused(refusal("wss://a.example"))).message;
+        assert!(hint.ends_with("it is open (code -32600)\nhint: the session is open on wss://a.example"), "{hint}");
+        let long = format!("https://{}.example", "a".repeat(LONGEST_ADDRESS));
+        for wrong in
+            ["https://a/$(x)", "https://a`x`", "https://a b", "https://u:p@a", "file:///x", "a", "\u{1b}[2J", &long]
+        {
+            let found = message(wrong, "s");
+            assert_eq!(found, "the agent answered with an error: it is open (code -32600)", "{wrong}");
+        }
+    }
 
     #[test]
     fn the_details_of_an_error_are_told_on_one_line() {

@@ -4,6 +4,7 @@ mod agent;
 mod agents;
 mod auth;
 mod chat;
+mod check;
 mod cli;
 mod client;
 mod complete;
@@ -30,6 +31,7 @@ mod serve;
 mod sessions;
 mod signals;
 mod stdout;
+mod trace;
 mod tty;
 mod usage;
 mod visible;
@@ -110,6 +112,15 @@ async fn run(command: Command) -> Code {
         Command::Agent(options) => agent::run(*options).await,
         Command::Serve(options) => serve::run(*options).await,
         Command::Connect(options) => remote::connect(options).await,
+        Command::Check(command) => match check::run(command).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::Trace(options) => match trace::run(options).await {
+            // The agent's own code, whatever it means there.
+            Ok(code) => std::process::exit(i32::from(code)),
+            Err(failure) => Err(failure),
+        },
         Command::Agents(command) => agents::run(command).await,
         Command::Login(options) => login::login(options).await,
         Command::Logout(options) => login::logout(options).await,

@@ -151,6 +151,11 @@ impl Files {
         self.roots.paths()
     }
 
+    /// Whether each root is where it was when it was opened: the same directory, and no name on its path is a link by now.
+    pub fn are_roots_in_place(&self) -> bool {
+        self.roots.are_in_place()
+    }
+
     /// Where a path leads, and whether that is beneath a root. The last name on it is followed too if it is a link.
     ///
     /// It is what was there at this moment: [`read`](Files::read) and [`write`](Files::write) look for themselves.

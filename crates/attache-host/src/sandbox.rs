@@ -85,6 +85,8 @@ pub struct Sandbox {
     confinement: Arc<kernel::Confinement>,
     policy: Arc<Policy>,
     gaps: Arc<[String]>,
+    /// What can be changed, where its names led when it was made.
+    writable: Arc<[PathBuf]>,
 }
 
 impl Sandbox {
@@ -161,7 +163,9 @@ impl Sandbox {
             ));
         }
         let confinement = kernel::Confinement::new(support, &rows, policy)?;
-        Ok(Self { confinement: Arc::new(confinement), policy: Arc::new(policy.clone()), gaps: gaps.into() })
+        let named = rows.iter().filter(|row| row.access == view::Access::Write && row.why == view::Why::Named);
+        let writable = named.map(|row| row.path.clone()).collect();
+        Ok(Self { confinement: Arc::new(confinement), policy: Arc::new(policy.clone()), gaps: gaps.into(), writable })
     }
 
     /// Says what the kernel of this machine can enforce, or why a sandbox is not possible.
@@ -177,6 +181,12 @@ impl Sandbox {
     /// What it enforces. Whoever acts on behalf of a confined process asks it first: [`Policy::may_read`].
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Whether this path is one of those that the policy lets be changed, and no name on it was a link when the sandbox was made. If
+    /// it was one, something else can be changed in its place.
+    pub fn has_writable(&self, path: &std::path::Path) -> bool {
+        self.writable.iter().any(|writable| writable == path)
     }
 
     /// What this machine does not enforce of what a sandbox should, in a sentence each, without a full stop. Best is none.

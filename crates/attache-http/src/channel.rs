@@ -16,7 +16,8 @@ use attache::transport::{MessageReader, MessageWriter, Transport};
 use tokio::sync::{Notify, oneshot};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::message::{Kind, Parts, parts, raw_member, string_member, with_resume};
+use crate::intake::Held;
+use crate::message::{Kind, Parts, parts, raw_member, string_member, updated_session, with_resume};
 
 /// A stream of messages that go out: of a session, or of the connection.
 pub(crate) type StreamId = Option<Arc<str>>;
@@ -55,6 +56,9 @@ pub(crate) enum Ended {
 /// Requests of a client that an agent may leave unanswered before no more are taken.
 const MOST_REQUESTS: usize = 4096;
 
+/// The longest `initialize` that is recognised as such. A longer one is sent as it is, and its connection is not taken up again.
+const LONGEST_GREETING: usize = 64 << 10;
+
 /// The longest message that tells the state of a session.
 const LONGEST_STATE: usize = 4096;
 
@@ -71,7 +75,7 @@ pub(crate) struct Channel {
 }
 
 struct State {
-    incoming: VecDeque<String>,
+    incoming: VecDeque<(String, Option<Held>)>,
     incoming_bytes: usize,
     incoming_end: Option<Ended>,
     program_reads: Option<Waker>,
@@ -95,6 +99,8 @@ struct State {
     /// Sessions of version 2 that have a turn: there a prompt is answered before its turn has ended.
     running: HashSet<String>,
     greeting: Greeting,
+    /// The session that was updated last.
+    updated: StreamId,
     resumes: bool,
     /// When the network had the connection in its hands last, and how often it has it now.
     attached: usize,
@@ -208,6 +214,7 @@ impl Channel {
             requests: HashMap::new(),
             running: HashSet::new(),
             greeting: Greeting::default(),
+            updated: None,
             resumes: false,
             attached: 0,
             away_since: Instant::now(),
@@ -217,7 +224,7 @@ impl Channel {
 
     /// The program's end.
     pub(crate) fn transport(self: &Arc<Self>) -> Transport {
-        Transport::new(ProgramReader(self.clone()), ProgramWriter(self.clone()))
+        Transport::new(ProgramReader { channel: self.clone(), held: None }, ProgramWriter(self.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -230,7 +237,15 @@ impl Channel {
     }
 
     /// Hands a message to the program, when there is room.
-    pub(crate) fn poll_push(&self, cx: &mut Context<'_>, message: &mut String, number: Number) -> Poll<Pushed> {
+    ///
+    /// `held` is what counts for the message until the program has read it and comes for the next one.
+    pub(crate) fn poll_push(
+        &self,
+        cx: &mut Context<'_>,
+        message: &mut String,
+        held: &mut Option<Held>,
+        number: Number,
+    ) -> Poll<Pushed> {
         let state = &mut *self.lock();
         if state.incoming_end.is_some() {
             return Poll::Ready(Pushed::Closed);
@@ -261,14 +276,14 @@ impl Channel {
         self.note_incoming(state, message);
         state.received += u64::from(number != Number::None);
         state.incoming_bytes += message.len();
-        state.incoming.push_back(std::mem::take(message));
+        state.incoming.push_back((std::mem::take(message), held.take()));
         wake(&mut state.program_reads);
         Poll::Ready(Pushed::Taken)
     }
 
     /// Hands a message to the program as soon as there is room.
-    pub(crate) async fn push(&self, mut message: String, number: Number) -> Pushed {
-        std::future::poll_fn(|cx| self.poll_push(cx, &mut message, number)).await
+    pub(crate) async fn push(&self, mut message: String, mut held: Option<Held>, number: Number) -> Pushed {
+        std::future::poll_fn(|cx| self.poll_push(cx, &mut message, &mut held, number)).await
     }
 
     /// How many messages came in that are counted.
@@ -376,31 +391,37 @@ impl Channel {
         let mut stream = None;
         match self.end {
             End::Client => {
-                let wants = message.contains("\"initialize\"")
-                    && parts(message).is_ok_and(|parts| {
-                        let is_greeting = parts.method == "initialize";
-                        if let (true, Kind::Request(id)) = (is_greeting, &parts.kind) {
-                            state.greeting.id = Some(id.clone());
-                        }
-                        is_greeting
-                    });
-                if wants {
-                    state.greeting.wants_resume = true;
+                // A prompt with pictures in it is not looked through.
+                let may_greet = message.len() <= LONGEST_GREETING && message.contains("\"initialize\"");
+                if let Some(Parts { kind: Kind::Request(id), method, .. }) =
+                    may_greet.then(|| parts(message).ok()).flatten()
+                    && method == "initialize"
+                {
                     text = with_resume(message).into();
-                    state.greeting.text = Some(text.clone());
+                    state.greeting =
+                        Greeting { id: Some(id), text: Some(text.clone()), wants_resume: true, answer: None };
                 }
             }
             End::Agent { streams } => {
-                // On one stream for all, only answers matter, and a text that begins like this is none.
                 note_state(state, message);
-                let is_plain = !streams && message.starts_with(NO_ANSWER);
+                // On one stream for all, only answers matter, and a text that begins like this is none.
+                let updated = if streams { updated_session(message) } else { None };
+                let is_plain = updated.is_some() || (!streams && message.starts_with(NO_ANSWER));
                 let parts = if is_plain { None } else { parts(message).ok() };
                 let answered = match parts.as_ref().map(|parts| &parts.kind) {
                     Some(Kind::Response(id)) => Some(id),
                     _ => None,
                 };
                 let is_greeting = answered.is_some() && answered == state.greeting.id.as_ref();
-                stream = parts.as_ref().and_then(|parts| self.stream_of(state, parts));
+                stream = match updated {
+                    // One update follows the other.
+                    Some(session) if state.updated.as_deref() == Some(session) => state.updated.clone(),
+                    Some(session) => {
+                        state.updated = Some(session.into());
+                        state.updated.clone()
+                    }
+                    None => parts.as_ref().and_then(|parts| self.stream_of(state, parts)),
+                };
                 if is_greeting {
                     state.greeting.id = None;
                     if state.greeting.wants_resume {
@@ -512,6 +533,19 @@ impl Channel {
         }
     }
 
+    /// Says something on the connection's stream in the transport's own name, to a peer that understands it.
+    pub(crate) fn announce(&self, text: &'static str) {
+        let state = &mut *self.lock();
+        if !state.resumes || state.outgoing_over || state.incoming_end.is_some() {
+            return;
+        }
+        if let Some(outgoing) = state.streams.get_mut(&None) {
+            outgoing.kept.push_back(Utf8Bytes::from_static(text));
+            state.outgoing_bytes += text.len();
+            wake(&mut outgoing.waker);
+        }
+    }
+
     /// Nothing more will come from the peer. With [`Ended::Lost`] nothing more is sent either.
     pub(crate) fn end(&self, ended: Ended) {
         let state = &mut *self.lock();
@@ -607,13 +641,19 @@ fn wake(waker: &mut Option<Waker>) {
     }
 }
 
-struct ProgramReader(Arc<Channel>);
+struct ProgramReader {
+    channel: Arc<Channel>,
+    /// Of the message that was read last: it is in memory until the program comes for the next one.
+    held: Option<Held>,
+}
 
 impl MessageReader for ProgramReader {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<String>>> {
-        let state = &mut *self.0.lock();
-        if let Some(message) = state.incoming.pop_front() {
-            let was_full = state.incoming_bytes >= self.0.bounds.incoming;
+        self.held = None;
+        let state = &mut *self.channel.lock();
+        if let Some((message, held)) = state.incoming.pop_front() {
+            self.held = held;
+            let was_full = state.incoming_bytes >= self.channel.bounds.incoming;
             state.incoming_bytes -= message.len();
             if was_full {
                 state.room.drain(..).for_each(Waker::wake);
@@ -633,12 +673,12 @@ impl MessageReader for ProgramReader {
 
 impl Drop for ProgramReader {
     fn drop(&mut self) {
-        let state = &mut *self.0.lock();
+        let state = &mut *self.channel.lock();
         state.incoming.clear();
         state.incoming_bytes = 0;
         state.incoming_end.get_or_insert(Ended::Closed);
         state.wake_all();
-        self.0.changed.notify_waiters();
+        self.channel.changed.notify_waiters();
     }
 }
 
@@ -702,7 +742,10 @@ mod tests {
             let mut say = |text: &str| assert!(channel.poll_write(&mut cx, text).is_ready());
             let hear = |text: &str| {
                 let mut cx = Context::from_waker(Waker::noop());
-                assert_eq!(channel.poll_push(&mut cx, &mut text.to_owned(), Number::None), Poll::Ready(Pushed::Taken));
+                assert_eq!(
+                    channel.poll_push(&mut cx, &mut text.to_owned(), &mut None, Number::None),
+                    Poll::Ready(Pushed::Taken)
+                );
             };
             hear(LOAD);
             say(UPDATE);

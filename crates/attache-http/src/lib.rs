@@ -13,12 +13,15 @@
 //! - Posted messages have a number, `Attache-Message`; one that came before is not taken twice.
 //! - A WebSocket is opened again with `Acp-Connection-Id`, and both ends tell how many messages they have: `Attache-Received`.
 //! - In between, the notification `_attache/received` tells how many messages of a stream have arrived.
+//! - A server that is told to stop says so by the notification `_attache/stopping`, before running turns are ended.
 //!
 //! With other implementations a lost connection is lost, and the session has to be loaded again.
 
 mod access;
 mod channel;
 mod client;
+mod hex;
+mod intake;
 mod limits;
 mod message;
 mod server;
@@ -26,8 +29,8 @@ mod socket;
 mod sse;
 mod verbs;
 
-pub use access::{Principal, Tokens, digest, new_token};
-pub use client::{Connected, Failure, Fingerprint, Remote, RemoteError};
+pub use access::{NoDigest, Principal, TokenDigest, Tokens, new_token};
+pub use client::{Connected, Failure, Fingerprint, LinkNews, Remote, RemoteError};
 pub use limits::ServerLimits;
 pub use server::{Accepted, HttpServer, Listener};
 pub use verbs::{ConnectError, ConnectRemote, ServeHttp};

@@ -71,6 +71,16 @@ impl Parts<'_> {
     }
 }
 
+/// How the library writes an update.
+const UPDATE_START: &str = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
+
+/// The session of an update as the library writes it, without a look at the rest. Most messages are such updates; one that is
+/// written in another way is no different, only slower.
+pub(crate) fn updated_session(text: &str) -> Option<&str> {
+    let (session, _) = text.strip_prefix(UPDATE_START)?.split_once('"')?;
+    (!session.contains('\\')).then_some(session)
+}
+
 /// The value of a member of an object, as its text.
 pub(crate) fn raw_member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let mut reader = Reader::new(object, Dialect::V1);
@@ -135,6 +145,12 @@ pub(crate) fn read_received(text: &str) -> Option<u64> {
     text.strip_prefix(RECEIVED_START)?.strip_suffix("}}")?.parse().ok()
 }
 
+/// What a server says to whoever comes while it stops.
+pub(crate) const STOPPING: &str = "the server is stopping";
+
+/// The notification that the server stops. Only between ends that agreed to take connections up again.
+pub(crate) const STOPPING_NOTICE: &str = r#"{"jsonrpc":"2.0","method":"_attache/stopping"}"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +187,28 @@ mod tests {
         for untouched in [r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"_meta":null}}"#, "junk", "[1]"] {
             assert_eq!(with_resume(untouched), untouched);
         }
+    }
+
+    #[test]
+    fn the_session_of_an_update_is_told_without_reading_it() {
+        let update = |params: &str| format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
+        for id in ["s1", "", "ü"] {
+            let text = update(&format!(r#"{{"sessionId":"{id}","update":{{"sessionId":"other"}}}}"#));
+            assert_eq!(updated_session(&text), Some(id));
+            assert_eq!(parts(&text).unwrap().session().as_deref(), Some(id));
+        }
+        for params in [
+            r#"{"update":{},"sessionId":"s1"}"#,
+            r#"{"sessionId":"\u0073"}"#,
+            r#"{"sessionId":null}"#,
+            r#"{"sessionId":"s"#,
+        ] {
+            assert_eq!(updated_session(&update(params)), None, "{params}");
+        }
+        assert_eq!(
+            updated_session(r#"{"jsonrpc":"2.0","id":1,"method":"session/update","params":{"sessionId":"s"}}"#),
+            None
+        );
     }
 
     #[test]

@@ -4,16 +4,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use attache::proto::json::RawJson;
+use attache::proto::rpc::{Envelope, parse};
 use futures_util::{Sink, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
 use crate::channel::{Channel, Next, Number, Pushed};
-use crate::message::{Kind, NotOne, parts, read_received, received};
+use crate::intake::{Held, Metered};
+use crate::message::{Kind, NotOne, STOPPING_NOTICE, parts, read_received, received};
 
 /// How often the peer is asked whether it is there.
 pub(crate) const PING: Duration = Duration::from_secs(15);
@@ -21,7 +24,9 @@ pub(crate) const PING: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(45);
 /// After so many bytes, or so many messages, the peer is told that they have arrived.
 pub(crate) const TELL_BYTES: usize = 64 << 10;
-pub(crate) const TELL_MESSAGES: u64 = 64;
+const TELL_MESSAGES: u64 = 64;
+/// How soon it is told of fewer.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 /// How long a close frame may take.
 const CLOSING: Duration = Duration::from_secs(2);
 /// How many messages are moved before other tasks get their turn.
@@ -68,12 +73,13 @@ pub(crate) fn config(longest: usize) -> WebSocketConfig {
         .max_frame_size(Some(longest))
 }
 
-/// Moves messages between a socket and a channel until one of them ends, and says goodbye.
+/// Moves messages between a socket and a channel until one of them ends, and says goodbye. A client has somebody who hears that
+/// the server stops.
 pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
-    socket: &mut WebSocketStream<S>,
+    socket: &mut WebSocketStream<Metered<S>>,
     channel: &Channel,
     reader: u64,
-    is_server: bool,
+    stopping: Option<&(dyn Fn() + Sync)>,
 ) -> SocketEnd {
     let mut ping = interval_at(Instant::now() + PING, PING);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,7 +87,8 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         socket,
         channel,
         reader,
-        is_server,
+        is_server: stopping.is_none(),
+        stopping,
         ping,
         heard: Instant::now(),
         staged: None,
@@ -89,6 +96,8 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         program_is_over: false,
         unread: None,
         untold: (0, 0),
+        tell: None,
+        is_tell_set: false,
         is_greeted: channel.received() > 0,
     };
     let end = std::future::poll_fn(|cx| pump.poll(cx)).await;
@@ -99,11 +108,20 @@ pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     end
 }
 
+/// A message that came in, and what counts for it once there is room.
+struct Unread {
+    text: String,
+    is_counted: bool,
+    held: Option<Held>,
+}
+
 struct Pump<'a, S> {
-    socket: &'a mut WebSocketStream<S>,
+    socket: &'a mut WebSocketStream<Metered<S>>,
     channel: &'a Channel,
     reader: u64,
     is_server: bool,
+    /// At the client: who hears that the server stops.
+    stopping: Option<&'a (dyn Fn() + Sync)>,
     ping: Interval,
     heard: Instant,
     /// What is sent next.
@@ -111,9 +129,12 @@ struct Pump<'a, S> {
     is_dirty: bool,
     program_is_over: bool,
     /// What came in and has no room yet.
-    unread: Option<String>,
+    unread: Option<Unread>,
     /// Messages and bytes that came in since the peer was told.
     untold: (u64, usize),
+    /// When the peer is told at the latest. A peer with little room waits for it.
+    tell: Option<Pin<Box<Sleep>>>,
+    is_tell_set: bool,
     is_greeted: bool,
 }
 
@@ -141,8 +162,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
 
     fn poll_in(&mut self, cx: &mut Context<'_>) -> Result<(), SocketEnd> {
         for _ in 0..AT_ONCE {
-            if let Some(message) = &mut self.unread {
-                match self.channel.poll_push(cx, message, Number::Next(self.reader)) {
+            if let Some(Unread { text, is_counted, held }) = &mut self.unread {
+                if !*is_counted {
+                    match self.socket.get_mut().poll_held(cx, text.len()) {
+                        Poll::Ready(counted) => (*held, *is_counted) = (counted, true),
+                        Poll::Pending => {
+                            self.heard = Instant::now();
+                            return Ok(());
+                        }
+                    }
+                }
+                match self.channel.poll_push(cx, text, held, Number::Next(self.reader)) {
                     Poll::Ready(Pushed::Replaced) => return Err(SocketEnd::Replaced),
                     Poll::Ready(Pushed::Closed) if self.is_server => return Err(SocketEnd::Over),
                     // The program reads no more, and may still have something to say.
@@ -168,6 +198,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
                 Message::Ping(_) => self.is_dirty = true,
                 _ => {}
             }
+            if self.unread.is_none() {
+                self.socket.get_mut().forget();
+            }
         }
         cx.waker().wake_by_ref();
         Ok(())
@@ -179,6 +212,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
             && let Some(count) = read_received(text)
         {
             self.channel.acknowledge(&None, count);
+            return Ok(());
+        }
+        if let Some(stopping) = self.stopping.filter(|_| text.as_str() == STOPPING_NOTICE && self.channel.resumes()) {
+            stopping();
             return Ok(());
         }
         if self.is_server && !self.is_greeted {
@@ -193,8 +230,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
                 }
             }
         }
+        if !self.is_tell_set && self.channel.resumes() {
+            let tell = self.tell.get_or_insert_with(|| Box::pin(tokio::time::sleep(TELL_AFTER)));
+            tell.as_mut().reset(Instant::now() + TELL_AFTER);
+            self.is_tell_set = true;
+        }
         self.untold = (self.untold.0 + 1, self.untold.1 + text.len());
-        self.unread = Some(text.as_str().to_owned());
+        self.unread = Some(Unread { text: text.as_str().to_owned(), is_counted: false, held: None });
         Ok(())
     }
 
@@ -222,7 +264,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pump<'_, S> {
 
     /// Takes what is to be sent next, if there is something.
     fn stage(&mut self, cx: &mut Context<'_>) -> Result<(), SocketEnd> {
-        if (self.untold.0 >= TELL_MESSAGES || self.untold.1 >= TELL_BYTES) && self.unread.is_none() {
+        let is_due = self.is_tell_set && self.tell.as_mut().is_some_and(|tell| tell.as_mut().poll(cx).is_ready());
+        self.is_tell_set &= !is_due;
+        let is_late = is_due && self.untold.0 > 0;
+        if (self.untold.0 >= TELL_MESSAGES || self.untold.1 >= TELL_BYTES || is_late) && self.unread.is_none() {
             self.untold = (0, 0);
             if self.channel.resumes() {
                 self.staged = Some(Message::Text(received(self.channel.received()).into()));
@@ -259,6 +304,24 @@ fn end_of(error: &SocketError) -> SocketEnd {
         SocketError::ConnectionClosed | SocketError::AlreadyClosed => SocketEnd::Closed,
         _ => SocketEnd::Lost,
     }
+}
+
+/// What is answered to a text that is no message, with its id if it has one. A response is never answered.
+pub(crate) fn bad_message(text: &str) -> Option<String> {
+    let id = match parse(text) {
+        Envelope::One(Ok(_)) => return None,
+        Envelope::One(Err(invalid)) if invalid.is_response => return None,
+        Envelope::One(Err(invalid)) => invalid.id,
+        _ => None,
+    };
+    let why = parts(text).err()?;
+    Some(match id {
+        None => refusal(why).to_owned(),
+        Some(id) => {
+            let (id, null) = (RawJson::from_model(&id), r#""id":null"#);
+            refusal(why).replacen(null, &format!(r#""id":{}"#, id.as_str()), 1)
+        }
+    })
 }
 
 /// What is answered to a text that is no message, when there is no program yet that could.

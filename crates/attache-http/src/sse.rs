@@ -1,23 +1,25 @@
 //! Server-sent events: writing those of a stream, reading those of a server.
 
+use std::fmt::Write;
+
 use bytes::{Buf, BytesMut};
+use memchr::memchr2;
 
 /// A line that says nothing, so that whoever is in between does not give up.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
 /// Writes a message as an event with its number.
 pub(crate) fn write(out: &mut BytesMut, number: u64, message: &str) {
-    out.reserve(message.len() + 32);
-    out.extend_from_slice(b"id: ");
-    out.extend_from_slice(number.to_string().as_bytes());
-    out.extend_from_slice(b"\ndata: ");
+    out.reserve(message.len() + 36);
+    // Writing into a buffer does not fail.
+    let _ = write!(out, "id: {number}\ndata: ");
     let start = out.len();
     out.extend_from_slice(message.as_bytes());
     // Line ends stand between the parts of JSON, never in its strings.
-    for byte in &mut out[start..] {
-        if matches!(*byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
+    let mut from = start;
+    while let Some(at) = memchr2(b'\n', b'\r', &out[from..]) {
+        out[from + at] = b' ';
+        from += at + 1;
     }
     out.extend_from_slice(b"\n\n");
 }
@@ -26,8 +28,20 @@ pub(crate) fn write(out: &mut BytesMut, number: u64, message: &str) {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) data: String,
-    /// The id that the server gave it, or the last one before it.
-    pub(crate) id: Option<String>,
+    /// The id that the server gave it, or the last one before it, if that is a number.
+    pub(crate) id: Option<u64>,
+}
+
+/// The longest line that is not data.
+const LONGEST_OTHER: usize = 64 << 10;
+
+/// Lines of data that are longer are not copied.
+const LONGEST_ALONE: usize = 64 << 10;
+
+/// The number that an id is: digits alone, as many as the largest one has.
+fn read_id(value: &str) -> Option<u64> {
+    let is_number = value.len() <= 20 && value.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { value.parse().ok() } else { None }
 }
 
 /// Why a stream of events cannot be read.
@@ -66,6 +80,26 @@ impl EventReader {
         }
     }
 
+    /// How many bytes are held of what is not whole yet.
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.len() + self.event.data.len()
+    }
+
+    /// Makes the data of the event of a long line `data:`, which ends before `end`, without a second copy of it.
+    fn take_line(&mut self, end: usize) -> Result<(), ReadError> {
+        let rest = BytesMut::from(&self.buffer[end + 1..]);
+        let mut line = Vec::from(std::mem::replace(&mut self.buffer, rest));
+        line.truncate(end);
+        let start = memchr::memchr(b':', &line).map_or(0, |at| at + 1);
+        line.drain(..start + usize::from(line.get(start) == Some(&b' ')));
+        if line.len() > self.longest {
+            return Err(ReadError::TooLong);
+        }
+        self.event.data = String::from_utf8(line).map_err(|_| ReadError::NotText)?;
+        self.has_data = true;
+        Ok(())
+    }
+
     /// Takes bytes of the stream.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
@@ -81,23 +115,20 @@ impl EventReader {
                     self.searched = self.searched.saturating_sub(1);
                 }
             }
-            let rest = &self.buffer[self.searched..];
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                let held = self.buffer.len() + self.event.data.len();
-                return if held > self.longest { Err(ReadError::TooLong) } else { Ok(None) };
+                let is_data = self.buffer.starts_with(b"data") || self.buffer.starts_with("\u{feff}data".as_bytes());
+                let is_too_long = self.held() > self.longest || (!is_data && self.buffer.len() > LONGEST_OTHER);
+                return if is_too_long { Err(ReadError::TooLong) } else { Ok(None) };
             };
-            let line = self.buffer.split_to(self.searched + end);
-            self.after_return = self.buffer[0] == b'\r';
-            self.buffer.advance(1);
+            let end = self.searched + end;
             self.searched = 0;
-            let line = std::str::from_utf8(&line).map_err(|_| ReadError::NotText)?;
+            self.after_return = self.buffer[end] == b'\r';
+            let line = std::str::from_utf8(&self.buffer[..end]).map_err(|_| ReadError::NotText)?;
             let line = if std::mem::take(&mut self.is_first) { line.trim_start_matches('\u{feff}') } else { line };
-            if line.is_empty() {
-                if std::mem::take(&mut self.has_data) {
-                    let id = self.event.id.clone();
-                    return Ok(Some(std::mem::replace(&mut self.event, Event { data: String::new(), id })));
-                }
+            let is_end = line.is_empty();
+            if end > LONGEST_ALONE && !self.has_data && line.starts_with("data:") {
+                self.take_line(end)?;
                 continue;
             }
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
@@ -113,8 +144,13 @@ impl EventReader {
                     }
                     self.event.data.push_str(value);
                 }
-                "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
+                "id" if !value.contains('\0') => self.event.id = read_id(value),
                 _ => {}
+            }
+            self.buffer.advance(end + 1);
+            if is_end && std::mem::take(&mut self.has_data) {
+                let id = self.event.id;
+                return Ok(Some(std::mem::replace(&mut self.event, Event { data: String::new(), id })));
             }
         }
     }
@@ -124,7 +160,7 @@ impl EventReader {
 mod tests {
     use super::*;
 
-    fn read(chunks: &[&[u8]]) -> Vec<(Option<String>, String)> {
+    fn read(chunks: &[&[u8]]) -> Vec<(Option<u64>, String)> {
         let mut reader = EventReader::new(1000);
         let mut events = Vec::new();
         for chunk in chunks {
@@ -143,7 +179,7 @@ mod tests {
         out.extend_from_slice(KEEP_ALIVE);
         write(&mut out, 2, "{}");
         let whole = read(&[&out]);
-        assert_eq!(whole, [(Some("1".into()), "{\"a\": 1}".into()), (Some("2".into()), "{}".into())]);
+        assert_eq!(whole, [(Some(1), "{\"a\": 1}".into()), (Some(2), "{}".into())]);
         let bytes: Vec<&[u8]> = out.chunks(1).collect();
         assert_eq!(read(&bytes), whole);
     }
@@ -155,6 +191,31 @@ mod tests {
         assert_eq!(events, ["a\nb", "c", ""]);
         let split = read(&[b"data: a\r", b"\n\r", b"\n", b"data: b\n\n"]);
         assert_eq!(split.len(), 2);
+    }
+
+    #[test]
+    fn an_id_is_a_number_and_no_line_but_data_is_long() {
+        let ids: Vec<Option<u64>> =
+            read(&[b"id: 7\ndata: a\n\nid: +8\ndata: b\n\nid: 000000000000000000009\ndata: c\n\n"])
+                .into_iter()
+                .map(|(id, _)| id)
+                .collect();
+        assert_eq!(ids, [Some(7), None, None]);
+        let mut reader = EventReader::new(10 << 20);
+        reader.feed(b"id: ");
+        reader.feed(&vec![b'9'; LONGEST_OTHER]);
+        assert_eq!(reader.next(), Err(ReadError::TooLong));
+        // Data may be, and is held once.
+        let mut reader = EventReader::new(10 << 20);
+        for (prefix, more) in [("data: ", ""), ("data:", ""), ("data: ", "data: z\n")] {
+            let long = "x".repeat(LONGEST_ALONE + 1);
+            reader.feed(format!("id: 4\n{prefix}{long}\n{more}\ndata: y\n\n").as_bytes());
+            let event = reader.next().unwrap().unwrap();
+            let expected = if more.is_empty() { long } else { format!("{long}\nz") };
+            assert!(event.data == expected && event.id == Some(4), "{}", event.data.len());
+            assert_eq!(reader.next().unwrap().unwrap().data, "y");
+            assert_eq!(reader.held(), 0);
+        }
     }
 
     #[test]

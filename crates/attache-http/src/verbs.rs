@@ -15,11 +15,11 @@ pub trait ServeHttp {
     ///
     /// ```no_run
     /// use attache::{Prompt, Stop, Turn};
-    /// use attache_http::{HttpServer, Listener, Principal, ServeHttp, Tokens, digest};
+    /// use attache_http::{HttpServer, Listener, Principal, ServeHttp, TokenDigest, Tokens};
     ///
     /// # async fn example(token: &str) -> std::io::Result<()> {
     /// let listener = Listener::tcp(tokio::net::TcpListener::bind("127.0.0.1:7316").await?);
-    /// let server = HttpServer::new(Tokens::new([(Principal::new("me"), digest(token))]));
+    /// let server = HttpServer::new(Tokens::new([(Principal::new("me"), TokenDigest::of(token))]));
     /// attache::serve(attache::agent_fn("echo", "1.0", async |turn: Turn, prompt: Prompt| {
     ///     turn.text(prompt.text()).await?;
     ///     Ok(Stop::EndTurn)

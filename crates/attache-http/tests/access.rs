@@ -307,7 +307,8 @@ async fn a_certificate_of_ones_own_is_trusted_by_its_fingerprint_alone() {
             };
             match failure {
                 None => assert!(is_trusted, "{scheme} {pin:?}"),
-                Some(RemoteError::Certificate(_)) => assert!(!is_trusted, "{scheme} {pin:?}"),
+                Some(RemoteError::Certificate(_)) => assert_eq!(pin, None, "{scheme}"),
+                Some(RemoteError::WrongFingerprint(its_own)) => assert_eq!((pin, its_own), (Some(other), fingerprint)),
                 Some(other) => panic!("{scheme} {pin:?}: {other:?}"),
             }
         }

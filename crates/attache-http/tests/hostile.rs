@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use attache::{Prompt, Protocol, Stop, Turn};
 use attache_http::{Accepted, ServerLimits};
-use common::{TOKEN, connect, in_time, numbers, serve_with, server, turn_with_permission};
+use common::{OTHER_TOKEN, TOKEN, connect, in_time, numbers, serve_with, server, turn_with_permission};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -73,6 +73,95 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 const GREETING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+
+/// How many bytes of messages a server holds, as it says itself.
+async fn unread_bytes(address: SocketAddr) -> usize {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let text = String::from_utf8(until_closed(&mut stream).await).unwrap();
+    let line = text.lines().find(|line| line.starts_with("attache_unread_bytes ")).unwrap();
+    line.split_once(' ').unwrap().1.parse().unwrap()
+}
+
+async fn until_unread(address: SocketAddr, is_enough: impl Fn(usize) -> bool) {
+    let waiting = async {
+        while !is_enough(unread_bytes(address).await) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    in_time(waiting).await;
+}
+
+#[tokio::test]
+async fn what_one_client_posts_at_once_is_bounded_over_all_of_its_connections() {
+    const ROOM: usize = 256 << 10;
+    const PART: usize = 120 << 10;
+    let limits = ServerLimits { unread_each: ROOM, unread: 4 * ROOM, ..ServerLimits::default() };
+    let address = server(limits).await;
+    // Each sends a part of a message that is to be longer.
+    for is_socket in [false, true] {
+        let mut streams = Vec::new();
+        for number in 0..4 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let (head, part) = if is_socket {
+                let whole = frame(0x81, &[b' '; 2 * PART]);
+                (upgrade().replace(TOKEN, OTHER_TOKEN), whole[..PART].to_vec())
+            } else {
+                let head = format!(
+                    "POST /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {OTHER_TOKEN}\r\n\
+                     Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                    2 * PART
+                );
+                (head, vec![b' '; PART])
+            };
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&part).await.unwrap();
+            if number < 2 {
+                until_unread(address, |bytes| bytes > (number + 1) * (PART - (24 << 10))).await;
+                streams.push(stream);
+            } else {
+                let answer = until_closed(&mut stream).await;
+                let answer = String::from_utf8_lossy(&answer);
+                assert!(is_socket || answer.starts_with("HTTP/1.1 503 "), "{answer}");
+            }
+        }
+        assert!(unread_bytes(address).await <= ROOM);
+        // Others do not notice.
+        is_well(address).await;
+        drop(streams);
+        until_unread(address, |bytes| bytes == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_does_not_take_counts_until_it_does() {
+    let limits = ServerLimits { unread_each: 128 << 10, ..ServerLimits::default() };
+    let (go_on, wait) = tokio::sync::watch::channel(false);
+    let address = serve_with(limits, move |client: Accepted| {
+        let mut wait = wait.clone();
+        async move {
+            let (mut reader, _writer) = client.transport.into_streams();
+            let _ = wait.wait_for(|is| *is).await;
+            let _ = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+        }
+    })
+    .await;
+    let mut sockets = Vec::new();
+    let long = [b" ".repeat(60 << 10), GREETING.to_vec()].concat();
+    for _ in 0..3 {
+        let mut socket = socket(address).await;
+        socket.write_all(&frame(0x81, &long)).await.unwrap();
+        sockets.push(socket);
+        until_unread(address, |bytes| bytes >= (long.len() * sockets.len()).min(120 << 10)).await;
+    }
+    // Two are in; of the third, no more than there is room for.
+    assert!(unread_bytes(address).await <= 128 << 10);
+    go_on.send(true).unwrap();
+    until_unread(address, |bytes| bytes == 0).await;
+}
 
 #[tokio::test]
 async fn requests_that_never_end_are_ended() {
@@ -217,7 +306,8 @@ async fn connections_are_limited_in_all_and_for_each() {
         held.push(connect("ws", address, Protocol::V1).await);
     }
     let refused = attache_http::Remote::new(&format!("ws://{address}")).unwrap().token(TOKEN).connect().await;
-    assert_eq!(refused.unwrap_err(), attache_http::RemoteError::Refused(503));
+    let words = "there are too many connections already".to_owned();
+    assert_eq!(refused.unwrap_err(), attache_http::RemoteError::RefusedBecause { status: 503, words });
     let other =
         attache_http::Remote::new(&format!("ws://{address}")).unwrap().token(common::OTHER_TOKEN).connect().await;
     assert!(other.is_ok());
@@ -299,17 +389,7 @@ async fn five_thousand_abandoned_connections_leave_nothing_behind() {
         away: Duration::from_millis(500),
         ..ServerLimits::default()
     };
-    let open = Arc::new(AtomicUsize::new(0));
-    let counted = open.clone();
-    let address = serve_with(limits, move |client| {
-        let open = counted.clone();
-        async move {
-            open.fetch_add(1, Ordering::Relaxed);
-            common::agent(client).await;
-            open.fetch_sub(1, Ordering::Relaxed);
-        }
-    })
-    .await;
+    let (address, open) = common::counting_server(limits).await;
     is_well(address).await;
     let before = resident();
     let body = String::from_utf8_lossy(GREETING);
@@ -343,4 +423,153 @@ async fn five_thousand_abandoned_connections_leave_nothing_behind() {
     let after = resident();
     eprintln!("{before} KiB before, {after} KiB after");
     assert!(after < before + 64 * 1024, "{before} KiB before, {after} KiB after");
+}
+
+const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// A connection over which the answer to a question came that anybody may ask.
+async fn stranger(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(HEALTH).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(in_time(stream.read_u8()).await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 200"));
+    stream
+}
+
+#[tokio::test]
+async fn a_connection_without_a_token_goes_when_its_time_is_over_and_one_with_it_stays() {
+    let limits = ServerLimits { request: Duration::from_millis(300), ..ServerLimits::default() };
+    let address = server(limits).await;
+    let mut strangers = Vec::new();
+    for _ in 0..3 {
+        strangers.push(stranger(address).await);
+    }
+    let mut client = socket(address).await;
+    for stranger in &mut strangers {
+        in_time(until_closed(stranger)).await;
+    }
+    client.write_all(&frame(0x81, GREETING)).await.unwrap();
+    in_time(client.read_u8()).await.unwrap();
+    is_well(address).await;
+}
+
+#[tokio::test]
+async fn connections_without_a_token_are_few_and_the_oldest_makes_room() {
+    let limits = ServerLimits { strangers: 3, request: Duration::from_secs(600), ..ServerLimits::default() };
+    let address = server(limits).await;
+    // Clients are none of them.
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        clients.push(socket(address).await);
+    }
+    let mut oldest = stranger(address).await;
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        others.push(stranger(address).await);
+    }
+    in_time(until_closed(&mut oldest)).await;
+    for other in &mut others {
+        other.write_all(HEALTH).await.unwrap();
+        in_time(other.read_u8()).await.unwrap();
+    }
+    for client in &mut clients {
+        client.write_all(&frame(0x81, GREETING)).await.unwrap();
+        in_time(client.read_u8()).await.unwrap();
+    }
+    is_well(address).await;
+}
+
+#[tokio::test]
+async fn messages_are_numbered_from_one() {
+    let address = server(ServerLimits::default()).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nAttache-Message: 0\r\nContent-Length: {}\r\n\r\n",
+        GREETING.len()
+    );
+    stream.write_all(&[head.as_bytes(), GREETING].concat()).await.unwrap();
+    let answer = String::from_utf8(until_closed(&mut stream).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("Attache-Message"), "{answer}");
+}
+
+/// A server that greets, and then sends this on every stream, again and again.
+async fn evil_server(event: Vec<u8>) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, streams) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let (counted, event) = (streams.clone(), Arc::new(event));
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (counted, event) = (counted.clone(), event.clone());
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while let Ok(byte) = stream.read_u8().await {
+                    head.push(byte);
+                    if head.ends_with(b"\r\n\r\n") {
+                        break;
+                    }
+                }
+                let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{},"_meta":{"attache/resume":true}}}"#;
+                if head.starts_with(b"POST") {
+                    let text = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nAcp-Connection-Id: c\r\n\
+                         Connection: close\r\nContent-Length: {}\r\n\r\n{answer}",
+                        answer.len()
+                    );
+                    return drop(stream.write_all(text.as_bytes()).await);
+                }
+                let number = counted.fetch_add(1, Ordering::Relaxed) + 1;
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nid: {number}\n"
+                );
+                let _ = stream.write_all(head.as_bytes()).await;
+                let _ = stream.write_all(&event).await;
+            });
+        }
+    });
+    (address, streams)
+}
+
+async fn connect_to_evil(address: SocketAddr) -> attache_http::Connected {
+    let mut connected = attache_http::Remote::new(&format!("http://{address}")).unwrap().connect().await.unwrap();
+    let transport = std::mem::replace(&mut connected.transport, attache::pair().0);
+    let (mut reader, mut writer) = transport.into_streams();
+    writer.write_all(&[GREETING, b"\n"].concat()).await.unwrap();
+    writer.flush().await.unwrap();
+    tokio::spawn(async move {
+        // As a program does that reads all there is.
+        let _ = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+        drop(writer);
+    });
+    connected
+}
+
+#[tokio::test]
+async fn a_server_whose_message_never_ends_is_left() {
+    let mut event = b"data: ".to_vec();
+    event.resize(33 << 20, b'x');
+    let (address, _) = evil_server(event).await;
+    let connected = connect_to_evil(address).await;
+    let failed = async {
+        while connected.failure.get().is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    in_time(failed).await;
+    assert!(matches!(connected.failure.get(), Some(attache_http::RemoteError::Lost(_))), "{:?}", connected.failure);
+}
+
+#[tokio::test]
+async fn a_server_that_says_a_word_and_is_gone_is_not_followed_at_once_for_ever() {
+    let event = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{}}\n\n".to_vec();
+    let (address, streams) = evil_server(event).await;
+    let connected = connect_to_evil(address).await;
+    // Time enough for a hundred, were each followed at once.
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let followed = streams.load(Ordering::Relaxed);
+    assert!((2..40).contains(&followed), "{followed}: {:?}", connected.failure);
 }

@@ -104,18 +104,8 @@ async fn streamable_http_that_is_cut_anywhere_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn a_client_that_never_comes_back_is_let_go() {
-    let open = Arc::new(AtomicUsize::new(0));
-    let counted = open.clone();
     let limits = ServerLimits { away: Duration::from_millis(300), ..ServerLimits::default() };
-    let server = serve_with(limits, move |client| {
-        let open = counted.clone();
-        async move {
-            open.fetch_add(1, Ordering::Relaxed);
-            common::agent(client).await;
-            open.fetch_sub(1, Ordering::Relaxed);
-        }
-    })
-    .await;
+    let (server, open) = common::counting_server(limits).await;
     for scheme in SCHEMES {
         // The wire is cut, and nobody can come back by it.
         let wire = cutter(server, Way::ToServer, usize::MAX).await;

@@ -9,7 +9,7 @@ use attache_agent::store::{Cursor, Entry, Kept, Log, Page, Query, Store, StoreEr
 use tokio::sync::{broadcast, watch};
 use tokio_postgres::types::Type;
 
-use crate::database::{Database, Parameters};
+use crate::database::{Database, Failure, Parameters};
 use crate::leases::{Leases, fresh_writer};
 use crate::listener::{self, Change};
 use crate::log::PostgresLog;
@@ -51,12 +51,12 @@ const DELETE: &str = "\
     delete from attache_session \
     where id = $1 and owner = $2 and (lease_until is null or lease_until <= clock_timestamp()) returning id";
 
-/// Deletes the oldest of those that are too many or too old, a hundred at most: so that it takes no longer than a statement
-/// may.
+/// Deletes the oldest of those that are too many or too old of each owner, a hundred at most: so that it takes no longer than
+/// a statement may.
 const PRUNE: &str = "\
     with ranked as ( \
         select id, updated, row_number() over newest as place, sum(bytes) over newest as total from attache_session \
-        window newest as (order by updated desc, id desc rows unbounded preceding) \
+        window newest as (partition by owner order by updated desc, id desc rows unbounded preceding) \
     ), excess as ( \
         select session.id, session.updated from ranked join attache_session as session using (id) \
         where (session.lease_until is null or session.lease_until <= clock_timestamp()) \
@@ -132,6 +132,18 @@ impl PostgresStore {
     /// up, a list has to be read anew.
     pub fn changes(&self) -> broadcast::Receiver<Change> {
         self.shared.core.changes.subscribe()
+    }
+
+    /// Asks the database whether it is there, once.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let core = self.shared.core.clone();
+        let asked = self.shared.runtime.handle().spawn(async move { core.database.try_query("select 1", &[]).await });
+        match asked.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(Failure::Away(problem))) => Err(StoreError::Unavailable { problem }),
+            Ok(Err(Failure::Refused(error))) => Err(error),
+            Err(_) => Err(StoreError::Unavailable { problem: "the store has ended".into() }),
+        }
     }
 
     /// Does work on the runtime, and waits for it.

@@ -81,7 +81,7 @@ impl Agent {
         loop {
             match self.load(id).await {
                 Ok(session) => return session,
-                Err(error) if error.message.contains("another process") => {}
+                Err(error) if error.message.contains("on another machine") => {}
                 Err(error) => panic!("{error:?}"),
             }
             assert!(start.elapsed() < Duration::from_secs(20), "the lease does not end");

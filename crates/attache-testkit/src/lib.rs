@@ -25,11 +25,12 @@
 //! ```
 //!
 //! Beside it: streams that break off or deliver byte by byte ([`Cut`], [`Dribble`]), an allocator that counts
-//! ([`CountingAllocator`]), repeatable chance ([`Dice`]), a time limit for a child ([`TimeLimit`]), and two servers on the loopback device: one with a scripted model
+//! ([`CountingAllocator`]), peers that break one rule ([`defect`]), repeatable chance ([`Dice`]), a time limit for a child ([`TimeLimit`]), and two servers on the loopback device: one with a scripted model
 //! ([`model_server`]), one with fixed pages ([`HttpFixture`]). Everything here is for tests only.
 
 mod alloc;
 mod conversation;
+pub mod defect;
 mod dice;
 mod fault;
 mod http;

@@ -104,6 +104,7 @@ fn question() -> Question {
         kinds: vec!["edit".into()],
         commands: Vec::new(),
         cwd: "/home/me/project".into(),
+        host: None,
         env: Vec::new(),
         paths: vec![path.clone()],
         named: Vec::new(),

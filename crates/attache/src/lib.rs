@@ -115,7 +115,7 @@ mod random;
 pub mod relay;
 mod report;
 mod spans;
-mod stdio;
+pub mod stdio;
 pub mod trace;
 pub mod transport;
 

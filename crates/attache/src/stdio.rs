@@ -11,17 +11,17 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What the peer sends us.
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 /// What we send the peer.
-pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Takes stdin and stdout, once, in a tokio runtime with IO enabled.
 ///
 /// On Unix fd 0 reads from `/dev/null` and fd 1 writes to stderr from then on. Elsewhere they stay as they are, and it
-/// is up to the program not to print.
-pub(crate) fn take() -> io::Result<(Reader, Writer)> {
+/// is up to the program not to print. Dropping the writer closes stdout, where it is a pipe or a socket.
+pub fn take() -> io::Result<(Reader, Writer)> {
     crate::error::check_runtime().map_err(io::Error::other)?;
     if IS_TAKEN.swap(true, Ordering::Relaxed) {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "stdin and stdout are already taken"));

@@ -145,6 +145,25 @@ impl Tap {
     }
 }
 
+/// Appends a message to `line` as a trace has it: on one line, without its secrets. `false` when it is not JSON; then nothing is
+/// appended.
+///
+/// ```
+/// let mut line = String::new();
+/// assert!(attache::trace::redact(r#"{"env":[{"name":"KEY","value":"secret"}]}"#, &mut line));
+/// assert_eq!(line, r#"{"env":[{"name":"KEY","value":"…"}]}"#);
+/// ```
+pub fn redact(message: &str, line: &mut String) -> bool {
+    let length = line.len();
+    let mut bytes = std::mem::take(line).into_bytes();
+    let is_json = redact::redact(message, &mut bytes);
+    if !is_json {
+        bytes.truncate(length);
+    }
+    *line = String::from_utf8(bytes).expect("the writer takes strings and adds ASCII");
+    is_json
+}
+
 impl fmt::Debug for Tap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tap").field("failures", &self.failures()).finish_non_exhaustive()

@@ -16,6 +16,11 @@ use script::Script;
 
 /// Serves until the client closes its end.
 pub async fn serve(transport: impl ConnectTo<Agent> + 'static) -> Result<()> {
+    agent().connect_to(transport).await
+}
+
+/// The agent, ready to be served.
+pub fn agent() -> impl ConnectTo<Client> {
     let sessions = Arc::new(AtomicU64::new(0));
     Agent
         .v1()
@@ -52,8 +57,6 @@ pub async fn serve(transport: impl ConnectTo<Agent> + 'static) -> Result<()> {
             },
             agent_client_protocol::on_receive_request!(),
         )
-        .connect_to(transport)
-        .await
 }
 
 async fn play(request: &PromptRequest, connection: &ConnectionTo<Client>) -> Result<()> {

@@ -14,7 +14,7 @@ use attache::model::error::ErrorObject;
 use attache::model::update::{SessionInfoUpdate, SessionUpdate};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agent::open_elsewhere;
+use crate::agent::{TAKEN_OVER, open_elsewhere};
 use crate::store::{Entry, Log, StoreError};
 
 /// How much is written before it is shown: text that comes faster than it can be written goes from thread to thread in
@@ -138,9 +138,7 @@ fn write_all(log: &mut Option<Box<dyn Log>>, jobs: &[(Job, Reply)]) -> Vec<Resul
 
 fn store_error(error: StoreError) -> Error {
     match error {
-        StoreError::Lost { holder, .. } => {
-            Error::Refused(open_elsewhere("the session was taken over by another process", holder))
-        }
+        StoreError::Lost { holder, .. } => Error::Refused(open_elsewhere(TAKEN_OVER, holder)),
         error => unsaved(&error.to_string()),
     }
 }

@@ -79,7 +79,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Deletes a session, and says whether there was one. One that is not there is deleted already.
     fn delete(&self, id: &str) -> Result<bool, StoreError>;
 
-    /// Deletes the sessions of all owners that are too many or too old, and returns their ids. Those that are open stay.
+    /// Deletes the sessions that are too many or too old, of each owner by itself, and returns their ids. Those that are open
+    /// stay.
     fn prune(&self, kept: Kept) -> Result<Vec<String>, StoreError>;
 
     /// Asks whoever has a session open to let go of it, if no turn runs in it. Does not wait for that. Does nothing where
@@ -138,7 +139,8 @@ pub trait Log: fmt::Debug + Send {
     }
 }
 
-/// How much is kept of sessions altogether. When there is more, those go to which nothing was added for the longest time.
+/// How much is kept of the sessions of one owner. When there is more, those go to which nothing was added for the longest
+/// time. What one keeps takes no room from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// How many sessions.

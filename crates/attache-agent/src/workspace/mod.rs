@@ -59,6 +59,16 @@ impl Workspace {
         Ok(Workspace { files, given, client, seen: Mutex::default() })
     }
 
+    /// The same with its directories by what their names led to when they were opened.
+    pub(crate) fn by_real_names(self) -> Self {
+        Workspace { given: self.files.roots().map(Path::to_owned).collect(), ..self }
+    }
+
+    /// The files beneath the session's directories.
+    pub(crate) fn files(&self) -> Files {
+        self.files.clone()
+    }
+
     /// The session's directory, as the client named it.
     pub fn cwd(&self) -> &Path {
         &self.given[0]

@@ -16,6 +16,7 @@ mod capabilities;
 mod carried;
 mod full;
 mod help;
+mod inside;
 mod kill;
 mod list;
 mod load;

@@ -420,22 +420,24 @@ pub fn readers_beside_a_writer_see_a_beginning_of_what_it_writes(store: &dyn Sto
 
 pub fn old_sessions_go_and_open_ones_stay(store: &dyn Store) {
     let open = store.create("open", opened("/p")).unwrap();
-    for (owner, id) in [("alice", "oldest"), ("bob", "middle"), ("", "newest")] {
+    let all = [("alice", "first"), ("bob", "middle"), ("alice", "second"), ("alice", "third"), ("", "newest")];
+    for (owner, id) in all {
         next_millisecond();
         let mut log = store.owned_by(owner).create(id, opened("/p")).unwrap();
         log.append(&prompt(&"x".repeat(1000))).unwrap();
     }
     let everything = Kept { sessions: 9, bytes: u64::MAX, age: None };
     assert_eq!(store.prune(everything).unwrap(), [""; 0]);
-    assert_eq!(store.prune(Kept { sessions: 2, ..everything }).unwrap(), ["oldest"]);
-    assert_eq!(store.prune(Kept { bytes: 1500, ..everything }).unwrap(), ["middle"]);
+    // What one keeps takes no room from another.
+    assert_eq!(store.prune(Kept { sessions: 2, ..everything }).unwrap(), ["first"]);
+    assert_eq!(store.prune(Kept { bytes: 1500, ..everything }).unwrap(), ["second"]);
     assert_eq!(store.prune(Kept { sessions: 0, ..everything }).unwrap(), [""; 0]);
     drop(open);
     assert_eq!(store.prune(Kept::for_age(Duration::from_secs(60))).unwrap(), [""; 0]);
     next_millisecond();
     let mut gone = store.prune(Kept::for_age(Duration::ZERO)).unwrap();
     gone.sort();
-    assert_eq!(gone, ["newest", "open"]);
+    assert_eq!(gone, ["middle", "newest", "open", "third"]);
 }
 
 pub fn entries_that_are_added_together_are_there_in_order(store: &dyn Store) {

@@ -237,6 +237,13 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&search_path).map(|directory| directory.join(program)).find(executable)
 }
 
+/// Whether a program is this one.
+pub(crate) fn is_ourselves(program: &str) -> bool {
+    let real = |path: PathBuf| path.canonicalize().ok();
+    let ours = std::env::current_exe().ok().and_then(real);
+    ours.is_some() && on_path(program).and_then(real) == ours
+}
+
 /// The names that are nearest to a mistyped one, at most three.
 pub(crate) fn suggestions<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut near: Vec<(usize, &str)> = names

@@ -49,6 +49,8 @@ pub(crate) struct AgentSpec {
     pub(crate) reads_itself: bool,
     /// It is this program itself, which needs its own settings.
     pub(crate) is_built_in: bool,
+    /// It is the built-in agent as a command that was typed out, with options of its own.
+    pub(crate) is_own: bool,
     /// What a person should know before it is started with the options that were given.
     pub(crate) notices: Vec<String>,
     /// Its name is the user's own word for it, or one of the catalog, and nobody else's.
@@ -64,10 +66,16 @@ impl AgentSpec {
 
     fn new(name: &str, named: bool, words: Vec<String>, env: BTreeMap<String, String>) -> Self {
         let row = catalog::row_of(name, &words);
+        let is_own = words.get(1).is_some_and(|word| word == "agent") && catalog::is_ourselves(&words[0]);
+        let mut state = catalog::state(name, &words);
+        if is_own {
+            state.extend(own_state().unwrap_or_default());
+        }
         AgentSpec {
             name: name.into(),
             named,
-            state: catalog::state(name, &words),
+            state,
+            is_own,
             login_hint: row.and_then(|row| row.login),
             install_hint: row.map(|row| row.install),
             reads_itself: row.is_some_and(|row| catalog::READ_THEMSELVES.contains(&row.name)),
@@ -194,7 +202,7 @@ fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<
 }
 
 /// The command with its program as a full path if it is a path: it is to be the same program wherever it is started.
-fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
     let mut words = command.to_vec();
     if let Some(program) = words.first_mut().filter(|program| program.contains('/') && !program.starts_with('/')) {
         let path = here()?.join(program.trim_start_matches("./")).into_os_string();
@@ -251,13 +259,18 @@ pub(crate) fn is_known(name: &str) -> bool {
 /// The name of the agent that is built in.
 pub(crate) const BUILT_IN: &str = "attache";
 
+/// Where the built-in agent keeps its state.
+fn own_state() -> Result<Vec<PathBuf>, Failure> {
+    let state = crate::paths::state()?;
+    Ok(vec![state.join("agent"), state.join("permissions")])
+}
+
 /// The agent that is built in: this program itself.
 fn built_in() -> Result<AgentSpec, Failure> {
     let program = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
     let program = program.ok_or_else(|| Failure::usage("this program cannot tell where it is"))?;
     let mut spec = AgentSpec::new(BUILT_IN, true, vec![program, "agent".into()], BTreeMap::new());
-    let state = crate::paths::state()?;
-    spec.state = vec![state.join("agent"), state.join("permissions")];
+    spec.state = own_state()?;
     spec.login_hint = Some("attache login PROVIDER");
     spec.is_built_in = true;
     Ok(spec)

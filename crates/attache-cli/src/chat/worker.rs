@@ -36,7 +36,7 @@ use crate::client::confine::Confinement;
 use crate::client::services::{Services, Setup};
 use crate::connect::{self, Opening};
 use crate::event;
-use crate::exit::{Code, Failure};
+use crate::exit::{Code, Failure, server_of};
 use crate::journal::{self, Journal};
 use crate::project::Project;
 
@@ -355,7 +355,9 @@ impl Work {
             let refusal = match opened {
                 Ok(session) => return Ok(Opened::Session(session)),
                 Err(Error::Refused(refusal)) if refusal.code == ErrorObject::AUTH_REQUIRED => refusal,
-                Err(Error::NotOffered(_) | Error::Refused(_)) if matches!(self.plan.begin, Begin::Again(_)) => {
+                Err(ref error @ (Error::NotOffered(_) | Error::Refused(_)))
+                    if matches!(self.plan.begin, Begin::Again(_)) && !is_elsewhere(error) =>
+                {
                     let words =
                         "the agent could not resume the session: this is a new one, which knows nothing of the above";
                     self.tell(News::Told(event::Event::notice(event::Level::Warning, words).into())).await;
@@ -365,7 +367,10 @@ impl Work {
                 Err(error) => {
                     self.is_refused = matches!(error, Error::Refused(_) | Error::NotOffered(_));
                     let is_unknown = matches!((&error, &self.plan.begin), (Error::Refused(_), Begin::Load(_)));
-                    let mut failure = Failure::from(error);
+                    let mut failure = match &self.plan.begin {
+                        Begin::New => Failure::from(error),
+                        Begin::Fork(id) | Begin::Load(id) | Begin::Again(id) => Failure::of_session(error, id.as_str()),
+                    };
                     if is_unknown && !failure.message.contains("hint:") {
                         failure.message.push_str("\nhint: `attache sessions list` has the sessions");
                     }
@@ -514,6 +519,11 @@ fn agent_of(plan: &Plan, connection: &Connection) -> event::Agent {
         version: info.map(|info| info.version.clone()),
         protocol: Some(connection.dialect().to_string()),
     }
+}
+
+/// Whether another server has the session.
+fn is_elsewhere(error: &Error) -> bool {
+    matches!(error, Error::Refused(refusal) if server_of(refusal).is_some())
 }
 
 fn login_needed(connection: &Connection, refusal: &ErrorObject) -> News {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use url::Url;
@@ -38,9 +39,20 @@ impl fmt::Display for WebAddress {
 
 /// Opens a page in the person's browser, which stays when we end: it is theirs.
 pub(crate) fn open(address: &WebAddress) -> io::Result<()> {
+    open_with_browser(address.to_string())
+}
+
+/// Opens a page that is a file of ours.
+pub(crate) fn open_file(path: &Path) -> io::Result<()> {
+    let address =
+        Url::from_file_path(std::path::absolute(path)?).map_err(|()| io::Error::other("no path of a file"))?;
+    open_with_browser(address.into())
+}
+
+fn open_with_browser(address: String) -> io::Result<()> {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
-    command.arg(address.to_string()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Not in our session: a Ctrl-C is not for it, and our terminal neither.
     // SAFETY: `setsid` may be called between fork and exec.
     unsafe {

@@ -40,7 +40,8 @@ fn sandbox(kind: SandboxKind, spec: &AgentSpec, cwd: &Path, directories: &[PathB
             policy.writable.push(path.clone());
         }
     }
-    if spec.is_built_in {
+    let is_ours = spec.is_built_in || spec.is_own;
+    if is_ours {
         let (config, _) = crate::agent::settings(spec.env.get(crate::agent::MODEL))?;
         for path in &config.writable {
             commands.allow_writing(path);
@@ -50,12 +51,13 @@ fn sandbox(kind: SandboxKind, spec: &AgentSpec, cwd: &Path, directories: &[PathB
         // none of its business.
         let own = [crate::paths::config()?, crate::paths::state()?];
         policy.hidden.retain(|hidden| !own.contains(hidden));
-        policy.hidden.extend([own[0].join("agents.toml"), own[1].join("runs")]);
+        let others = [own[0].join("agents.toml"), own[0].join("remote"), own[0].join("serve")];
+        policy.hidden.extend(others.into_iter().chain([own[1].join("runs"), own[1].join("serve")]));
         policy.protected.extend(own);
     }
     let agent = make(&policy)?;
     // What the agent keeps is its own: a command must not write the rules that the next one is judged by.
-    let commands = if spec.is_built_in { make(&commands)? } else { agent.clone() };
+    let commands = if is_ours { make(&commands)? } else { agent.clone() };
     let state = match kind {
         SandboxKind::Offline => event::SandboxState::Offline,
         SandboxKind::On | SandboxKind::Off => event::SandboxState::On,

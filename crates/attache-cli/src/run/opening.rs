@@ -150,7 +150,7 @@ impl Conversation<'_> {
             (None, true) => Some(last_session(spec, place.cwd)?),
             (None, false) => None,
         };
-        let resumed = known.is_some();
+        let resumed = known.clone();
         let opening = async {
             match known {
                 None => builder.open().await,
@@ -162,8 +162,14 @@ impl Conversation<'_> {
             Err(attache::Error::Refused(refusal)) if refusal.code == ErrorObject::AUTH_REQUIRED => {
                 return Ok(Err(refusal));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                return Err(match resumed {
+                    Some(id) => Failure::of_session(error, &id).into(),
+                    None => error.into(),
+                });
+            }
         };
+        let resumed = resumed.is_some();
         self.record.add(event::Event::Session(event::Session { id: session.id().to_string(), resumed }));
         self.flush().await?;
         self.wait(Waiting::Session, settings::apply(args, &session)).await??;

@@ -1,7 +1,6 @@
 //! Where a server listens, and whether it may.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -13,9 +12,18 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::cli::Serve;
+use super::options::Serve;
 use crate::exit::Failure;
 use crate::paths;
+
+/// Reads the name of a host.
+pub(super) fn read_host(text: &str) -> Result<String, String> {
+    match url::Host::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) if text.parse::<std::net::Ipv6Addr>().is_ok() => Ok(text.to_owned()),
+        Err(_) => Err("expected a name without a scheme, a port or a path, such as `build.example.com`".to_owned()),
+    }
+}
 
 /// A server that listens.
 pub(super) struct Listening {
@@ -44,7 +52,14 @@ pub(super) async fn listen(options: &Serve) -> Result<Listening, Failure> {
         let listener = bind_unix(Path::new(path)).map_err(cannot)?;
         return Ok(unix(listener, options.listen.clone()));
     }
-    let listener = TcpListener::bind(&options.listen).await.map_err(cannot)?;
+    let listener = TcpListener::bind(&options.listen).await.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            let hint =
+                "hint: an address and a port, as in 127.0.0.1:7316 or [::1]:7316; or unix:/run/user/1000/attache.sock";
+            Failure::usage(format!("cannot listen on `{}`: it is no address with a port\n{hint}", options.listen))
+        }
+        _ => cannot(error),
+    })?;
     tcp(listener, options)
 }
 
@@ -96,11 +111,7 @@ fn tcp(listener: TcpListener, options: &Serve) -> Result<Listening, Failure> {
         Some((config, fingerprint)) => ("https", fingerprint, Listener::tls(listener, config)),
         None => ("http", None, Listener::tcp(listener)),
     };
-    Ok(Listening { listener, address: format!("{scheme}://{}", shown(address)), hosts, fingerprint })
-}
-
-fn shown(address: SocketAddr) -> String {
-    address.to_string()
+    Ok(Listening { listener, address: format!("{scheme}://{address}"), hosts, fingerprint })
 }
 
 /// How TLS is spoken, and the fingerprint of a certificate of our own.
@@ -162,6 +173,11 @@ fn inherited() -> io::Result<Option<Inherited>> {
         }
         libc::c_int::from(address.ss_family)
     };
+    // Agents that are started here do not get it, too.
+    // SAFETY: the descriptor is open, as was seen above, and only its flag is set.
+    if unsafe { libc::fcntl(FIRST_SOCKET, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
     // SAFETY: the descriptor was passed to this process, which owns it from now on and takes it once.
     let socket = unsafe { std::os::fd::OwnedFd::from_raw_fd(FIRST_SOCKET) };
     if family == libc::AF_UNIX {

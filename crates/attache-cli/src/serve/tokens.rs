@@ -1,4 +1,4 @@
-//! The tokens of clients: a file with a name and a digest on each line.
+//! The tokens of clients: a file with a name, a digest and perhaps a group on each line.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -6,93 +6,165 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use attache_http::{Principal, Tokens, digest, new_token};
+use attache_http::{Principal, TokenDigest, Tokens, new_token};
+use serde_json::json;
 
-use crate::cli::TokenCommand;
+use super::log::log;
+use super::options::TokenCommand;
 use crate::exit::{Code, Failure};
 use crate::paths;
 
 /// How often the file is looked at while a server runs.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The digest of a token, and whom it stands for.
-type Entry = (Principal, [u8; 32]);
+/// Whom a token stands for, and its digest.
+type Entry = (Principal, TokenDigest);
 
 /// `attache serve token`.
 pub(super) fn run(command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::Add { name } => {
-            let token = add(&name)?;
-            eprintln!("the token of `{name}`; it is shown once, and kept here as a digest only:");
+        TokenCommand::Add { name, group } => {
+            let (token, had) = add(&name, group.as_deref())?;
+            if had {
+                eprintln!(
+                    "note: there is a token of `{name}` already, which stays valid; `attache serve token list` has their ids"
+                );
+            }
+            let of = group.map(|group| format!(" in the group `{group}`")).unwrap_or_default();
+            eprintln!("the token of `{name}`{of}; it is shown once, and kept here as a digest only:");
             crate::print(&format!("{token}\n"))
         }
         TokenCommand::List => {
-            let names = read()?.into_iter().map(|(principal, _)| principal.as_str().to_owned());
-            crate::agents::print_lines(names)
+            let line = |(principal, digest): Entry| match principal.group() {
+                Some(group) => format!("{}  {principal} (group {group})", id(&digest)),
+                None => format!("{}  {principal}", id(&digest)),
+            };
+            crate::agents::print_lines(read()?.into_iter().map(line))
         }
         TokenCommand::Remove { name } => {
             let _lock = lock()?;
             let mut entries = read()?;
             let before = entries.len();
             entries.retain(|(principal, _)| principal.as_str() != name);
+            // A name comes before an id that looks the same.
             if entries.len() == before {
-                return Err(Failure::new(Code::NotFound, format!("no token of `{name}`")));
+                entries.retain(|(_, digest)| id(digest) != name);
+            }
+            let removed = before - entries.len();
+            if removed == 0 {
+                let hint = "hint: `attache serve token list` has names and ids";
+                return Err(Failure::new(Code::NotFound, format!("no token of `{name}`\n{hint}")));
             }
             write(&entries)?;
-            eprintln!("removed the tokens of `{name}`; connections that are open stay open until they end");
+            let tokens = if removed == 1 { "token" } else { "tokens" };
+            eprintln!("removed {removed} {tokens}: `{name}`; connections that are open stay open until they end");
             Ok(())
         }
     }
 }
 
-/// The tokens of a server that starts. If there are none, the first is made and shown to whoever sits there.
-pub(super) fn read_or_create() -> Result<Tokens, Failure> {
-    let mut entries = read()?;
+/// What tells a file from what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The tokens of a server that starts, and the file that they are from. If there are none, the first is made and shown to
+/// whoever sits there.
+pub(super) fn read_or_create() -> Result<(Tokens, Option<Stamp>), Failure> {
+    // Looked at before it is read: what changes meanwhile is read again.
+    let (mut looked_at, mut entries) = (stamp(), read()?);
     if entries.is_empty() {
         if !io::stderr().is_terminal() {
             let hint = "hint: `attache serve token add NAME` makes one for each client";
             return Err(Failure::usage(format!("there is no token, so nobody could connect\n{hint}")));
         }
         let name = std::env::var("USER").ok().filter(|name| is_name(name)).unwrap_or_else(|| "me".into());
-        let token = add(&name)?;
+        let (token, _) = add(&name, None)?;
         eprintln!("made a token for `{name}`; it is shown once:\n\n  {token}\n");
-        entries = read()?;
+        (looked_at, entries) = (stamp(), read()?);
     }
-    Ok(Tokens::new(entries))
+    Ok((Tokens::new(entries), looked_at))
 }
 
-/// Keeps the tokens of a server as the file has them.
-pub(super) async fn watch(tokens: Tokens) {
-    let changed = || path().ok().and_then(|path| path.metadata().ok()).and_then(|file| file.modified().ok());
-    let mut last = changed();
+/// Reads the tokens again. What cannot be read is nobody's token; `watch` says so.
+pub(super) fn refresh(tokens: &Tokens) {
+    tokens.replace(confirmed().0);
+}
+
+/// Keeps the tokens of a server as the file has them. What the file does not say in so many words is nobody's token: one that was
+/// removed must not stay because the file cannot be read.
+pub(super) async fn watch(tokens: Tokens, mut last: Option<Stamp>) {
+    let mut told: Option<String> = None;
     loop {
         tokio::time::sleep(LOOK).await;
-        let now = tokio::task::spawn_blocking(changed).await.unwrap_or(last);
-        if now == last {
-            continue;
-        }
-        // A file that cannot be read leaves what was known; one that is gone leaves nobody.
-        if let Ok(Ok(entries)) = tokio::task::spawn_blocking(read).await {
-            last = now;
-            tokens.replace(entries);
+        // What went wrong may be over although the file is the same.
+        let is_wrong = told.is_some();
+        let look = move || {
+            let now = stamp();
+            (now, (now != last || is_wrong || now.is_none()).then(confirmed))
+        };
+        let Ok((now, Some((entries, trouble)))) = tokio::task::spawn_blocking(look).await else { continue };
+        last = now;
+        tokens.replace(entries);
+        if trouble != told {
+            match &trouble {
+                Some(why) => log("tokens not read", &json!({ "why": why })),
+                None => log("tokens read", &json!({})),
+            }
+            told = trouble;
         }
     }
+}
+
+/// What the file is now, if it can be looked at.
+fn stamp() -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let found = path().ok()?.metadata().ok()?;
+    Some(Stamp {
+        file: (found.dev(), found.ino()),
+        length: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    })
+}
+
+/// The tokens that the file has for certain, and what is wrong with the rest of it.
+fn confirmed() -> (Vec<Entry>, Option<String>) {
+    let lines = match lines() {
+        Ok(lines) => lines,
+        Err(failure) => return (Vec::new(), Some(failure.message)),
+    };
+    let mut trouble = None;
+    let entries = lines.into_iter().filter_map(|line| line.map_err(|failure| trouble = Some(failure.message)).ok());
+    (entries.collect(), trouble)
 }
 
 fn path() -> Result<PathBuf, Failure> {
     Ok(paths::config()?.join("serve").join("tokens"))
 }
 
-fn add(name: &str) -> Result<String, Failure> {
-    if !is_name(name) {
+/// The id of a token: the beginning of its digest, which nobody gets anything by.
+fn id(digest: &TokenDigest) -> String {
+    digest.to_string().chars().take(8).collect()
+}
+
+/// Makes a token. Says whether there was one of the same name and group.
+fn add(name: &str, group: Option<&str>) -> Result<(String, bool), Failure> {
+    if !is_name(name) || !group.is_none_or(is_name) {
         return Err(Failure::usage("a name has letters, digits, `-`, `_`, `.` and `@`, 64 at most"));
     }
     let token = new_token().map_err(|error| Failure::usage(format!("cannot make a token: {error}")))?;
     let _lock = lock()?;
     let mut entries = read()?;
-    entries.push((Principal::new(name), digest(&token)));
+    let added = principal(name, group);
+    let had = entries.iter().any(|(principal, _)| *principal == added);
+    entries.push((added, TokenDigest::of(&token)));
     write(&entries)?;
-    Ok(token)
+    Ok((token, had))
 }
 
 /// Keeps others from changing the file until it is dropped.
@@ -107,12 +179,25 @@ fn lock() -> Result<File, Failure> {
     lock().map_err(|error: io::Error| Failure::usage(format!("cannot lock `{}`: {error}", path.display())))
 }
 
+fn principal(name: &str, group: Option<&str>) -> Principal {
+    let principal = Principal::new(name);
+    match group {
+        Some(group) => principal.in_group(group),
+        None => principal,
+    }
+}
+
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
 }
 
 fn read() -> Result<Vec<Entry>, Failure> {
+    lines()?.into_iter().collect()
+}
+
+/// The lines of the file, each as it can be read.
+fn lines() -> Result<Vec<Result<Entry, Failure>>, Failure> {
     use std::os::unix::fs::PermissionsExt;
     let path = path()?;
     let wrong = |what: &str| Failure::usage(format!("`{}`: {what}", path.display()));
@@ -127,30 +212,26 @@ fn read() -> Result<Vec<Entry>, Failure> {
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let entries = lines.map(|(index, line)| {
-        let entry = line.split_once(' ').and_then(|(name, digest)| Some((Principal::new(name), from_hex(digest)?)));
-        entry.ok_or_else(|| wrong(&format!("line {}: expected a name and a digest", index + 1)))
+        entry(line).ok_or_else(|| wrong(&format!("line {}: expected a name, a digest and perhaps a group", index + 1)))
     });
-    entries.collect()
+    Ok(entries.collect())
+}
+
+/// Reads a line. What is not plain is nobody's.
+fn entry(line: &str) -> Option<Entry> {
+    let mut words = line.split(' ');
+    let (name, digest, group) = (words.next()?, words.next()?, words.next());
+    let is_plain = is_name(name) && group.is_none_or(is_name) && words.next().is_none();
+    is_plain.then(|| Some((principal(name, group), digest.parse().ok()?))).flatten()
 }
 
 fn write(entries: &[Entry]) -> Result<(), Failure> {
     let path = path()?;
-    let line = |(principal, digest): &Entry| {
-        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{principal} {digits}\n")
+    let line = |(principal, digest): &Entry| match principal.group() {
+        Some(group) => format!("{principal} {digest} {group}\n"),
+        None => format!("{principal} {digest}\n"),
     };
     let text: String = entries.iter().map(line).collect();
     let cannot = |error: io::Error| Failure::usage(format!("cannot write `{}`: {error}", path.display()));
     paths::write_private(&path, text.as_bytes()).map_err(cannot)
-}
-
-fn from_hex(digits: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if digits.len() != 64 || !digits.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
 }

@@ -81,6 +81,14 @@ impl Roots {
         self.roots.iter().map(|root| root.real.as_path())
     }
 
+    /// Whether each root is still found by the path that it had without links.
+    pub(super) fn are_in_place(&self) -> bool {
+        self.roots.iter().all(|root| {
+            let is_same = || Dir::open(&root.real).and_then(|now| root.dir.is_same(&now));
+            root.real.canonicalize().is_ok_and(|now| now == root.real) && is_same().unwrap_or(false)
+        })
+    }
+
     /// The directory that a spot's relative path starts from.
     pub(super) fn base(&self, spot: &Spot) -> &Dir {
         spot.root.map_or(&self.top, |root| &self.roots[root].dir)

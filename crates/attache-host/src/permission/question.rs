@@ -31,6 +31,8 @@ pub struct Question {
     pub commands: Vec<String>,
     /// The directory that they run in.
     pub cwd: String,
+    /// The machine that it would be done on, if it is another one.
+    pub host: Option<String>,
     /// Variables that are set for them. Their values are for the person and for no log.
     pub env: Vec<(String, Secret)>,
     /// All files that would be read, changed, moved or deleted.
@@ -84,6 +86,7 @@ impl Question {
             kinds: Vec::new(),
             commands: Vec::new(),
             cwd: visible(&subject.session.cwd.to_string_lossy()),
+            host: None,
             env: Vec::new(),
             paths: Vec::new(),
             named: Vec::new(),
@@ -106,6 +109,24 @@ impl Question {
         }
         question.gist = question.gist(subject);
         question
+    }
+
+    /// The same for an agent on another machine, whose sessions work in this directory there; `None` if in the one of the same name.
+    pub fn on(mut self, host: &str, session: &Path, directory: Option<&str>) -> Self {
+        self.host = Some(visible(host));
+        // What the agent names itself is its own word for a place there.
+        if let Some(directory) = directory.filter(|_| self.cwd == visible(&session.to_string_lossy())) {
+            self.cwd = visible(directory);
+        }
+        self
+    }
+
+    /// Where it would be done, in words.
+    pub fn place(&self) -> String {
+        match &self.host {
+            Some(host) => format!("{}, on {host}", self.cwd),
+            None => self.cwd.clone(),
+        }
     }
 
     /// What would be done, on one short line. Nothing of it is the agent's word, but for a command or a path itself.

@@ -78,7 +78,7 @@ impl Policy {
         let repositories: Vec<_> = roots.iter().map(|root| git::repository_of(root)).collect();
         let mut policy = Self {
             protected: Vec::new(),
-            writable: roots.into_iter().chain([std::env::temp_dir()]).collect(),
+            writable: roots.iter().cloned().chain([std::env::temp_dir()]).collect(),
             readable: vec![PathBuf::from("/")],
             hidden,
             shown: Vec::new(),
@@ -93,9 +93,12 @@ impl Policy {
         let writable: Vec<PathBuf> = policy.writable.iter().map(|path| view::resolve(path)).collect();
         for repository in repositories {
             policy.protected.extend(repository.protected);
-            // Inside of what can be changed it need not be added, and somebody may have put a link in its place by now.
-            let is_outside =
-                |path: &PathBuf| !writable.iter().any(|writable| view::resolve(path).starts_with(writable));
+            // Inside of what can be changed it need not be added, and somebody may have put a link in its place: a command
+            // that makes `.git` a link to anywhere must not find that writable the next time.
+            let is_outside = |path: &PathBuf| {
+                !roots.iter().any(|root| path.starts_with(root))
+                    && !writable.iter().any(|writable| view::resolve(path).starts_with(writable))
+            };
             let added = repository.directory.filter(|path| is_outside(path) && !policy.writable.contains(path));
             policy.writable.extend(added);
         }

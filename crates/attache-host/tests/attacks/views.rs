@@ -143,6 +143,25 @@ fn a_repository_behind_a_link_is_protected_with_the_link() {
     assert!(ran.out.contains("works"), "{ran:?}");
 }
 
+/// A link by the name of a repository is a command's word for where it would like to write.
+#[test]
+fn a_link_that_a_command_makes_in_place_of_a_repository_makes_nothing_writable() {
+    if !can_be_enforced() {
+        return;
+    }
+    let place = home();
+    fs::remove_dir_all(place.path("home/project/.git")).unwrap();
+    place.write("other/HEAD", "ref: refs/heads/main\n");
+    let other = place.path("home/other");
+    let ran = confined(&place, &[], &format!("ln -s {} .git && echo works", other.display()));
+    assert!(ran.out.contains("works"), "{ran:?}");
+    let ran = confined(&place, &[], &format!("touch {}/new && echo got through", other.display()));
+    assert!(!ran.out.contains("got through"), "{ran:?}");
+    assert!(ran.code.is_some_and(|code| code < 125), "it did not run: {ran:?}");
+    // Nor is anything made there by us.
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+}
+
 #[test]
 fn directories_above_what_is_hidden_cannot_be_moved_away() {
     if !can_be_enforced() {

@@ -10,17 +10,20 @@ use attache::{Dialect, proto::Encode};
 use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use reqwest::cookie::Jar;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::{ANSWER, BackOff, CONNECT, Failure, LONGEST, Remote, RemoteError, tls};
+use super::cookies::Cookies;
+use super::tls::{self, Seen};
+use super::{ANSWER, BackOff, CONNECT, Failure, LONGEST, Remote, RemoteError, UNREAD};
+use crate::access::Principal;
 use crate::channel::{Channel, Ended, Next, Number};
-use crate::message::{Kind, parts, received};
+use crate::intake::{Held, Intake, Share};
+use crate::message::{Kind, STOPPING_NOTICE, parts, received, updated_session};
 use crate::server::{CONNECTION_ID, LAST_EVENT, MESSAGE, SESSION_ID};
-use crate::socket::{TELL_BYTES, TELL_MESSAGES};
+use crate::socket::{TELL_BYTES, bad_message};
 use crate::sse::EventReader;
 
 /// How long a stream of a server that sends signs of life may be silent.
@@ -38,6 +41,13 @@ const MOST_ASKED: usize = 4096;
 /// The longest body of an answer that says nothing.
 const LONGEST_NOTHING: usize = 64 << 10;
 
+/// After so many messages, or so many bytes, a server is told that they have arrived. That is a request, so it is not done for a
+/// few small ones.
+const TELL_MESSAGES: u64 = 1024;
+
+/// How long the streams of sessions may take to end when the connection's has.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// How soon a server is told what has arrived.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
@@ -47,6 +57,10 @@ struct Link {
     channel: Arc<Channel>,
     failure: Failure,
     state: Mutex<State>,
+    /// What has arrived on all streams.
+    intake: Arc<Share>,
+    /// The certificate that the server showed, if it was not the right one.
+    seen: Seen,
 }
 
 #[derive(Default)]
@@ -69,10 +83,19 @@ struct State {
 
 pub(super) fn connect(
     remote: Remote,
-    jar: Arc<Jar>,
+    jar: Arc<Cookies>,
     channel: Arc<Channel>,
     failure: Failure,
 ) -> Result<(), RemoteError> {
+    let seen = Seen::default();
+    let client = client(&remote, jar, &seen)?;
+    let intake = Intake::new(UNREAD, UNREAD).share(&Principal::new("server"));
+    let link = Arc::new(Link { remote, client, channel, failure, state: Mutex::default(), intake, seen });
+    tokio::spawn(link.run());
+    Ok(())
+}
+
+fn client(remote: &Remote, jar: Arc<Cookies>, seen: &Seen) -> Result<Client, RemoteError> {
     let mut builder = Client::builder()
         .redirect(Policy::none())
         .cookie_provider(jar)
@@ -83,18 +106,34 @@ pub(super) fn connect(
         builder = builder.no_proxy();
     }
     if remote.is_secure() {
-        builder = builder.tls_backend_preconfigured(tls::config(remote.fingerprint, &["h2", "http/1.1"])?);
+        builder = builder.tls_backend_preconfigured(tls::config(remote.fingerprint, &["h2", "http/1.1"], seen)?);
     } else {
         // Nothing will be checked against certificates.
-        builder = builder.tls_backend_preconfigured(tls::config(Some(super::Fingerprint::of(&[])), &[])?);
+        builder = builder.tls_backend_preconfigured(tls::config(Some(super::Fingerprint::of(&[])), &[], seen)?);
         if remote.http2 {
             builder = builder.http2_prior_knowledge();
         }
     }
-    let client = builder.build().map_err(|error| RemoteError::Tls(error.to_string()))?;
-    let link = Arc::new(Link { remote, client, channel, failure, state: Mutex::default() });
-    tokio::spawn(link.run());
-    Ok(())
+    builder.build().map_err(|error| RemoteError::Tls(error.to_string()))
+}
+
+/// Asks the server whether it lets us in: a request that it refuses for what it lacks, and not for who sends it.
+pub(super) async fn check(remote: Remote) -> Result<(), RemoteError> {
+    let seen = Seen::default();
+    let client = client(&remote, Arc::default(), &seen)?;
+    let mut get = client.get(remote.url.clone());
+    if let Some(token) = &remote.token {
+        get = get.bearer_auth(token);
+    }
+    match timeout(CONNECT, get.send()).await {
+        Ok(Ok(response)) => match response.status().as_u16() {
+            status @ (401 | 403) => Err(RemoteError::of_status(status)),
+            status @ (404 | 502..) => Err(RemoteError::Refused(status)),
+            _ => Ok(()),
+        },
+        Ok(Err(error)) => Err(unreachable(&error, &remote, &seen)),
+        Err(_) => Err(RemoteError::Unreachable("timed out".into())),
+    }
 }
 
 impl Link {
@@ -133,7 +172,7 @@ impl Link {
     }
 
     fn fail(&self, error: RemoteError) {
-        self.failure.set(error);
+        self.failure.set(if self.remote.told.is_stopping() { RemoteError::Stopping } else { error });
         self.channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
     }
 
@@ -172,7 +211,7 @@ impl Link {
                 // Some servers take `initialize` once for each connection.
                 Ok(Ok(((400, _), _))) if id.is_some() => self.forget(),
                 Ok(Ok(response)) => break response,
-                Ok(Err(error)) if error.is_connect() || tries >= 3 => return Err(unreachable(&error)),
+                Ok(Err(error)) if error.is_connect() || tries >= 3 => return Err(self.unreachable(&error)),
                 Ok(Err(_)) => {
                     tries += 1;
                     tokio::time::sleep(Duration::from_millis(100 * tries)).await;
@@ -181,7 +220,7 @@ impl Link {
         };
         let ((status, headers), body) = response;
         if status != 200 {
-            return Err(RemoteError::of_status(status));
+            return Err(RemoteError::of_answer(status, &body));
         }
         let Ok(answer) = String::from_utf8(body) else { return Err(RemoteError::Refused(status)) };
         if parts(&answer).is_err() {
@@ -196,7 +235,7 @@ impl Link {
             }
             is_new
         };
-        self.channel.push(answer, Number::None).await;
+        self.channel.push(answer, None, Number::None).await;
         if is_new {
             self.clone().open_stream(None).await?;
         }
@@ -209,7 +248,13 @@ impl Link {
 
     /// Posts a message; `false` if the server did not take it. What it may have got already has the same number again.
     async fn post(self: &Arc<Self>, text: &str, number: u64) -> Result<bool, RemoteError> {
-        let parts = parts(text).map_err(|_| RemoteError::Lost("a message is not valid".into()))?;
+        let Ok(parts) = parts(text) else {
+            // The server would refuse it. Whoever sent it is told as by an agent on the same machine.
+            if let Some(answer) = bad_message(text) {
+                self.channel.push(answer, None, Number::None).await;
+            }
+            return Ok(false);
+        };
         let session = match &parts.kind {
             Kind::Response(id) => self.state().asked.remove(id),
             _ => parts.session(),
@@ -246,7 +291,10 @@ impl Link {
         let mut back_off = BackOff::new();
         loop {
             let failed = match timeout(ANSWER, self.send(text, session.as_deref(), resumes.then_some(number))).await {
-                Ok(Ok(200 | 202 | 204)) => return Ok(true),
+                Ok(Ok(200 | 202 | 204)) => {
+                    self.remote.told.back();
+                    return Ok(true);
+                }
                 Ok(Ok(status @ (502..=504))) if resumes => RemoteError::Refused(status),
                 Ok(Ok(status @ (401 | 403 | 404 | 410))) => return Err(RemoteError::of_status(status)),
                 Ok(Ok(status)) => {
@@ -258,13 +306,20 @@ impl Link {
                         _ => Err(RemoteError::of_status(status)),
                     };
                 }
-                Ok(Err(error)) => unreachable(&error),
+                Ok(Err(error)) => self.unreachable(&error),
                 Err(_) => RemoteError::Unreachable("timed out".into()),
             };
+            if resumes {
+                self.remote.told.lost();
+            }
             if !resumes || self.channel.is_over() || !back_off.wait().await {
                 return Err(failed);
             }
         }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> RemoteError {
+        unreachable(error, &self.remote, &self.seen)
     }
 
     async fn send(&self, text: &str, session: Option<&str>, number: Option<u64>) -> Result<u16, reqwest::Error> {
@@ -300,7 +355,7 @@ impl Link {
         text.extend_from_slice(error.as_bytes());
         self.answered(id, false);
         if let Ok(text) = String::from_utf8(text) {
-            self.channel.push(text, Number::None).await;
+            self.channel.push(text, None, Number::None).await;
         }
     }
 
@@ -362,9 +417,12 @@ impl Link {
             get = get.header(LAST_EVENT, last);
         }
         match timeout(ANSWER, get.send()).await {
-            Ok(Ok(response)) if response.status() == 200 => Ok(response),
+            Ok(Ok(response)) if response.status() == 200 => {
+                self.remote.told.back();
+                Ok(response)
+            }
             Ok(Ok(response)) => Err(RemoteError::of_status(response.status().as_u16())),
-            Ok(Err(error)) => Err(unreachable(&error)),
+            Ok(Err(error)) => Err(self.unreachable(&error)),
             Err(_) => Err(RemoteError::Unreachable("timed out".into())),
         }
     }
@@ -378,7 +436,7 @@ impl Link {
             let before = count;
             self.read_events(session.as_deref(), &mut response, &mut count).await;
             if count > before {
-                back_off = BackOff::new();
+                back_off.begin_anew();
             }
             if self.channel.is_over() || self.state().id != id || self.failure.get().is_some() {
                 return;
@@ -401,15 +459,17 @@ impl Link {
             if !back_off.wait().await {
                 return self.fail(RemoteError::Lost("the server closes its streams again and again".into()));
             }
+            if self.remote.told.is_stopping() {
+                // What the agent said last is read on the streams of sessions, which end at the same time.
+                tokio::time::sleep(LAST_WORDS).await;
+                return self.fail(RemoteError::Stopping);
+            }
             match self.open(session.as_deref(), Some(count)).await {
                 Ok(again) => response = again,
                 Err(error) => {
                     return match session {
-                        // The server says that it is over, or cannot say anything else.
-                        None if error == RemoteError::Ended => {
-                            self.failure.set(error);
-                            self.channel.end(Ended::Closed);
-                        }
+                        // We have left meanwhile, and were let go.
+                        None if self.channel.is_over() => {}
                         None => self.fail(error),
                         Some(session) => self.lose(&session).await,
                     };
@@ -431,7 +491,12 @@ impl Link {
         let mut back_off = BackOff::new();
         loop {
             match self.get(session, Some(count.unwrap_or(0))).await {
-                Err(RemoteError::Unreachable(_) | RemoteError::Refused(502..=504)) if back_off.wait().await => {}
+                Err(error) if error.may_pass() && !self.channel.is_over() => {
+                    self.remote.told.lost();
+                    if self.remote.told.is_stopping() || !back_off.wait().await {
+                        return Err(error);
+                    }
+                }
                 result => return result,
             }
         }
@@ -453,6 +518,8 @@ impl Link {
     async fn read_events(self: &Arc<Self>, session: Option<&str>, response: &mut Response, count: &mut u64) {
         let mut reader = EventReader::new(LONGEST);
         let mut untold = (0, 0);
+        // Of what is not whole yet.
+        let mut held = self.intake.hold();
         loop {
             let patience = if untold.0 > 0 { TELL_AFTER } else { SILENCE };
             let chunk = match timeout(patience, response.chunk()).await {
@@ -467,7 +534,11 @@ impl Link {
                 Err(_) if self.channel.resumes() => return,
                 Err(_) => continue,
             };
+            if !held.resize(reader.held() + chunk.len()) {
+                return self.fail(RemoteError::Lost("the server sent more at once than there is room for".into()));
+            }
             reader.feed(&chunk);
+            drop(chunk);
             loop {
                 let event = match reader.next() {
                     Ok(Some(event)) => event,
@@ -477,14 +548,24 @@ impl Link {
                     }
                 };
                 if self.channel.resumes() {
-                    let number = event.id.as_deref().and_then(|id| id.parse().ok()).unwrap_or(count.saturating_add(1));
+                    let number = event.id.unwrap_or(count.saturating_add(1));
                     if number <= *count {
                         continue;
                     }
                     *count = number;
                 }
+                if event.data == STOPPING_NOTICE && self.channel.resumes() {
+                    self.remote.told.stopping();
+                    continue;
+                }
                 untold = (untold.0 + 1, untold.1 + event.data.len());
-                self.take(event.data).await;
+                // It counts as long as the program has not read it.
+                held.resize(reader.held());
+                let mut of_event = self.intake.hold();
+                if !of_event.resize(event.data.len()) {
+                    return self.fail(RemoteError::Lost("the server sent more at once than there is room for".into()));
+                }
+                self.take(event.data, of_event).await;
                 if untold.0 >= TELL_MESSAGES || untold.1 >= TELL_BYTES {
                     untold = (0, 0);
                     self.tell(session, *count).await;
@@ -494,7 +575,11 @@ impl Link {
     }
 
     /// A message of the server.
-    async fn take(self: &Arc<Self>, text: String) {
+    async fn take(self: &Arc<Self>, text: String, held: Held) {
+        if updated_session(&text).is_some() {
+            self.channel.push(text, Some(held), Number::None).await;
+            return;
+        }
         let Ok(parts) = parts(&text) else { return };
         match &parts.kind {
             Kind::Request(id) => {
@@ -516,7 +601,7 @@ impl Link {
             }
             Kind::Notification => {}
         }
-        self.channel.push(text, Number::None).await;
+        self.channel.push(text, Some(held), Number::None).await;
     }
 
     /// A request of ours has its answer.
@@ -552,12 +637,18 @@ async fn body(mut response: Response, longest: usize) -> Result<Vec<u8>, reqwest
     Ok(bytes)
 }
 
-fn unreachable(error: &reqwest::Error) -> RemoteError {
+fn unreachable(error: &reqwest::Error, remote: &Remote, seen: &Seen) -> RemoteError {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
+    let is_not_http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
     let text = cause.to_string();
-    // What TLS says about certificates is for the person; anything else is for another try.
-    if text.contains("certificate") { RemoteError::Certificate(text) } else { RemoteError::Unreachable(text) }
+    match seen.wrong() {
+        Some(fingerprint) => RemoteError::WrongFingerprint(fingerprint),
+        // What TLS says about certificates is for the person; anything else is for another try.
+        None if text.contains("certificate") => RemoteError::Certificate(text),
+        None if is_not_http || text.contains("corrupt message") => remote.other_scheme(),
+        None => RemoteError::Unreachable(text),
+    }
 }

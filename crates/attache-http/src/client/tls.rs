@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -12,6 +12,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use sha2::{Digest, Sha256};
 
 use super::RemoteError;
+use crate::hex;
 
 /// The SHA-256 of a certificate, written `sha256:` and 64 hexadecimal digits.
 ///
@@ -34,7 +35,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::write(f, &self.0)
     }
 }
 
@@ -44,19 +45,30 @@ impl FromStr for Fingerprint {
     fn from_str(text: &str) -> Result<Self, RemoteError> {
         let wrong = RemoteError::Address("a fingerprint is `sha256:` and 64 hexadecimal digits");
         let digits = text.strip_prefix("sha256:").unwrap_or(text).replace(':', "");
-        if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(wrong);
-        }
-        let mut bytes = [0; 32];
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).map_err(|_| wrong.clone())?;
-        }
-        Ok(Fingerprint(bytes))
+        hex::read(&digits).map(Fingerprint).ok_or(wrong)
+    }
+}
+
+/// The fingerprint of the certificate that a server showed in the place of the right one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen(Arc<Mutex<Option<Fingerprint>>>);
+
+impl Seen {
+    fn set(&self, fingerprint: Option<Fingerprint>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = fingerprint;
+    }
+
+    pub(super) fn wrong(&self) -> Option<Fingerprint> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// How TLS is spoken to a server: trusting the system's certificates, or one alone.
-pub(super) fn config(fingerprint: Option<Fingerprint>, protocols: &[&str]) -> Result<ClientConfig, RemoteError> {
+pub(super) fn config(
+    fingerprint: Option<Fingerprint>,
+    protocols: &[&str],
+    seen: &Seen,
+) -> Result<ClientConfig, RemoteError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -64,7 +76,7 @@ pub(super) fn config(fingerprint: Option<Fingerprint>, protocols: &[&str]) -> Re
     let mut config = match fingerprint {
         Some(fingerprint) => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
+            .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider, seen: seen.clone() }))
             .with_no_client_auth(),
         None => {
             builder.with_platform_verifier().map_err(|error| RemoteError::Tls(error.to_string()))?.with_no_client_auth()
@@ -79,6 +91,7 @@ pub(super) fn config(fingerprint: Option<Fingerprint>, protocols: &[&str]) -> Re
 struct Pinned {
     fingerprint: Fingerprint,
     provider: Arc<CryptoProvider>,
+    seen: Seen,
 }
 
 impl ServerCertVerifier for Pinned {
@@ -90,7 +103,10 @@ impl ServerCertVerifier for Pinned {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if Fingerprint::of(certificate) == self.fingerprint {
+        let shown = Fingerprint::of(certificate);
+        let is_right = shown == self.fingerprint;
+        self.seen.set((!is_right).then_some(shown));
+        if is_right {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, COOKIE, HOST, SET_COOKIE};
 use http::{HeaderValue, Request};
-use reqwest::cookie::{CookieStore, Jar};
+use reqwest::cookie::CookieStore;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Error as SocketError;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::{ANSWER, BackOff, CONNECT, Failure, LONGEST, Remote, RemoteError, tls};
+use super::cookies::Cookies;
+use super::tls::{self, Seen};
+use super::{ANSWER, BackOff, CONNECT, Failure, LONGEST, Remote, RemoteError};
 use crate::channel::{Channel, Ended};
+use crate::intake::Metered;
 use crate::server::{CONNECTION_ID, RECEIVED};
 use crate::socket::{self, SocketEnd};
 
@@ -21,7 +25,10 @@ use crate::socket::{self, SocketEnd};
 trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
-type Socket = WebSocketStream<Box<dyn Bytes>>;
+type Socket = WebSocketStream<Metered<Box<dyn Bytes>>>;
+
+/// Why a server closes a connection on which it has said nothing.
+const NO_GREETING: &str = "the agent ended before it answered `initialize`; the log of the server says why";
 
 struct Opened {
     socket: Socket,
@@ -32,7 +39,7 @@ struct Opened {
 
 pub(super) async fn connect(
     remote: Remote,
-    jar: Arc<Jar>,
+    jar: Arc<Cookies>,
     channel: Arc<Channel>,
     failure: Failure,
 ) -> Result<(), RemoteError> {
@@ -42,7 +49,7 @@ pub(super) async fn connect(
 }
 
 /// Moves messages until everything is said, or the server cannot be reached again.
-async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Failure, first: Opened) {
+async fn run(remote: Remote, jar: Arc<Cookies>, channel: Arc<Channel>, failure: Failure, first: Opened) {
     let mut opened = first;
     let mut id = opened.id.clone();
     let mut tries = 0;
@@ -53,8 +60,13 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
             failure.set(RemoteError::Lost("the server lost messages".into()));
             return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
         };
-        let end = socket::run(&mut opened.socket, &channel, attached, false).await;
+        let stopping = || remote.told.stopping();
+        let end = socket::run(&mut opened.socket, &channel, attached, Some(&stopping)).await;
         channel.detach(&None, attached);
+        if remote.told.is_stopping() && !channel.is_over() {
+            failure.set(RemoteError::Stopping);
+            return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+        }
         if end == SocketEnd::Lost && tries < 3 && channel.greet_again() {
             tries += 1;
             match open(&remote, &jar, None).await {
@@ -70,6 +82,15 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
         let id = id.as_deref().filter(|_| end == SocketEnd::Lost && channel.resumes());
         let Some(id) = id else {
             return match end {
+                SocketEnd::Closed if !channel.is_over() && channel.received() == 0 => {
+                    failure.set(RemoteError::Lost(NO_GREETING.into()));
+                    channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+                }
+                SocketEnd::Closed if !channel.is_over() => {
+                    // The server has closed it, and we had not said that we are done.
+                    failure.set(RemoteError::Ended);
+                    channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
+                }
                 SocketEnd::Over | SocketEnd::Closed | SocketEnd::Replaced | SocketEnd::Protocol => {
                     channel.end(Ended::Closed);
                 }
@@ -84,7 +105,7 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
             };
         };
         if channel.received() > before {
-            back_off = BackOff::new();
+            back_off.begin_anew();
         }
         before = channel.received();
         if !back_off.wait().await {
@@ -93,9 +114,17 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
         }
         opened = loop {
             match open(&remote, &jar, Some((id, channel.received()))).await {
-                Ok(opened) => break opened,
-                Err(RemoteError::Unreachable(_) | RemoteError::Refused(502..=504)) if back_off.wait().await => {}
+                Ok(opened) => {
+                    remote.told.back();
+                    break opened;
+                }
                 Err(error) => {
+                    if error.may_pass() {
+                        remote.told.lost();
+                        if back_off.wait().await {
+                            continue;
+                        }
+                    }
                     failure.set(error);
                     return channel.end(Ended::Lost(std::io::ErrorKind::ConnectionReset));
                 }
@@ -106,7 +135,7 @@ async fn run(remote: Remote, jar: Arc<Jar>, channel: Arc<Channel>, failure: Fail
 }
 
 /// Opens a socket: of a new connection, or of one that has an id and so many messages.
-async fn open(remote: &Remote, jar: &Jar, known: Option<(&str, u64)>) -> Result<Opened, RemoteError> {
+async fn open(remote: &Remote, jar: &Cookies, known: Option<(&str, u64)>) -> Result<Opened, RemoteError> {
     let opening = async {
         let io = connect_io(remote).await?;
         handshake(remote, jar, known, io).await
@@ -128,14 +157,21 @@ async fn connect_io(remote: &Remote) -> Result<Box<dyn Bytes>, RemoteError> {
         return Ok(Box::new(tcp));
     }
     let fingerprint = remote.fingerprint;
-    let config = tokio::task::spawn_blocking(move || tls::config(fingerprint, &["http/1.1"])).await;
+    let seen = Seen::default();
+    let noted = seen.clone();
+    let config = tokio::task::spawn_blocking(move || tls::config(fingerprint, &["http/1.1"], &noted)).await;
     let config = config.map_err(|_| RemoteError::Tls("not available".into()))??;
     let name = rustls::pki_types::ServerName::try_from(bare.to_owned());
     let name = name.map_err(|_| RemoteError::Address("invalid host"))?;
     match TlsConnector::from(Arc::new(config)).connect(name, tcp).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(RemoteError::Certificate(error.to_string()))
+            let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+            Err(match (seen.wrong(), cause) {
+                (Some(fingerprint), _) => RemoteError::WrongFingerprint(fingerprint),
+                (None, Some(rustls::Error::InvalidMessage(_))) => remote.other_scheme(),
+                _ => RemoteError::Certificate(error.to_string()),
+            })
         }
         Err(error) => Err(unreachable(error)),
     }
@@ -143,16 +179,24 @@ async fn connect_io(remote: &Remote) -> Result<Box<dyn Bytes>, RemoteError> {
 
 async fn handshake(
     remote: &Remote,
-    jar: &Jar,
+    jar: &Cookies,
     known: Option<(&str, u64)>,
     io: Box<dyn Bytes>,
 ) -> Result<Opened, RemoteError> {
     let request = request(remote, jar, known)?;
+    let io = Metered::new(io, None);
     let (socket, response) = match client_async_with_config(request, io, Some(socket::config(LONGEST))).await {
         Ok(done) => done,
-        Err(SocketError::Http(response)) => return Err(RemoteError::of_status(response.status().as_u16())),
+        Err(SocketError::Http(response)) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            return Err(RemoteError::of_answer(response.status().as_u16(), body));
+        }
         Err(SocketError::Io(error)) => return Err(RemoteError::Unreachable(error.kind().to_string())),
-        Err(SocketError::Protocol(_) | SocketError::HttpFormat(_)) => return Err(RemoteError::Refused(0)),
+        // An ssh tunnel whose other end is gone takes the connection and closes it.
+        Err(SocketError::Protocol(ProtocolError::HandshakeIncomplete)) => {
+            return Err(RemoteError::Unreachable("it closed the connection without an answer".into()));
+        }
+        Err(SocketError::Protocol(_) | SocketError::HttpFormat(_)) => return Err(remote.other_scheme()),
         Err(_) => return Err(RemoteError::Unreachable("the WebSocket was not opened".into())),
     };
     let headers = response.headers();
@@ -163,7 +207,7 @@ async fn handshake(
     Ok(Opened { socket, id, received })
 }
 
-fn request(remote: &Remote, jar: &Jar, known: Option<(&str, u64)>) -> Result<Request<()>, RemoteError> {
+fn request(remote: &Remote, jar: &Cookies, known: Option<(&str, u64)>) -> Result<Request<()>, RemoteError> {
     let invalid = |_| RemoteError::Address("invalid characters");
     let mut request =
         remote.url.as_str().into_client_request().map_err(|_| RemoteError::Address("not a URL of a WebSocket"))?;

@@ -36,7 +36,7 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
 }
 
 /// Why a request is refused: a status, and a line or a message, which is never what the client sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
     text: &'static str,

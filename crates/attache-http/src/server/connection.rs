@@ -7,7 +7,6 @@ use http::header::{
     ACCEPT, CONNECTION, CONTENT_TYPE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::sync::Semaphore;
@@ -17,10 +16,11 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::answer::{Body, Events, Refusal, empty, json};
 use super::metrics::Messages;
-use super::{Accepted, Shared};
+use super::{Accepted, Shared, body};
 use crate::access::{Principal, one, random_hex};
 use crate::channel::{AttachError, Channel, End, Ended, Number, Pushed, StreamId};
-use crate::message::{Kind, NotOne, parts, read_received};
+use crate::intake::{Held, Metered, Share};
+use crate::message::{Kind, NotOne, STOPPING, parts, read_received};
 use crate::socket::{self, SocketEnd};
 
 /// The id of a connection.
@@ -39,6 +39,11 @@ const NO_CONNECTION: Refusal = Refusal::new(StatusCode::BAD_REQUEST, "missing Ac
 
 /// Messages that a client may post at the same time.
 const MOST_POSTS: usize = 32;
+
+/// Why there is no connection: the agent takes too long, or is gone.
+const TOO_LATE: &str =
+    r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the agent did not answer `initialize` in time"}}"#;
+const NO_ANSWER: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the agent ended before it answered `initialize`; the log of the server says why"}}"#;
 
 /// The longest id that is looked at.
 const LONGEST_ID: usize = 1024;
@@ -66,6 +71,8 @@ pub(crate) struct Connection {
     messages: Arc<Messages>,
     /// How many messages may be posted at once.
     posts: Arc<Semaphore>,
+    /// Where the bytes of its messages count.
+    share: Arc<Share>,
 }
 
 impl Connection {
@@ -85,11 +92,11 @@ pub(super) fn is_upgrade<B>(request: &Request<B>) -> bool {
 
 impl Shared {
     /// Opens a connection and gives it to the program.
-    fn open(self: &Arc<Self>, principal: &Principal, end: End) -> Result<Arc<Connection>, StatusCode> {
+    fn open(self: &Arc<Self>, principal: &Principal, end: End) -> Result<Arc<Connection>, Refusal> {
         if self.is_stopping() {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
         }
-        let id = random_hex::<16>().map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        let id = random_hex::<16>().map_err(|_| Refusal::from(StatusCode::INTERNAL_SERVER_ERROR))?;
         let channel = Channel::new(end, self.limits.bounds());
         let connection = Arc::new(Connection {
             id: id.clone(),
@@ -98,12 +105,13 @@ impl Shared {
             is_socket: end == End::Agent { streams: false },
             messages: self.metrics.messages.clone(),
             posts: Arc::new(Semaphore::new(MOST_POSTS)),
+            share: self.intake.share(principal),
         });
         let number = {
             let connections = &mut *self.connections();
             let each = connections.each.entry(principal.clone()).or_default();
             if connections.open >= self.limits.connections || *each >= self.limits.connections_each {
-                return Err(StatusCode::SERVICE_UNAVAILABLE);
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many connections already"));
             }
             *each += 1;
             connections.open += 1;
@@ -181,30 +189,29 @@ impl Shared {
         let number = one(request.headers(), MESSAGE)?;
         let number = match number.map(str::parse) {
             None => Number::None,
-            Some(Ok(number)) => Number::Is(number),
-            Some(Err(_)) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Attache-Message")),
+            // They are counted from 1: nothing is before the first.
+            Some(Ok(number @ 1..)) => Number::Is(number),
+            Some(_) => return Err(Refusal::new(StatusCode::BAD_REQUEST, "invalid Attache-Message")),
         };
         // Each of them may be a long message that waits for room.
         let posting = connection.as_ref().map(|connection| connection.posts.clone().try_acquire_owned());
         let Ok(_posting) = posting.transpose() else {
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many messages at once"));
         };
-        let body = Limited::new(request.into_body(), self.limits.message).collect();
+        let share = connection.as_ref().map_or_else(|| self.intake.share(principal), |found| found.share.clone());
+        let mut held = share.hold();
+        let body = body::read(request.into_body(), self.limits.message, &mut held);
         let body = match tokio::time::timeout(self.limits.request, body).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "message too long"));
-            }
-            Ok(Err(_)) => return Err(StatusCode::BAD_REQUEST.into()),
+            Ok(body) => body.inspect_err(|why| self.metrics.crowded.add(u64::from(*why == body::CROWDED)))?,
             Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into()),
         };
-        let Ok(text) = String::from_utf8(body.into()) else {
+        let Ok(text) = String::from_utf8(body) else {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, socket::refusal(NotOne::NotJson)));
         };
         let parts = parts(&text).map_err(|why| Refusal::new(StatusCode::BAD_REQUEST, socket::refusal(why)))?;
         self.metrics.messages.received(text.len());
         if parts.method == "initialize" && matches!(parts.kind, Kind::Request(_)) {
-            return self.initialize(principal, connection, text).await;
+            return self.initialize(principal, connection, text, held).await;
         }
         let connection = connection.ok_or(NO_CONNECTION)?;
         // The Python SDK (0.12.1) names a session that it opens again in no header, and opens no stream for it.
@@ -219,7 +226,7 @@ impl Shared {
             connection.channel.acknowledge(&stream, count);
             return Ok(empty(StatusCode::ACCEPTED));
         }
-        let pushed = connection.channel.push(text, number);
+        let pushed = connection.channel.push(text, Some(held), number);
         match tokio::time::timeout(self.limits.stalled, pushed).await {
             Ok(Pushed::Taken | Pushed::Repeated) => Ok(empty(StatusCode::ACCEPTED)),
             Ok(Pushed::TooEarly) => Err(Refusal::new(StatusCode::BAD_REQUEST, "a message before this one is missing")),
@@ -234,6 +241,7 @@ impl Shared {
         principal: &Principal,
         connection: Option<Arc<Connection>>,
         text: String,
+        held: Held,
     ) -> Result<Response<Body>, Refusal> {
         let is_new = connection.is_none();
         let connection = match connection {
@@ -242,7 +250,7 @@ impl Shared {
         };
         let answer = connection.channel.expect_greeting();
         let asked = async {
-            if connection.channel.push(text, Number::None).await != Pushed::Taken {
+            if connection.channel.push(text, Some(held), Number::None).await != Pushed::Taken {
                 return None;
             }
             tokio::select! {
@@ -250,11 +258,11 @@ impl Shared {
                 () = connection.channel.ended() => None,
             }
         };
-        let answer = tokio::time::timeout(self.limits.initialize, asked).await.ok().flatten();
-        let Some(answer) = answer else {
+        let answer = tokio::time::timeout(self.limits.initialize, asked).await;
+        let Ok(Some(answer)) = answer else {
             connection.channel.end(Ended::Lost(std::io::ErrorKind::TimedOut));
             self.forget(&connection);
-            let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the agent did not answer"}}"#;
+            let error = if answer.is_err() { TOO_LATE } else { NO_ANSWER };
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error));
         };
         connection.channel.touch();
@@ -350,9 +358,9 @@ impl Shared {
             let end = match upgraded {
                 Ok(Ok(upgraded)) => {
                     let config = socket::config(self.limits.message);
-                    let io = TokioIo::new(upgraded);
+                    let io = Metered::new(TokioIo::new(upgraded), Some(connection.share.clone()));
                     let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-                    socket::run(&mut socket, &connection.channel, reader, true).await
+                    socket::run(&mut socket, &connection.channel, reader, None).await
                 }
                 _ => SocketEnd::Lost,
             };

@@ -44,6 +44,7 @@ pub(crate) struct Metrics {
     pub(crate) sockets: Figure,
     pub(crate) opened: Figure,
     pub(crate) refused: Figure,
+    pub(crate) crowded: Figure,
     pub(crate) stalled: Figure,
     pub(crate) abandoned: Figure,
     pub(crate) resumed: Figure,
@@ -52,13 +53,15 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// All figures, as Prometheus reads them.
-    pub(crate) fn text(&self, connections: usize) -> String {
+    pub(crate) fn text(&self, connections: usize, unread: usize) -> String {
         let messages = &self.messages;
-        let rows: [(&str, &str, &str, u64); 11] = [
+        let rows: [(&str, &str, &str, u64); 13] = [
             ("connections", "gauge", "Connections of the protocol that are open.", connections as u64),
             ("sockets", "gauge", "Network connections that are open.", self.sockets.read()),
             ("connections_total", "counter", "Connections of the protocol that were opened.", self.opened.read()),
             ("refused_total", "counter", "Requests without a valid token, host or origin.", self.refused.read()),
+            ("unread_bytes", "gauge", "Bytes of messages that agents have not taken yet.", unread as u64),
+            ("crowded_total", "counter", "Messages refused for want of room.", self.crowded.read()),
             ("stalled_total", "counter", "Connections closed because the client did not read.", self.stalled.read()),
             ("abandoned_total", "counter", "Connections closed because the client was gone.", self.abandoned.read()),
             ("resumed_total", "counter", "Streams that were taken up again.", self.resumed.read()),

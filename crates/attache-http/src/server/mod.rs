@@ -1,11 +1,14 @@
 //! The server: takes requests, checks who sends them, and gives every connection of the protocol to a program.
 
 mod answer;
+mod body;
 mod connection;
 mod listen;
 mod metrics;
+mod strangers;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +26,20 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::access::{Access, Principal, Tokens};
 use crate::channel::Ended;
+use crate::intake::Intake;
 use crate::limits::ServerLimits;
+use crate::message::STOPPING_NOTICE;
 use answer::{Body, Refusal, empty};
 use connection::Connection;
 pub(crate) use connection::{CONNECTION_ID, LAST_EVENT, MESSAGE, RECEIVED, SESSION_ID};
 pub use listen::Listener;
 use listen::Stream;
 use metrics::Metrics;
+use strangers::{Place, Stranger, Strangers};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Accept = Arc<dyn Fn(Accepted) -> BoxFuture<()> + Send + Sync>;
@@ -55,11 +62,11 @@ pub struct Accepted {
 ///
 /// ```no_run
 /// use attache::{Prompt, Stop, Turn};
-/// use attache_http::{HttpServer, Listener, Principal, Tokens, digest};
+/// use attache_http::{HttpServer, Listener, Principal, TokenDigest, Tokens};
 ///
 /// # async fn example(token: &str) -> std::io::Result<()> {
 /// let listener = Listener::tcp(tokio::net::TcpListener::bind("127.0.0.1:7316").await?);
-/// let tokens = Tokens::new([(Principal::new("me"), digest(token))]);
+/// let tokens = Tokens::new([(Principal::new("me"), TokenDigest::of(token))]);
 /// HttpServer::new(tokens)
 ///     .serve(listener, |client| async move {
 ///         let agent = attache::agent_fn("echo", "1.0", async |turn: Turn, prompt: Prompt| {
@@ -72,19 +79,27 @@ pub struct Accepted {
 ///     .await
 /// # }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "nothing is served until `serve`"]
 pub struct HttpServer {
     access: Access,
     limits: ServerLimits,
     path: String,
+    refresh: Option<Arc<dyn Fn() + Send + Sync>>,
+    readiness: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer").field("access", &self.access).field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 impl HttpServer {
     /// A server that knows these tokens.
     pub fn new(tokens: Tokens) -> Self {
         let access = Access { tokens, ..Access::default() };
-        HttpServer { access, limits: ServerLimits::default(), path: "/acp".into() }
+        HttpServer { access, limits: ServerLimits::default(), path: "/acp".into(), refresh: None, readiness: None }
     }
 
     /// Answers requests to this name, too: the name of the machine as clients see it, without a port.
@@ -96,6 +111,19 @@ impl HttpServer {
     /// Answers requests of web pages of this origin, such as `https://example.com`.
     pub fn origin(mut self, origin: &str) -> Self {
         self.access.origins.push(origin.trim_end_matches('/').to_owned());
+        self
+    }
+
+    /// Calls `refresh`, which may replace the [`Tokens`], before a request with a token that is not known is refused; every 100 ms
+    /// at most. It may block for a moment.
+    pub fn refresh(mut self, refresh: impl Fn() + Send + Sync + 'static) -> Self {
+        self.refresh = Some(Arc::new(refresh));
+        self
+    }
+
+    /// Has `/ready` answer 503 as long as this says no.
+    pub fn readiness(mut self, is_ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.readiness = Some(Arc::new(is_ready));
         self
     }
 
@@ -131,8 +159,13 @@ impl HttpServer {
         let shared = Arc::new(Shared {
             access: self.access,
             sockets: Arc::new(Semaphore::new(self.limits.sockets)),
+            strangers: Strangers::new(self.limits.strangers, self.limits.request),
+            intake: Intake::new(self.limits.unread, self.limits.unread_each),
             limits: self.limits,
             path: self.path,
+            refresh: self.refresh,
+            refreshed: tokio::sync::Mutex::default(),
+            readiness: self.readiness,
             accept,
             connections: Mutex::default(),
             is_stopping: AtomicBool::new(false),
@@ -177,9 +210,15 @@ pub(crate) struct Shared {
     access: Access,
     limits: ServerLimits,
     path: String,
+    refresh: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// When tokens were read again last.
+    refreshed: tokio::sync::Mutex<Option<Instant>>,
+    readiness: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     accept: Accept,
     connections: Mutex<Connections>,
     sockets: Arc<Semaphore>,
+    strangers: Arc<Strangers>,
+    intake: Arc<Intake>,
     is_stopping: AtomicBool,
     stopping: watch::Sender<bool>,
     metrics: Metrics,
@@ -193,6 +232,9 @@ struct Connections {
     each: HashMap<Principal, usize>,
     last: u64,
 }
+
+/// How often tokens are read again because somebody shows one that is not known: guessing costs no more than that.
+const REFRESH: Duration = Duration::from_millis(100);
 
 /// How often connections are looked at that nobody holds.
 const REAP: Duration = Duration::from_secs(1);
@@ -209,20 +251,21 @@ impl Shared {
     /// Speaks HTTP on one stream of bytes.
     async fn serve_stream(self: Arc<Self>, stream: Stream) {
         self.metrics.sockets.add(1);
+        let place = self.strangers.enter();
         match stream {
             Stream::Tls(handshake) => match tokio::time::timeout(self.limits.request, *handshake).await {
-                Ok(Ok(stream)) => self.clone().serve_io(stream).await,
+                Ok(Ok(stream)) => self.clone().serve_io(stream, place).await,
                 // Somebody who does not speak TLS, or takes too long for it.
                 _ => self.metrics.refused.add(1),
             },
-            Stream::Tcp(stream) => self.clone().serve_io(stream).await,
+            Stream::Tcp(stream) => self.clone().serve_io(stream, place).await,
             #[cfg(unix)]
-            Stream::Unix(stream) => self.clone().serve_io(stream).await,
+            Stream::Unix(stream) => self.clone().serve_io(stream, place).await,
         }
         self.metrics.sockets.subtract(1);
     }
 
-    async fn serve_io(self: Arc<Self>, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+    async fn serve_io(self: Arc<Self>, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, place: Place) {
         let limits = &self.limits;
         let mut builder = Builder::new(TokioExecutor::new());
         builder
@@ -243,24 +286,13 @@ impl Shared {
             .keep_alive_interval(Some(Duration::from_secs(20)))
             .keep_alive_timeout(Duration::from_secs(20));
         let shared = self.clone();
-        let is_begun = Arc::new(AtomicBool::new(false));
-        let begun = is_begun.clone();
+        let stranger = place.stranger.clone();
         let service = service_fn(move |request| {
-            let (shared, begun) = (shared.clone(), begun.clone());
-            async move {
-                let response = shared.answer(request).await;
-                begun.fetch_or(!response.status().is_client_error(), Ordering::Relaxed);
-                Ok::<_, std::convert::Infallible>(response)
-            }
+            let (shared, stranger) = (shared.clone(), stranger.clone());
+            async move { Ok::<_, std::convert::Infallible>(shared.answer(request, &stranger).await) }
         });
-        // Whoever has no request that is answered within the time has no business here.
-        let request_time = limits.request + limits.initialize;
-        let silent = async move {
-            tokio::time::sleep(request_time).await;
-            if is_begun.load(Ordering::Relaxed) {
-                std::future::pending::<()>().await;
-            }
-        };
+        // Whoever shows no token within the time has no business here, whatever else was asked and answered.
+        let silent = place.over();
         let mut stopping = self.stopping.subscribe();
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(io), service);
         let mut connection = std::pin::pin!(connection);
@@ -279,17 +311,17 @@ impl Shared {
     }
 
     /// Answers one request. Nothing of it is read before it is known who sends it, and from where.
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, stranger: &Stranger) -> Response<Body> {
         let path = request.uri().path();
         if matches!(path, "/health" | "/ready") {
-            let is_well = path == "/health" || !self.is_stopping();
+            let is_well = path == "/health" || (!self.is_stopping() && self.readiness.as_ref().is_none_or(|is| is()));
             return empty(if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE });
         }
         if let Err(refused) = self.access.check_place(&request) {
             self.metrics.refused.add(1);
             return empty(refused);
         }
-        let principal = match self.access.principal(&request) {
+        let principal = match self.principal(&request).await {
             Ok(principal) => principal,
             Err(refused) => {
                 self.metrics.refused.add(1);
@@ -298,8 +330,9 @@ impl Shared {
                 return response;
             }
         };
+        stranger.is_a_client();
         if path == "/metrics" && request.method() == Method::GET {
-            let text = self.metrics.text(self.connections().by_id.len());
+            let text = self.metrics.text(self.connections().by_id.len(), self.intake.bytes());
             let mut response = Response::new(Body::full(Bytes::from(text)));
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"));
             return response;
@@ -319,6 +352,29 @@ impl Shared {
             }
         };
         answer.unwrap_or_else(Refusal::response)
+    }
+
+    /// Whom a request comes from. Of a token that is not known it is asked whether it has come since.
+    async fn principal(&self, request: &Request<Incoming>) -> Result<Principal, StatusCode> {
+        let known = self.access.principal(request);
+        let (Err(_), Some(refresh)) = (&known, &self.refresh) else { return known };
+        if !self.access.has_token(request) {
+            return known;
+        }
+        let arrived = Instant::now();
+        let mut refreshed = self.refreshed.lock().await;
+        // Whoever waited meanwhile has had it done.
+        if refreshed.is_none_or(|last| last < arrived) {
+            if let Some(last) = *refreshed {
+                tokio::time::sleep_until(last + REFRESH).await;
+            }
+            *refreshed = Some(Instant::now());
+            let refresh = refresh.clone();
+            // It reads a file.
+            let _ = tokio::task::spawn_blocking(move || refresh()).await;
+        }
+        drop(refreshed);
+        self.access.principal(request)
     }
 
     /// Ends connections whose client is gone for good, or does not read.
@@ -346,16 +402,18 @@ impl Shared {
     /// Waits for running turns, then ends all connections.
     async fn wind_up(self: Arc<Self>) {
         self.is_stopping.store(true, Ordering::Relaxed);
-        let until = tokio::time::Instant::now() + self.limits.shutdown;
+        let all: Vec<Arc<Connection>> = self.connections().by_id.values().cloned().collect();
+        all.iter().for_each(|connection| connection.channel.announce(STOPPING_NOTICE));
+        let until = Instant::now() + self.limits.shutdown;
         let is_busy = || self.connections().by_id.values().any(|connection| connection.channel.is_busy());
-        while is_busy() && tokio::time::Instant::now() < until {
+        while is_busy() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         // The agents hear that nobody is there any more, end their turns, and say what they owe.
         let all: Vec<Arc<Connection>> = self.connections().by_id.values().cloned().collect();
         all.iter().for_each(|connection| connection.channel.end(Ended::Closed));
-        let until = tokio::time::Instant::now() + Duration::from_secs(5);
-        while !self.connections().by_id.is_empty() && tokio::time::Instant::now() < until {
+        let until = Instant::now() + Duration::from_secs(5);
+        while !self.connections().by_id.is_empty() && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Receivers may be gone already.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use attache::agent::Ask;
 use attache::{Client, Connection, Event, Prompt, Protocol, Stop, Turn};
-use attache_http::{Accepted, HttpServer, Listener, Principal, Remote, ServerLimits, Tokens, digest};
+use attache_http::{Accepted, HttpServer, Listener, Principal, Remote, ServerLimits, TokenDigest, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -25,7 +25,10 @@ pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
 }
 
 pub(crate) fn tokens() -> Tokens {
-    Tokens::new([(Principal::new("anna"), digest(TOKEN)), (Principal::new("bert"), digest(OTHER_TOKEN))])
+    Tokens::new([
+        (Principal::new("anna"), TokenDigest::of(TOKEN)),
+        (Principal::new("bert"), TokenDigest::of(OTHER_TOKEN)),
+    ])
 }
 
 /// A server on loopback; ends with the test's runtime.
@@ -42,6 +45,21 @@ where
     let address = listener.local_addr().unwrap();
     tokio::spawn(HttpServer::new(tokens()).limits(limits).serve(Listener::tcp(listener), accept));
     address
+}
+
+/// A server that counts the agents that run.
+pub(crate) async fn counting_server(limits: ServerLimits) -> (SocketAddr, Arc<AtomicUsize>) {
+    let running = Arc::new(AtomicUsize::new(0));
+    let counted = running.clone();
+    let address = serve_with(limits, move |client| {
+        let running = counted.clone();
+        async move {
+            running.fetch_add(1, Ordering::Relaxed);
+            agent(client).await;
+            running.fetch_sub(1, Ordering::Relaxed);
+        }
+    });
+    (address.await, running)
 }
 
 /// Does what its prompt says: `count N` sends N numbers, `ask` asks for permission and reads a file, `hang` waits for a cancel.

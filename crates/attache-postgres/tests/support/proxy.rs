@@ -37,6 +37,10 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { continue };
                 let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
                 let mut streams = shared.streams.lock().unwrap();
+                // Whoever closes it holds the lock: a connection that began before is cut, or is not passed on.
+                if shared.is_closed.load(Ordering::SeqCst) {
+                    continue;
+                }
                 streams.retain(|stream| stream.peer_addr().is_ok());
                 streams.extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
                 drop(streams);
@@ -60,8 +64,11 @@ impl Proxy {
 
     /// Lets nobody through, and cuts those who are.
     pub fn close(&self) {
+        let mut streams = self.state.streams.lock().unwrap();
         self.state.is_closed.store(true, Ordering::SeqCst);
-        self.cut();
+        for stream in streams.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     pub fn open(&self) {

@@ -61,11 +61,8 @@ impl ErrorObject {
     /// There is no such method. Its name goes into the data if it looks like one: whatever else a peer made up is not
     /// repeated.
     pub fn method_not_found(method: Option<&str>) -> Self {
-        let is_plain = |name: &&str| {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_/$.-".contains(&byte);
-            (1..=LONGEST_METHOD).contains(&name.len()) && name.bytes().all(is_plain)
-        };
-        let data = method.filter(is_plain).map(|method| object(|writer| field(writer, "method", method)));
+        let is_name = |name: &&str| is_plain(name, b"_/$.-", LONGEST_METHOD);
+        let data = method.filter(is_name).map(|method| object(|writer| field(writer, "method", method)));
         ErrorObject { data, ..ErrorObject::new(Self::METHOD_NOT_FOUND, "Method not found") }
     }
 
@@ -99,9 +96,9 @@ impl ErrorObject {
         ErrorObject { data: Some(data), ..ErrorObject::new(Self::AUTH_REQUIRED, "Authentication required") }
     }
 
-    /// There is no such session. Its id goes into the data, unless it is too long: a peer may have made it up.
+    /// There is no such session. Its id goes into the data if it looks like one: a peer may have made it up.
     pub fn session_not_found(session_id: &SessionId) -> Self {
-        let id = Some(session_id.as_str()).filter(|id| id.len() <= LONGEST_ID);
+        let id = Some(session_id.as_str()).filter(|id| is_plain(id, b"_.:-", LONGEST_ID));
         let data = id.map(|id| object(|writer| field(writer, "sessionId", id)));
         ErrorObject { data, ..ErrorObject::new(Self::NOT_FOUND, "Session not found") }
     }
@@ -179,8 +176,14 @@ impl ErrorObject {
     }
 }
 
-/// The longest id that an error repeats, in bytes: many times a UUID. A longer one would make a short answer long.
-const LONGEST_ID: usize = 1024;
+/// Whether a text is letters, digits and these, and no longer than this.
+fn is_plain(text: &str, besides: &[u8], longest: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || besides.contains(&byte);
+    (1..=longest).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+/// The longest id that an error repeats, in bytes: a few times a UUID. A longer one would make a short answer long.
+const LONGEST_ID: usize = 128;
 
 /// The longest name of a method that an error repeats, in bytes: twice the longest that there is.
 const LONGEST_METHOD: usize = 64;

@@ -386,7 +386,9 @@ fn errors_carry_what_programs_need() {
     assert_eq!(ErrorObject::rate_limited(30).retry_after(), Some(30));
     assert_eq!(ErrorObject::permission_denied("fs.write").scope(), Some("fs.write".into()));
     assert_eq!(ErrorObject::session_not_found(&"s".into()).session_id(), Some("s".into()));
-    assert_eq!(ErrorObject::session_not_found(&"s".repeat(1025).into()).data, None, "too long to repeat");
+    for odd in ["s".repeat(129).as_str(), "", "a b", "<script>", "a\u{1b}[31m", "\u{202e}x", "a\nb"] {
+        assert_eq!(ErrorObject::session_not_found(&odd.into()).data, None, "{odd:?} is not repeated");
+    }
     assert_eq!(
         write(V2, &ErrorObject::unsupported_version(3, &[1, 2])).0,
         "{'code':-32022,'message':'Unsupported protocol version','data':{'requested':3,'supported':[1,2]}}"

@@ -168,7 +168,9 @@ pub fn pager_text(question: &Question) -> String {
         add("with ", &format!("{name}={}", value.expose()));
     }
     if !question.commands.is_empty() {
-        add("in ", &question.cwd);
+        add("in ", &question.place());
+    } else if let Some(host) = &question.host {
+        add("on ", host);
     }
     for command in &question.commands {
         add("$ ", command);
@@ -586,7 +588,9 @@ fn done(
         plain(&mut lines, "with ", &format!("{name}={}", value.expose()), theme.text);
     }
     if !question.commands.is_empty() {
-        plain(&mut lines, "in ", &question.cwd, theme.text);
+        plain(&mut lines, "in ", &question.place(), theme.text);
+    } else if let Some(host) = &question.host {
+        plain(&mut lines, "on ", host, theme.text);
     }
     for command in &question.commands {
         plain(&mut lines, "$ ", command, theme.user);

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::{Hook, Process, start, tail::is_harmful};
 
@@ -142,6 +142,14 @@ impl Command {
     /// Must be called in a tokio runtime with IO and time enabled. Returns when the program has been started or could
     /// not be.
     pub fn spawn(self) -> Result<(Process, ChildStdin, ChildStdout), SpawnError> {
+        let (mut process, stdin, stdout, stderr) = self.spawn_piped()?;
+        process.keep_tail(stderr);
+        Ok((process, stdin, stdout))
+    }
+
+    /// Starts the program like [`spawn`](Command::spawn) and gives its stderr, too: it is the caller's to read, and there is no
+    /// stderr tail. There is none with [`Stderr::Inherit`].
+    pub fn spawn_piped(self) -> Result<(Process, ChildStdin, ChildStdout, Option<ChildStderr>), SpawnError> {
         let mut command = self.prepare()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(match self.stderr {
             Stderr::Keep => Stdio::piped(),
@@ -149,7 +157,7 @@ impl Command {
         });
         let (process, pipes) = start(command, self.hook.clone()).map_err(|error| self.explain(error))?;
         let (stdin, stdout) = pipes.stdin.zip(pipes.stdout).expect("the command was made with stdin and stdout piped");
-        Ok((process, stdin, stdout))
+        Ok((process, stdin, stdout, pipes.stderr))
     }
 
     /// Starts the program as in a terminal's window: without input, unless [`input`](Command::input) has some, and with stdout and stderr in one pipe, so that

@@ -126,6 +126,11 @@ impl Process {
         self.child.wait().await
     }
 
+    /// Reads stderr, and keeps its tail.
+    fn keep_tail(&mut self, stderr: Option<ChildStderr>) {
+        self.tail = Tail::of(stderr);
+    }
+
     /// What is kept of stderr, also after the process is gone.
     pub(crate) fn tail(&self) -> Tail {
         self.tail.clone()
@@ -170,10 +175,9 @@ impl Pipes {
     }
 }
 
-/// Starts the command and the task that drains its stderr.
+/// Starts the command. Nobody reads its stderr yet.
 fn start(command: std::process::Command, hook: Option<Hook>) -> io::Result<(Process, Pipes)> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(|_| io::Error::other(NO_RUNTIME))?;
-    let (child, mut pipes) = Child::spawn(command, hook)?;
-    let tail = Tail::of(pipes.stderr.take(), &runtime);
-    Ok((Process { child, tail }, pipes))
+    tokio::runtime::Handle::try_current().map_err(|_| io::Error::other(NO_RUNTIME))?;
+    let (child, pipes) = Child::spawn(command, hook)?;
+    Ok((Process { child, tail: Tail::none() }, pipes))
 }

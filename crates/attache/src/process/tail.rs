@@ -7,7 +7,6 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
-    runtime::Handle,
     sync::watch,
     time::timeout,
 };
@@ -28,13 +27,18 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Reads the stream to its end, in a task, and keeps the tail.
-    pub(super) fn of(stream: Option<impl AsyncRead + Send + Unpin + 'static>, runtime: &Handle) -> Self {
+    /// The tail of nothing.
+    pub(super) fn none() -> Self {
+        Tail { bytes: Arc::default(), end: watch::channel(()).1 }
+    }
+
+    /// Reads the stream to its end, in a task of the runtime that we are in, and keeps the tail.
+    pub(super) fn of(stream: Option<impl AsyncRead + Send + Unpin + 'static>) -> Self {
         let (reading, end) = watch::channel(());
         let tail = Tail { bytes: Arc::default(), end };
         if let Some(mut stream) = stream {
             let tail = tail.clone();
-            runtime.spawn(async move {
+            tokio::spawn(async move {
                 let mut buffer = vec![0; TAIL];
                 while let Ok(length @ 1..) = stream.read(&mut buffer).await {
                     tail.push(&buffer[..length]);

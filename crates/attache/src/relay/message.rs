@@ -35,7 +35,7 @@ pub enum Verdict {
     Pass,
     /// Forward this message in its place.
     Change(RawJson),
-    /// Answer it here. What is not a request is dropped.
+    /// Answer it here. What is not a request is dropped; what is no valid message is answered as far as the protocol has it answered.
     Answer(Result<RawJson, ErrorObject>),
     /// Drop it.
     Drop,
@@ -138,6 +138,18 @@ impl<'a> RelayMessage<'a> {
     /// Whether it is not JSON.
     pub fn is_junk(&self) -> bool {
         matches!(self.envelope(), Envelope::NotJson { .. })
+    }
+
+    /// The id that an answer to it has: null where it has none that could be read. `None` for what is never answered.
+    pub(super) fn id_to_answer(&self) -> Option<&RequestId> {
+        match self.envelope() {
+            Envelope::One(Ok(Incoming::Request { id, .. })) => Some(id),
+            Envelope::One(Ok(_)) => None,
+            Envelope::One(Err(invalid)) if invalid.is_response => None,
+            Envelope::One(Err(invalid)) => Some(invalid.id.as_ref().unwrap_or(&RequestId::Null)),
+            Envelope::NotJson { response_to } if !response_to.is_empty() => None,
+            _ => Some(&RequestId::Null),
+        }
     }
 
     fn message(&self) -> Option<&Incoming<'a>> {

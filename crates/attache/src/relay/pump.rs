@@ -315,7 +315,10 @@ impl State {
                 let verdict = self.hook.as_mut().map_or(Verdict::Pass, |hook| hook(direction, &message));
                 self.carry_out(direction, &message, verdict, framing);
             }
-            None if self.bridge.is_none() => self.waiting(direction).extend_from_slice(piece.bytes),
+            // Blank lines, and half a message at the end: a hook has not seen that, so it goes no further.
+            None if self.bridge.is_none() && (self.hook.is_none() || piece.bytes.trim_ascii().is_empty()) => {
+                self.waiting(direction).extend_from_slice(piece.bytes);
+            }
             None => {}
         }
         self.take_reports();
@@ -354,7 +357,7 @@ impl State {
         match verdict {
             Verdict::Drop => {}
             Verdict::Answer(answer) => {
-                if let (true, Some(id)) = (message.is_request(), message.id()) {
+                if let Some(id) = message.id_to_answer() {
                     self.answer(direction, id, &answer);
                 }
             }

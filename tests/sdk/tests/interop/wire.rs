@@ -2,7 +2,7 @@
 
 use agent_client_protocol_http::{AcpHttpServer, HttpClient};
 use attache::{Client, Connection, Error, Protocol};
-use attache_http::{HttpServer, Listener, Principal, Remote, Tokens, digest};
+use attache_http::{HttpServer, Listener, Principal, Remote, TokenDigest, Tokens};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use tokio::io::DuplexStream;
 use tokio::net::TcpListener;
@@ -61,7 +61,7 @@ async fn serve_pipe(version: u16, agent: Side, far: DuplexStream) {
 async fn serve_http(version: u16, agent: Side, listener: TcpListener) {
     let router = match (agent, version) {
         (Side::Ours, _) => {
-            let server = HttpServer::new(Tokens::new([(Principal::new("tests"), digest(TOKEN))]));
+            let server = HttpServer::new(Tokens::new([(Principal::new("tests"), TokenDigest::of(TOKEN))]));
             let accept = async |client: attache_http::Accepted| drop(our_agent::server().over(client.transport).await);
             return server.serve(Listener::tcp(listener), accept).await.unwrap();
         }

@@ -21,9 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use attache::Error;
 use attache::agent::SessionHandle;
+use attache::model::error::ErrorObject;
 use attache::model::terminal::TerminalId;
 use attache::model::tool::ToolKind;
+use attache_host::files::Files;
 use attache_host::sandbox::LayerLimits;
 use serde_json::{Value, json};
 
@@ -71,6 +74,9 @@ pub struct Setup {
     pub state_dir: Option<PathBuf>,
     /// How much room private layers may take.
     pub layer_limits: LayerLimits,
+    /// The roots as they were opened, which have to be where they are named still: nothing runs where a link took the place
+    /// of one of them.
+    pub fixed: Option<Files>,
 }
 
 impl Setup {
@@ -89,6 +95,7 @@ impl Setup {
             writable: Vec::new(),
             state_dir: None,
             layer_limits: LayerLimits::default(),
+            fixed: None,
         }
     }
 }
@@ -214,6 +221,18 @@ impl Commands {
     pub(crate) async fn sandbox_state_now(&self) -> SandboxState {
         let (mode, setup) = (self.mode(), self.setup.clone());
         crate::off_thread(move || SandboxState::with(mode, &setup)).await
+    }
+
+    /// Fails if a directory of the session is not where it was when it was opened, where that matters. Not on the runtime's
+    /// thread: it asks the disk.
+    pub(crate) async fn check_roots(&self) -> Result<(), Error> {
+        let Some(files) = self.setup.fixed.clone() else { return Ok(()) };
+        match crate::off_thread(move || files.are_roots_in_place()).await {
+            true => Ok(()),
+            false => Err(Error::Refused(ErrorObject::invalid_request(
+                "a directory of the session is not where it was when the session was opened",
+            ))),
+        }
     }
 
     /// Ends all jobs. Other commands end with whoever waits for them.

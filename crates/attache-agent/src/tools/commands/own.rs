@@ -1,6 +1,6 @@
 //! Commands that are processes of our own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache::model::terminal::TerminalId;
@@ -75,17 +75,32 @@ impl Starter {
     ) -> Result<Started, Refusal> {
         self.check_directory(cwd)?;
         let (made, note) = self.sandbox(terms, runs_long)?;
+        self.check_sandbox(made.as_ref())?;
         let run = self.launch(invocation, kept, made.as_ref().map(|made| &made.sandbox))?;
         Ok(Started { run, note, _sandbox: made })
     }
 
     /// Whether the directory is still the one that was allowed.
     pub(super) fn check_directory(&self, cwd: &Path) -> Result<(), Refusal> {
-        let is_same = || cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
+        let is_fixed = self.setup.fixed.is_some();
+        let is_same = || !is_fixed && cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
         if cwd.is_dir() && is_same() {
             return Ok(());
         }
         Err(Refusal(format!("directory `{}` has changed since it was approved", cwd.display())))
+    }
+
+    /// Whether a sandbox lets just those directories be changed that were opened with the session. It follows links when it is
+    /// made, and whoever may answer questions may not choose where they lead.
+    fn check_sandbox(&self, made: Option<&sandbox::Made>) -> Result<(), Refusal> {
+        let Some(files) = &self.setup.fixed else { return Ok(()) };
+        let is_writable = |root: &PathBuf| made.is_none_or(|made| made.sandbox.has_writable(root));
+        if files.are_roots_in_place() && self.setup.roots.iter().all(is_writable) {
+            return Ok(());
+        }
+        Err(Refusal(
+            "a directory of the session is not where it was when the session was opened; nothing runs there".into(),
+        ))
     }
 
     /// Starts a command with the environment of commands, in a sandbox if there is one.

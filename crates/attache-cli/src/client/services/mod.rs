@@ -37,6 +37,7 @@ use crate::cli::Permissions;
 use crate::event::{self, Answer, FileOperation, Level};
 use crate::exit::Failure;
 use crate::project::Project;
+use crate::remote::Place;
 use files::{Again, Spot};
 use known::KnownCalls;
 
@@ -67,6 +68,8 @@ pub(crate) struct Services {
     /// Our own agent judges what it does, and tells us what it would do: it is asked about, and not judged again.
     is_built_in: bool,
     session: Session,
+    /// Where the agent works, if that is on another machine.
+    elsewhere: Option<Place>,
     policy: Policy,
     engine: Engine,
     files: Files,
@@ -154,6 +157,7 @@ impl Services {
         Ok(Services {
             is_built_in: agent.is_built_in,
             session,
+            elsewhere: crate::remote::place_of(&agent.words),
             policy,
             engine,
             files,
@@ -379,6 +383,14 @@ impl Services {
         self.settle(asked)
     }
 
+    /// Remembers what was allowed with a tool call, so that it is not asked about again when the agent has it done here. What is
+    /// allowed on another machine is not allowed on this one.
+    pub(super) fn note_grant(&mut self, subject: &Subject) {
+        if self.elsewhere.is_none() {
+            self.grants.add(subject, Instant::now());
+        }
+    }
+
     /// What the rules say now: a person may have taken one back meanwhile.
     fn judge(&mut self, subject: &Subject) -> Decision {
         self.engine.reload();
@@ -411,7 +423,7 @@ impl Services {
         match asked.what {
             What::Permission(ask) => match self.choice(&ask, scope) {
                 Ok(outcome) => {
-                    self.grants.add(&asked.subject, Instant::now());
+                    self.note_grant(&asked.subject);
                     self.answer(ask, outcome);
                 }
                 Err(error) => {

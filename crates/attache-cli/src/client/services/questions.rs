@@ -1,7 +1,6 @@
 //! What a person is asked on behalf of the agent, one question at a time, and what the answers do.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use attache::client::Pending;
 use attache::model::elicitation::{CreateElicitationRequest, CreateElicitationResponse};
@@ -62,6 +61,7 @@ impl Services {
 
     pub(super) fn ask(&mut self, asker: Arc<dyn Asker>, mut asked: Box<Asked>) -> AbortHandle {
         let (files, is_built_in) = (self.files.clone(), self.is_built_in);
+        let (elsewhere, cwd) = (self.elsewhere.clone(), self.session.cwd.clone());
         self.tasks.spawn(async move {
             if let What::Write(call, spot) = &asked.what {
                 asked.subject.diffs = vec![files::before_and_after(spot.files(&files), spot, call).await];
@@ -74,7 +74,11 @@ impl Services {
                 What::Write(call, _) => (Vec::new(), call.cancel_token()),
                 What::Run(call, _) => (Vec::new(), call.cancel_token()),
             };
-            let question = Question::new(&asked.subject, &asked.decision);
+            let mut question = Question::new(&asked.subject, &asked.decision);
+            // Files and commands of the client are here, wherever the agent is.
+            if let (What::Permission(_), Some(place)) = (&asked.what, &elsewhere) {
+                question = question.on(&place.host, &cwd, place.directory.as_deref());
+            }
             let question = PermissionQuestion { question, options };
             tokio::select! {
                 reply = asker.permission(&question) => Finished::Answered(asked, reply),
@@ -109,7 +113,7 @@ impl Services {
                 let answer = if is_allowing { Answer::Allowed } else { Answer::Denied };
                 let told = permission_event(&asked, answer);
                 if is_allowing {
-                    self.grants.add(&asked.subject, Instant::now());
+                    self.note_grant(&asked.subject);
                 }
                 if let What::Permission(ask) = asked.what {
                     self.answer(ask, PermissionOutcome::selected(option));

@@ -11,6 +11,7 @@ fn question() -> Question {
         kinds: Vec::new(),
         commands: Vec::new(),
         cwd: "/home/me/project".into(),
+        host: None,
         env: Vec::new(),
         paths: Vec::new(),
         named: Vec::new(),
@@ -39,6 +40,19 @@ fn edit(old: Option<&str>, new: &str) -> Question {
 
 fn run(command: &str) -> Question {
     Question { gist: "run `make`".into(), kinds: vec!["execute".into()], commands: vec![command.into()], ..question() }
+}
+
+#[test]
+fn what_is_done_on_another_machine_is_shown_with_its_place_there() {
+    let elsewhere = run("make").on("workstation:7316", Path::new("/home/me/project"), Some("/srv/shop"));
+    let shown = rows(&elsewhere, 80).join("\n");
+    assert!(shown.contains("in /srv/shop, on workstation:7316") && !shown.contains("/home/me"), "{shown}");
+    // A directory that the agent names is one there already.
+    let named = Question { cwd: "/srv/other".into(), ..run("make") };
+    let named = named.on("workstation", Path::new("/home/me/project"), Some("/srv/shop"));
+    assert!(rows(&named, 80).join("\n").contains("in /srv/other, on workstation"));
+    let shown = rows(&edit(None, "new").on("workstation", Path::new("/home/me/project"), None), 80).join("\n");
+    assert!(shown.contains("on workstation"), "{shown}");
 }
 
 fn theme() -> Theme {

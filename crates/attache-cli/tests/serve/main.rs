@@ -1,103 +1,20 @@
 //! `attache serve`, `attache connect` and agents by their address: what a person types at both ends.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
+mod mishaps;
+mod owners;
+mod rig;
+mod sockets;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use attache_testkit::TimeLimit;
-use serde_json::{Value, json};
-use support::{Home, Ran, run};
-
-/// A server as it is typed, on a port of its own.
-struct Server {
-    child: Child,
-    log: BufReader<ChildStderr>,
-    /// Such as `127.0.0.1:40123`.
-    address: String,
-    fingerprint: Option<String>,
-    _limit: TimeLimit,
-}
-
-impl Server {
-    fn start(home: &Home, options: &[&str]) -> Self {
-        let work = home.path("work");
-        fs::create_dir_all(&work).unwrap();
-        let all = [&["serve", "--listen", "127.0.0.1:0", "--dir", work.to_str().unwrap()], options].concat();
-        let mut command = home.command(&all);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let limit = TimeLimit::new(&child, Duration::from_secs(120));
-        let mut server = Server {
-            log: BufReader::new(child.stderr.take().unwrap()),
-            child,
-            address: String::new(),
-            fingerprint: None,
-            _limit: limit,
-        };
-        let line = server.line();
-        assert_eq!(line["event"], "listening", "{line}");
-        let address = line["address"].as_str().unwrap();
-        server.address = address.split("://").nth(1).unwrap().to_owned();
-        if options.contains(&"--tls-self-signed") {
-            server.fingerprint = server.line()["fingerprint"].as_str().map(str::to_owned);
-        }
-        server
-    }
-
-    fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.log.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"))
-    }
-
-    fn url(&self, scheme: &str) -> String {
-        format!("{scheme}://{}", self.address)
-    }
-
-    /// Asks it to stop, as systemd does; its exit code, and what it logged.
-    fn stop(mut self) -> (Option<i32>, String) {
-        // SAFETY: the child is ours and was not waited for.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let mut rest = String::new();
-        while self.log.read_line(&mut rest).unwrap() > 0 {}
-        (self.child.wait().unwrap().code(), rest)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A test that fails leaves no server behind; one that was stopped is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn token(home: &Home, name: &str) -> String {
-    let ran = home.run(&["serve", "token", "add", name]);
-    ran.check(0, &[], &["shown once"]);
-    ran.out.trim().to_owned()
-}
-
-/// A client on a machine of its own: another home.
-fn client(url: &str, token: &str) -> Home {
-    let home = Home::new();
-    let mut login = home.command(&["login", url]);
-    let mut child = login.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    writeln!(child.stdin.take().unwrap(), "{token}").unwrap();
-    assert!(child.wait().unwrap().success());
-    home
-}
-
-fn ask(client: &Home, server: &Home, url: &str, prompt: &str) -> Ran {
-    let work = server.path("work");
-    let mut command = client.command(&["run", "--agent", url, "-C", work.to_str().unwrap(), prompt]);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    run(command)
-}
+use rig::{Server, Wire, ask, client, token};
+use serde_json::json;
+use support::{Home, at_terminal, run};
 
 #[test]
 fn the_built_in_agent_is_reached_by_its_address_over_both_profiles() {
@@ -115,104 +32,27 @@ fn the_built_in_agent_is_reached_by_its_address_over_both_profiles() {
         client.run(&["agents", "add", "build", "--url", &url]).check(0, &[], &["added `build`"]);
         ask(&client, &home, "build", "read note.txt").check(0, &["the milk is sour"], &[]);
         client.run(&["logout", &url]).check(0, &[], &["forgotten"]);
-        ask(&client, &home, &url, "read note.txt").check(9, &[], &["did not accept the token"]);
+        let hint = format!("hint: `attache login {url}`");
+        let no_token = ask(&client, &home, &url, "read note.txt");
+        no_token.check(4, &[], &[&format!("not logged in to {url}"), &hint]);
+        ask(&client, &home, "build", "read note.txt").check(4, &[], &[&hint]);
+        let mut chat = client.command(&["chat", "--plain", "--agent", &url, "-C", home.path("work").to_str().unwrap()]);
+        chat.env("ATTACHE_TOKEN", "wrong");
+        let (seen, code, _) = at_terminal(chat, true, &[]);
+        assert!(code == 4 && seen.contains(&hint), "{code} {seen}");
+        let hello = home.path("hello.jsonl");
+        fs::write(
+            &hello,
+            "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n",
+        )
+        .unwrap();
+        let mut connect = client.command(&["connect", &url]);
+        connect.stdin(fs::File::open(&hello).unwrap());
+        run(connect).check(4, &[], &[&hint]);
     }
     let (code, log) = server.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("\"stopped\"") && !log.contains("milk") && !log.contains(&token), "{log}");
-}
-
-/// Sends messages through `attache connect` and returns the answers by id.
-struct Wire {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-    _limit: TimeLimit,
-}
-
-impl Wire {
-    fn connect(client: &Home, url: &str, options: &[&str]) -> Self {
-        let mut command: Command = client.command(&[&["connect", url], options].concat());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let limit = TimeLimit::new(&child, Duration::from_secs(60));
-        let mut wire = Wire { out: BufReader::new(child.stdout.take().unwrap()), child, _limit: limit };
-        let answer = wire.call(0, "initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }));
-        assert_eq!(answer["result"]["protocolVersion"], 1, "{answer}");
-        wire
-    }
-
-    fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        writeln!(self.child.stdin.as_mut().unwrap(), "{request}").unwrap();
-        loop {
-            let mut line = String::new();
-            assert!(self.out.read_line(&mut line).unwrap() > 0, "no answer to {method}");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == id && message["method"].is_null() {
-                return message;
-            }
-        }
-    }
-
-    fn new_session(&mut self, id: u64, cwd: &str) -> Value {
-        self.call(id, "session/new", json!({ "cwd": cwd, "mcpServers": [] }))
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap();
-    }
-}
-
-/// What one has opened another can neither see nor touch; both agents alike: the built-in one, and any program.
-fn check_principals(options: &[&str]) {
-    let home = Home::new();
-    let (anna, bert) = (token(&home, "anna"), token(&home, "bert"));
-    let server = Server::start(&home, options);
-    let work = home.path("work");
-    let work = work.to_str().unwrap();
-    let (url, other_url) = (server.url("ws"), server.url("http"));
-    let (anna, bert) = (client(&url, &anna), client(&other_url, &bert));
-    let mut hers = Wire::connect(&anna, &url, &[]);
-    let session = hers.new_session(1, work)["result"]["sessionId"].as_str().unwrap().to_owned();
-    // A session is listed when something was said in it.
-    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "help" }] });
-    assert_eq!(hers.call(2, "session/prompt", prompt.clone())["result"]["stopReason"], "end_turn");
-    let mut his = Wire::connect(&bert, &other_url, &[]);
-    let ids = |answer: &Value| -> Vec<String> {
-        let sessions = answer["result"]["sessions"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        sessions.iter().map(|session| session["sessionId"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(ids(&hers.call(3, "session/list", json!({}))), [session.as_str()]);
-    assert_eq!(ids(&his.call(3, "session/list", json!({}))), Vec::<String>::new());
-    for (index, method) in
-        ["session/load", "session/resume", "session/prompt", "session/delete", "session/fork"].iter().enumerate()
-    {
-        let mut params = prompt.clone();
-        params["cwd"] = work.into();
-        params["mcpServers"] = json!([]);
-        let answer = his.call(10 + index as u64, method, params);
-        // A session that is not there counts as deleted; that hers is still there is seen below.
-        assert!(answer["error"].is_object() || *method == "session/delete", "{method}: {answer}");
-        assert!(!answer.to_string().contains("help"), "{answer}");
-    }
-    // On a connection of her own, she has it again, after she has let it go.
-    drop(hers);
-    let mut again = Wire::connect(&anna, &other_url, &[]);
-    let load = json!({ "sessionId": session, "cwd": work, "mcpServers": [] });
-    let answer = again.call(1, "session/load", load);
-    assert!(answer["result"].is_object(), "{answer}");
-}
-
-#[test]
-fn what_one_has_opened_another_cannot_see_in_the_built_in_agent() {
-    check_principals(&[]);
-}
-
-#[test]
-fn what_one_has_opened_another_cannot_see_in_any_other_agent() {
-    check_principals(&["--sandbox", "off", "--", env!("CARGO_BIN_EXE_attache"), "agent", "--model", "offline"]);
 }
 
 #[test]
@@ -256,10 +96,41 @@ fn sessions_stay_in_the_directories_that_are_served_and_start_no_programs() {
     let program = json!({ "cwd": work, "mcpServers": [{ "name": "x", "command": "/bin/sh", "args": [], "env": [] }] });
     let answer = wire.call(22, "session/new", program);
     assert!(answer["error"]["message"].as_str().unwrap().contains("programs of clients"), "{answer}");
+    // What this machine reaches is not the client's to fetch.
+    for (index, kind) in ["http", "sse"].iter().enumerate() {
+        let server = json!({ "type": kind, "name": "x", "url": "http://127.0.0.1:9/mcp", "headers": [] });
+        let answer = wire.call(23 + index as u64, "session/new", json!({ "cwd": work, "mcpServers": [server] }));
+        assert!(answer["error"]["message"].as_str().unwrap().contains("--allow-mcp-url"), "{answer}");
+    }
     drop(wire);
     // A client whose files are elsewhere names the directory of the server.
     let mut wire = Wire::connect(&client, &url, &["--dir", work]);
     assert!(wire.new_session(1, "/home/somebody")["result"].is_object());
+}
+
+#[test]
+fn mcp_servers_of_an_origin_that_is_allowed_are_used_and_others_are_not() {
+    let home = Home::new();
+    let token = token(&home, "anna");
+    let [allowed, other] = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [origin, other_origin] = [&allowed, &other].map(|found| format!("http://{}", found.local_addr().unwrap()));
+    home.run(&["serve", "--allow-mcp-url", &format!("{origin}/mcp")]).check(2, &[], &["without a path"]);
+    let server = Server::start(&home, &["--allow-mcp-url", &origin]);
+    let url = server.url("ws");
+    let work = home.path("work");
+    let mut wire = Wire::connect(&client(&url, &token), &url, &[]);
+    let mut open = |id: u64, origin: &str| {
+        let server = json!({ "type": "http", "name": "x", "url": format!("{origin}/mcp"), "headers": [] });
+        wire.call(id, "session/new", json!({ "cwd": work.to_str().unwrap(), "mcpServers": [server] }))
+    };
+    // Somebody comes to the one that is allowed.
+    let visited = std::thread::spawn(move || allowed.accept().unwrap());
+    assert!(open(1, &origin)["result"].is_object());
+    drop(visited.join().unwrap());
+    let answer = open(2, &other_origin);
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    other.set_nonblocking(true).unwrap();
+    assert_eq!(other.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 #[test]
@@ -338,7 +209,26 @@ fn tls_with_a_certificate_of_ones_own_is_trusted_by_its_fingerprint() {
         ["agents", "add", "safe", "--url", &url, "--fingerprint", &fingerprint, "--dir", work.to_str().unwrap()];
     client.run(&options).check(0, &[], &[]);
     ask(&client, &home, "safe", "list").check(0, &["empty"], &[]);
-    ask(&client, &home, &url, "list").check(9, &[], &["certificate is not trusted"]);
+    let hint = "agents add NAME --url URL --fingerprint";
+    ask(&client, &home, &url, "list").check(9, &[], &["certificate is not trusted", hint]);
+    let wrong = format!("sha256:{}", "0a".repeat(32));
+    for scheme in ["wss", "https"] {
+        let url = server.url(scheme);
+        client.run(&["agents", "add", "wrong", "--url", &url, "--fingerprint", &wrong]).check(0, &[], &[]);
+        let said = format!("is not the one with the fingerprint that was given: its own is {fingerprint}");
+        ask(&client, &home, "wrong", "list").check(9, &[], &[&said]);
+    }
+    // Neither end is left guessing if only one of them speaks TLS.
+    let plain = Server::start(&home, &[]);
+    for (server, scheme, other) in [
+        (&server, "http", "https://"),
+        (&server, "ws", "wss://"),
+        (&plain, "https", "http://"),
+        (&plain, "wss", "ws://"),
+    ] {
+        let ran = ask(&client, &home, &server.url(scheme), "list");
+        ran.check(9, &[], &[&format!("does not speak {scheme}://"), &format!("hint: try {other}")]);
+    }
     // The same certificate after a restart.
     drop(server.stop());
     let server = Server::start(&home, &["--tls-self-signed"]);
@@ -351,10 +241,26 @@ fn a_server_that_nobody_could_use_or_anybody_could_read_does_not_start() {
     home.run(&["serve", "--listen", "127.0.0.1:0"]).check(2, &[], &["there is no token", "attache serve token add"]);
     token(&home, "anna");
     home.run(&["serve", "--listen", "0.0.0.0:0"]).check(2, &[], &["without TLS", "--behind-proxy"]);
-    home.run(&["serve", "--listen", "nowhere"]).check(2, &[], &["cannot listen on `nowhere`"]);
+    home.run(&["serve", "--listen", "nowhere"]).check(2, &[], &["cannot listen on `nowhere`", "127.0.0.1:7316"]);
+    for host in ["https://a.example", "a.example:7316", "a.example/acp"] {
+        home.run(&["serve", "--host", host]).check(2, &[], &["without a scheme, a port or a path"]);
+    }
+    home.run(&["serve", "--model", "offline", "--", "cat"]).check(2, &[], &["`--model` is for the built-in agent"]);
+    home.run(&["serve", "--listen", "127.0.0.1:0", "--", "no-such-agent"]).check(
+        9,
+        &[],
+        &["no program `no-such-agent`"],
+    );
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0", "--writable", "state"]);
+    ran.check(2, &[], &["`[commands] writable` in agent.toml"]);
     home.run(&["serve", "--dir", "missing"]).check(2, &[], &["missing"]);
     home.run(&["serve", "token", "add", "a b"]).check(2, &[], &["a name has"]);
-    home.run(&["serve", "token", "list"]).check(0, &["anna\n"], &[]);
+    home.run(&["serve", "token", "list"]).check(0, &["  anna\n"], &[]);
+    home.run(&["serve", "token", "add", "anna"]).check(0, &[], &["there is a token of `anna` already"]);
+    let listed = home.run(&["serve", "token", "list"]).out;
+    let ids: Vec<&str> = listed.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    home.run(&["serve", "token", "remove", ids[1]]).check(0, &[], &["removed 1 token"]);
+    home.run(&["serve", "token", "list"]).check(0, &[&format!("{}  anna\n", ids[0])], &[]);
     home.run(&["serve", "token", "remove", "bert"]).check(8, &[], &["no token of `bert`"]);
     let tokens = home.path("config/attache/serve/tokens");
     assert!(
@@ -386,5 +292,58 @@ fn a_token_that_is_removed_is_refused_while_the_server_runs() {
     while ask(&client, &home, &url, "list").code == 0 {
         assert!(Instant::now() < until, "the token is still taken");
         std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// What the file does not say in so many words is nobody's token, and that is said once.
+#[test]
+fn a_token_that_cannot_be_confirmed_any_more_is_refused_and_the_reason_is_logged() {
+    let home = Home::new();
+    let (anna, bert) = (token(&home, "anna"), token(&home, "bert"));
+    let tokens = home.path("config/attache/serve/tokens");
+    let whole = fs::read_to_string(&tokens).unwrap();
+    let mut server = Server::start(&home, &[]);
+    let url = server.url("ws");
+    let (anna, bert) = (client(&url, &anna), client(&url, &bert));
+    let is_in = |client: &Home| ask(client, &home, &url, "list").code == 0;
+    assert!(is_in(&anna) && is_in(&bert));
+    let mut until = |event: &str| loop {
+        let line = server.line();
+        if line["event"] == event {
+            return line;
+        }
+        assert!(matches!(line["event"].as_str(), Some("connected" | "disconnected")), "{line}");
+    };
+    // A line that was torn.
+    fs::write(&tokens, whole.replace("anna ", "anna  ")).unwrap();
+    let line = until("tokens not read");
+    assert!(line["why"].as_str().unwrap().contains("line 1"), "{line}");
+    assert!(!is_in(&anna) && is_in(&bert));
+    // A file that cannot be read at all.
+    fs::remove_file(&tokens).unwrap();
+    fs::create_dir(&tokens).unwrap();
+    until("tokens not read");
+    assert!(!is_in(&anna) && !is_in(&bert));
+    fs::remove_dir(&tokens).unwrap();
+    fs::write(&tokens, &whole).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).unwrap();
+    until("tokens read");
+    assert!(is_in(&anna) && is_in(&bert));
+}
+
+/// Whoever is served does not read the log.
+#[test]
+fn a_log_that_nobody_reads_keeps_nobody_from_being_served() {
+    let home = Home::new();
+    let token = token(&home, "anna");
+    let mut server = Server::start(&home, &[]);
+    let (reader, _writer) = std::io::pipe().unwrap();
+    // The other end is closed.
+    server.log = std::io::BufReader::new(std::process::ChildStderr::from(std::os::fd::OwnedFd::from(reader)));
+    let url = server.url("http");
+    let client = client(&url, &token);
+    for _ in 0..3 {
+        ask(&client, &home, &url, "list").check(0, &["empty"], &[]);
     }
 }

@@ -1,0 +1,83 @@
+//! Judges a record by all rules: what was kept, what was broken, what was never tested.
+
+use attache_proto::Dialect;
+
+use crate::exchange::Exchange;
+use crate::record::{Record, Side};
+use crate::rule::{Dialects, Level, Rule, Trial, Verdict};
+use crate::rules;
+
+/// Which rules to judge by.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Only rules whose id is one of these, or begins with one of these and a slash; all if there are none.
+    pub only: Vec<String>,
+    /// Only rules of this level or a stricter one.
+    pub level: Option<Level>,
+    /// Only connections that speak one of these dialects.
+    pub dialects: Option<Dialects>,
+}
+
+impl Choice {
+    /// Whether what is said in a dialect is judged.
+    pub fn includes_dialect(&self, dialect: Dialect) -> bool {
+        self.dialects.is_none_or(|dialects| dialects.includes(dialect))
+    }
+
+    /// Whether a rule is chosen.
+    pub fn includes(&self, rule: &Rule) -> bool {
+        let is_named = |name: &String| {
+            rule.id == name || rule.id.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.level.is_none_or(|level| rule.level <= level) && (self.only.is_empty() || self.only.iter().any(is_named))
+    }
+}
+
+/// What came of a rule.
+#[derive(Debug)]
+pub struct Judged {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// How often it mattered; never, if this is zero.
+    pub tested: usize,
+    /// Where it was broken.
+    pub findings: Vec<Finding>,
+}
+
+/// A place in a record where a rule was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was seen.
+    pub seen: String,
+    /// The entries of the record that show it.
+    pub entries: Vec<usize>,
+    /// How the connection spoke.
+    pub dialect: Dialect,
+}
+
+/// Judges what one side did in a record, by the rules that bind it in the dialects that were spoken.
+pub fn judge(record: &Record, side: Side, choice: &Choice) -> Vec<Judged> {
+    let connections: Vec<_> = record.connections().collect();
+    let exchanges: Vec<Exchange<'_>> = connections.iter().map(|(_, entries)| Exchange::new(entries)).collect();
+    let is_in = |rule: &Rule, exchange: &Exchange<'_>| {
+        rule.dialects.includes(exchange.dialect) && choice.includes_dialect(exchange.dialect)
+    };
+    let is_spoken = |rule: &Rule| exchanges.iter().any(|exchange| is_in(rule, exchange));
+    let chosen = rules::all().filter(|rule| rule.binds.includes(side) && choice.includes(rule) && is_spoken(rule));
+    let judge_one = |rule: &'static Rule| {
+        let mut judged = Judged { rule, tested: 0, findings: Vec::new() };
+        for (index, exchange) in exchanges.iter().enumerate().filter(|(_, exchange)| is_in(rule, exchange)) {
+            let mut verdict = Verdict::default();
+            (rule.judge)(&Trial { exchange, before: &exchanges[..index], side }, &mut verdict);
+            judged.tested += verdict.tested;
+            let entry = |message: usize| exchange.messages.get(message).map_or(0, |message| message.entry);
+            judged.findings.extend(verdict.faults.into_iter().map(|fault| Finding {
+                seen: fault.seen,
+                entries: fault.messages.into_iter().map(|message| connections[index].0 + entry(message)).collect(),
+                dialect: exchange.dialect,
+            }));
+        }
+        judged
+    };
+    chosen.map(judge_one).collect()
+}

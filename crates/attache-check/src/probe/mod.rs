@@ -1,0 +1,8 @@
+//! Probes: they make a peer do things, so that the rules have something to judge.
+
+pub mod agent;
+pub mod client;
+mod wire;
+
+pub(crate) use wire::{LONGEST_FRAME, MOST_RECORDED};
+pub use wire::{Peer, Received, Wire};

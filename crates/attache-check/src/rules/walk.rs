@@ -1,0 +1,166 @@
+//! Ways through an exchange that the rules of several areas share.
+
+use attache_proto::Dialect;
+use serde_json::Value;
+
+use crate::exchange::{Body, Exchange, MessageIndex};
+use crate::record::Side;
+
+/// Whether a path is absolute, as POSIX or as Windows has it: we do not know where the peer runs.
+pub(super) fn is_absolute(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let has_drive = matches!(bytes, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
+    path.starts_with('/') || path.starts_with("\\\\") || has_drive
+}
+
+/// Whether a value is one of those that the dialect has. Version 2 leaves room for others, which begin with `_`.
+pub(super) fn is_known(value: &str, known: &[&str], dialect: Dialect) -> bool {
+    known.contains(&value) || (dialect != Dialect::V1 && value.starts_with('_'))
+}
+
+/// The elements of an array; nothing if it is none.
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The first text that occurs twice.
+pub(super) fn repeated<'a>(texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    texts.into_iter().find(|text| !seen.insert(*text))
+}
+
+/// How often a session was opened before a message. What is known of a session's parts is forgotten when it is opened again:
+/// its history may be sent once more.
+pub(super) fn opening(exchange: &Exchange<'_>, session: &str, message: MessageIndex) -> usize {
+    let openings = exchange.sessions.get(session).map_or(&[][..], |session| &session.openings);
+    openings.partition_point(|call| exchange.calls[*call].at < message)
+}
+
+/// Whether all of a session's history was sent on this connection: it was new, or its history was asked for.
+pub(super) fn is_whole(exchange: &Exchange<'_>, session: &str, message: MessageIndex) -> bool {
+    let count = opening(exchange, session, message);
+    let Some(last) = count
+        .checked_sub(1)
+        .and_then(|last| exchange.sessions.get(session)?.openings.get(last))
+        .map(|call| &exchange.calls[*call])
+    else {
+        return false;
+    };
+    match last.method.as_str() {
+        "session/new" | "session/load" => true,
+        "session/resume" => last.params["replayFrom"].is_object(),
+        _ => false,
+    }
+}
+
+/// Whether a message was sent while a session was being opened again, so that it may be history.
+pub(super) fn is_replay(exchange: &Exchange<'_>, session: &str, message: MessageIndex) -> bool {
+    let Some(last) = opening(exchange, session, message).checked_sub(1) else { return false };
+    let call = exchange.sessions.get(session).and_then(|session| session.openings.get(last));
+    call.map(|call| &exchange.calls[*call]).is_some_and(|call| call.method != "session/new" && call.is_open_at(message))
+}
+
+/// What is said of a tool call in one message.
+pub(super) struct Report<'a> {
+    /// The message.
+    pub at: MessageIndex,
+    /// The session.
+    pub session: &'a str,
+    /// The tool call's id, empty if there is none.
+    pub id: &'a str,
+    /// How it is said: the kind of update, or `session/request_permission`.
+    pub by: &'a str,
+    /// The update, or the tool call in the request for permission.
+    pub call: &'a Value,
+}
+
+impl<'a> Report<'a> {
+    /// The pieces of content in it.
+    pub(super) fn content(&self) -> impl Iterator<Item = &'a Value> {
+        let content = &self.call["content"];
+        let one = content.is_object().then_some(content);
+        items(content).iter().chain(one)
+    }
+}
+
+/// The updates of tool calls, and what requests for permission say of them, in order.
+pub(super) fn reports<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = Report<'a>> {
+    exchange.messages_of(Side::Agent).filter_map(|(at, message)| {
+        let (params, call, by) = match &message.body {
+            Body::Notification { method, params } if method == "session/update" => {
+                let update = &params["update"];
+                let kind = update["sessionUpdate"].as_str().filter(|kind| kind.starts_with("tool_call"))?;
+                (params, update, kind)
+            }
+            Body::Request { method, params, .. } if method == "session/request_permission" => {
+                (params, asked_for(params)?, method.as_str())
+            }
+            _ => return None,
+        };
+        let session = params["sessionId"].as_str().unwrap_or("");
+        Some(Report { at, session, id: call["toolCallId"].as_str().unwrap_or(""), by, call })
+    })
+}
+
+/// The tool call that permission is asked for, if it is one.
+pub(super) fn asked_for(params: &Value) -> Option<&Value> {
+    [&params["toolCall"], &params["subject"]["toolCall"]].into_iter().find(|call| call.is_object())
+}
+
+/// The pieces of content that a side sent: in messages, prompts, tool calls and summaries.
+pub(super) fn blocks<'a>(exchange: &'a Exchange<'_>, side: Side) -> Vec<(MessageIndex, &'a Value)> {
+    let mut blocks = Vec::new();
+    for (at, message) in exchange.messages_of(side) {
+        match (&message.body, side) {
+            (Body::Request { method, params, .. }, Side::Client) if method == "session/prompt" => {
+                blocks.extend(items(&params["prompt"]).iter().map(|block| (at, block)));
+            }
+            (Body::Notification { method, params }, Side::Agent) if method == "session/update" => {
+                let update = &params["update"];
+                let kind = update["sessionUpdate"].as_str().unwrap_or("");
+                let content = &update["content"];
+                match kind {
+                    _ if is_message_chunk(kind) || kind == "compaction_summary_chunk" => blocks.push((at, content)),
+                    _ if is_whole_message(kind) => blocks.extend(items(content).iter().map(|block| (at, block))),
+                    "compaction_update" => {
+                        blocks.extend(items(&update["summary"]).iter().map(|block| (at, block)));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    if side == Side::Agent {
+        for report in reports(exchange) {
+            let content = report.content().filter(|item| item["type"] == "content");
+            blocks.extend(content.map(|item| (report.at, &item["content"])));
+        }
+    }
+    blocks
+}
+
+/// Whether this kind of update is a piece of a message.
+pub(super) fn is_message_chunk(kind: &str) -> bool {
+    matches!(kind, "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk")
+}
+
+/// Whether this kind of update is about a message as a whole.
+pub(super) fn is_whole_message(kind: &str) -> bool {
+    matches!(kind, "user_message" | "agent_message" | "agent_thought")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_of_both_systems_are_known() {
+        for path in ["/p", "/", "C:\\p", "c:/p", "\\\\server\\share"] {
+            assert!(is_absolute(path), "{path}");
+        }
+        for path in ["", "p", "./p", "../p", "C:", "C:p", "~/p"] {
+            assert!(!is_absolute(path), "{path}");
+        }
+    }
+}

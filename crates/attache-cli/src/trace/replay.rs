@@ -1,0 +1,65 @@
+//! `attache trace replay`: one side of a recording, played to a live agent or client.
+
+use std::time::Duration;
+
+use attache_check::probe::Peer;
+use attache_check::record::Record;
+use attache_check::trace::{self, Replayed};
+
+use super::options::{Part, Replay, Speed};
+use super::{agent, tell};
+use crate::check::read;
+use crate::connect::until_interrupted;
+use crate::exit::{Code, Failure};
+
+/// How long an agent may take to leave when the recording has ended.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Plays a recording.
+pub(super) async fn run(options: Replay) -> Result<u8, Failure> {
+    let recording = read(&options.file)?;
+    let how = trace::Replay {
+        part: options.part.side(),
+        at_recorded_speed: options.speed == Speed::Recorded,
+        patience: Duration::from_secs(options.patience),
+    };
+    let replayed = match options.part {
+        Part::Client => {
+            let command = agent(options.agent.as_deref(), &options.agent_command, "attache trace replay FILE")?;
+            let (process, stdin, stdout) =
+                command.spawn().map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
+            let peer = Peer { reader: Box::new(stdout), writer: Box::new(stdin) };
+            let replayed = until_interrupted(async { Ok(trace::replay(&recording, peer, how).await) }).await;
+            process.shutdown(GRACE).await;
+            replayed?
+        }
+        Part::Agent => {
+            let taken = attache::stdio::take();
+            let (reader, writer) =
+                taken.map_err(|error| Failure::usage(format!("cannot use stdin and stdout: {error}")))?;
+            until_interrupted(async { Ok(trace::replay(&recording, Peer { reader, writer }, how).await) }).await?
+        }
+    };
+    if let Some(path) = &options.output {
+        let written = crate::paths::write_private(path, replayed.record.to_trace().as_bytes());
+        written.map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
+    }
+    report(&replayed, &recording, options.part)
+}
+
+fn report(replayed: &Replayed, recording: &Record, part: Part) -> Result<u8, Failure> {
+    if replayed.unasked > 0 {
+        eprintln!("{} recorded answers were not sent: nobody asked for them this time", replayed.unasked);
+    }
+    if recording.connections().count() > 1 {
+        eprintln!("the recording has several connections; the first was played");
+    }
+    tell(&replayed.differences, |text| match part {
+        Part::Client => crate::print(&text),
+        // Stdout is the wire.
+        Part::Agent => {
+            eprint!("{text}");
+            Ok(())
+        }
+    })
+}
