@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Stop};
 use super::request::{ModelRequest, Turn, push_text};
+use super::tool::Tool;
 
 /// What an answer is in this API, event by event.
 pub(super) fn events(answer: &Answer, request: &ModelRequest) -> Vec<String> {
@@ -102,11 +103,11 @@ pub(super) fn turns(body: &Value) -> Vec<Turn> {
     turns
 }
 
-/// The names of a request's tools.
-pub(super) fn tool_names(body: &Value) -> Vec<String> {
+/// A request's tools.
+pub(super) fn tools(body: &Value) -> Vec<Tool> {
     let tools = body["tools"].as_array().into_iter().flatten();
     let functions = tools.flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
-    functions.filter_map(|function| function["name"].as_str()).map(str::to_owned).collect()
+    functions.filter_map(|function| Tool::of(function, &["parametersJsonSchema", "parameters"])).collect()
 }
 
 /// The list of models.

@@ -55,11 +55,13 @@ mod play;
 mod request;
 mod responses;
 mod script;
+mod tool;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, Stop};
 pub use request::{Api, ModelRequest, Turn};
+pub use tool::Tool;
 
 /// A server with a scripted model, on a free port of 127.0.0.1 and on the runtime that it was started on. Stops when it
 /// is dropped.
@@ -128,6 +130,7 @@ impl ModelServer {
     ///
     /// ```text
     /// call NAME JSON      call that tool; this ends the answer, and what follows waits for the result
+    /// use PURPOSE JSON    call the tool that is for this (`read`, `write`, `run`, `plan` or `ask`), whatever its name
     /// and NAME JSON       right after `call`: call this one too, in the same answer
     /// say TEXT            say this; before a call it replaces the words "step N"
     /// think TEXT          think this
@@ -138,7 +141,8 @@ impl ModelServer {
     /// ```
     ///
     /// After the last line the model says "done". How far it is, it sees from the tool results after the prompt, so it
-    /// remembers nothing itself. Other lines mean nothing to it. To a request without tools it only says "done".
+    /// remembers nothing itself. A purpose that no tool has is passed over; what `use` is told are `path`, `content`,
+    /// `command`, `seconds` (the call gives up by then), `entries` and `question`. Other lines mean nothing to it. To a request without tools it only says "done".
     pub async fn scripted() -> Self {
         ModelServer::with(script::answer).await
     }

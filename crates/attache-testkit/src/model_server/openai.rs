@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Stop};
 use super::request::{ModelRequest, Turn, text_of};
+use super::tool::Tool;
 
 /// What an answer is in this API, event by event.
 pub(super) fn events(answer: &Answer, request: &ModelRequest) -> Vec<String> {
@@ -114,10 +115,10 @@ pub(super) fn turns(body: &Value) -> Vec<Turn> {
     turns
 }
 
-/// The names of a request's tools.
-pub(super) fn tool_names(body: &Value) -> Vec<String> {
+/// A request's tools.
+pub(super) fn tools(body: &Value) -> Vec<Tool> {
     let tools = body["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["function"]["name"].as_str()).map(str::to_owned).collect()
+    tools.filter_map(|tool| Tool::of(&tool["function"], &["parameters"])).collect()
 }
 
 /// The list of models.

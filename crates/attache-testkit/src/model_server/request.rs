@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::tool::Tool;
 use super::{anthropic, gemini, ollama, openai, responses};
 
 /// A request that the model was asked.
@@ -141,14 +142,19 @@ impl ModelRequest {
         self.turns().into_iter().filter_map(text).collect()
     }
 
+    /// The tools that may be called.
+    pub fn tools(&self) -> Vec<Tool> {
+        match self.api {
+            Api::OpenAi | Api::Ollama => openai::tools(&self.body),
+            Api::Responses => responses::tools(&self.body),
+            Api::Anthropic => anthropic::tools(&self.body),
+            Api::Gemini => gemini::tools(&self.body),
+        }
+    }
+
     /// The names of the tools that may be called.
     pub fn tool_names(&self) -> Vec<String> {
-        match self.api {
-            Api::OpenAi | Api::Ollama => openai::tool_names(&self.body),
-            Api::Responses => responses::tool_names(&self.body),
-            Api::Anthropic => anthropic::tool_names(&self.body),
-            Api::Gemini => gemini::tool_names(&self.body),
-        }
+        self.tools().into_iter().map(|tool| tool.name).collect()
     }
 
     /// What came of the calls so far, in order.

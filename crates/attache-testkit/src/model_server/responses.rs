@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Stop};
 use super::request::{ModelRequest, Turn, text_of};
+use super::tool::Tool;
 
 /// What an answer is in this API, event by event.
 pub(super) fn events(answer: &Answer, request: &ModelRequest) -> Vec<String> {
@@ -72,10 +73,10 @@ pub(super) fn turns(body: &Value) -> Vec<Turn> {
     body["input"].as_array().into_iter().flatten().filter_map(turn).collect()
 }
 
-/// The names of a request's tools.
-pub(super) fn tool_names(body: &Value) -> Vec<String> {
+/// A request's tools.
+pub(super) fn tools(body: &Value) -> Vec<Tool> {
     let tools = body["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
+    tools.filter_map(|tool| Tool::of(tool, &["parameters"])).collect()
 }
 
 /// The items of an answer. A signature is the encrypted content of the thought.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, Stop};
 use super::request::{ModelRequest, Turn};
+use super::tool::{Tool, call_for};
 
 /// How often a slow model says a word: 150 of them take half a minute.
 const SLOW_PACE: Duration = Duration::from_millis(200);
@@ -24,13 +25,14 @@ struct Step {
 /// What the script of the last prompt wants now. See [`ModelServer::scripted`](super::ModelServer::scripted).
 pub(super) fn answer(request: &ModelRequest) -> Answer {
     let turns = request.turns();
+    let tools = request.tools();
     let mut steps = vec![Step::default()];
     let mut results = 0;
     for turn in &turns {
         match turn {
             Turn::User(prompt) => {
                 // Several prompts may have come in one message, with empty lines between them.
-                if let Some(script) = prompt.rsplit("\n\n").find_map(parse) {
+                if let Some(script) = prompt.rsplit("\n\n").find_map(|part| parse(part, &tools)) {
                     (steps, results) = (script, 0);
                 }
             }
@@ -39,7 +41,7 @@ pub(super) fn answer(request: &ModelRequest) -> Answer {
         }
     }
     // A request without tools is an agent's own, for a title, say, and is not what the script is about.
-    if request.tool_names().is_empty() {
+    if tools.is_empty() {
         return Answer::text("done");
     }
     let last = steps.len();
@@ -53,7 +55,7 @@ pub(super) fn answer(request: &ModelRequest) -> Answer {
 }
 
 /// The steps of a prompt; `None` if there are no lines of a script in it. All but the last have calls, the last has none.
-fn parse(prompt: &str) -> Option<Vec<Step>> {
+fn parse(prompt: &str, tools: &[Tool]) -> Option<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     let mut step = Step::default();
     let mut is_script = false;
@@ -65,6 +67,13 @@ fn parse(prompt: &str) -> Option<Vec<Step>> {
             ("call", Some(call), _) => {
                 step.calls.push(call);
                 steps.push(std::mem::take(&mut step));
+            }
+            ("use", Some((purpose, wanted)), _) => {
+                let wanted = serde_json::from_str(&wanted).unwrap_or_default();
+                if let Some(call) = call_for(&purpose, &wanted, tools) {
+                    step.calls.push(call);
+                    steps.push(std::mem::take(&mut step));
+                }
             }
             ("and", Some(call), _) => match steps.last_mut() {
                 Some(step) => step.calls.push(call),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// How a prompt says what is to be done, beside plain English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// Lines for the scripted model of `attache-testkit`, such as `call read_file {"path":"a.txt"}`.
+    /// Lines for the scripted model of `attache-testkit`, such as `use read {"path":"a.txt"}`.
     #[default]
     Lines,
     /// Directives in brackets, such as `[[read a.txt]]`.
@@ -69,22 +69,22 @@ fn english(task: &Task) -> String {
 }
 
 fn line(task: &Task) -> Option<String> {
-    let call = |tool: &str, arguments: Value| format!("call {tool} {arguments}");
+    let call = |purpose: &str, arguments: Value| format!("use {purpose} {arguments}");
     Some(match task {
         Say(text) => format!("say {text}"),
         Think(text) => format!("think {text}"),
-        Read(path) => call("read_file", json!({ "path": path })),
-        Write(path, content) => call("write_file", json!({ "path": path, "content": content })),
-        Run(command) => call("run_command", json!({ "command": command })),
-        RunShortly(command) => call("run_command", json!({ "command": command, "timeout_seconds": 1 })),
+        Read(path) => call("read", json!({ "path": path })),
+        Write(path, content) => call("write", json!({ "path": path, "content": content })),
+        Run(command) => call("run", json!({ "command": command })),
+        RunShortly(command) => call("run", json!({ "command": command, "seconds": 1 })),
         Plan => call(
-            "update_plan",
+            "plan",
             json!({ "entries": [
                 { "content": "Look around", "status": "in_progress" },
                 { "content": "Tidy up", "status": "pending" },
             ] }),
         ),
-        Ask => call("ask_user", json!({ "question": "Which colour?", "choices": ["red", "blue"] })),
+        Ask => call("ask", json!({ "question": "Which colour?" })),
         Slowly => "slowly".to_owned(),
         Refuse => "stop refusal".to_owned(),
         Length => "stop length".to_owned(),
@@ -134,7 +134,7 @@ mod tests {
         let said = |style| text(&tasks, style).unwrap();
         let english = "Please read the file /p/a.txt. Please answer with this text: hello.";
         assert_eq!(said(Style::English), english);
-        assert_eq!(said(Style::Lines), format!("{english}\ncall read_file {{\"path\":\"/p/a.txt\"}}\nsay hello"));
+        assert_eq!(said(Style::Lines), format!("{english}\nuse read {{\"path\":\"/p/a.txt\"}}\nsay hello"));
         assert_eq!(said(Style::Brackets), format!("{english} [[read /p/a.txt]] [[say hello]]"));
         assert_eq!(said(Style::Offline), "read /p/a.txt\nsay hello");
         assert_eq!(text(&[Refuse], Style::English), None);
