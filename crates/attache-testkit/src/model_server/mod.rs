@@ -55,9 +55,9 @@ mod play;
 mod request;
 mod responses;
 mod script;
-mod tool;
 #[cfg(test)]
 mod tests;
+mod tool;
 
 pub use answer::{Answer, Stop};
 pub use request::{Api, ModelRequest, Turn};
@@ -142,7 +142,8 @@ impl ModelServer {
     ///
     /// After the last line the model says "done". How far it is, it sees from the tool results after the prompt, so it
     /// remembers nothing itself. A purpose that no tool has is passed over; what `use` is told are `path`, `content`,
-    /// `command`, `seconds` (the call gives up by then), `entries` and `question`. Other lines mean nothing to it. To a request without tools it only says "done".
+    /// `command`, `seconds` (the call gives up by then), `entries` and `question`. Other lines mean nothing to it. To a request without tools it only says "done", or some JSON
+    /// of the schema that it is given.
     pub async fn scripted() -> Self {
         ModelServer::with(script::answer).await
     }

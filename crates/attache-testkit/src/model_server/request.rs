@@ -157,6 +157,18 @@ impl ModelRequest {
         self.tools().into_iter().map(|tool| tool.name).collect()
     }
 
+    /// The JSON schema that the answer has to keep to, if it has to be JSON.
+    pub fn answer_schema(&self) -> Option<&Value> {
+        let paths: &[&str] = match self.api {
+            Api::OpenAi => &["/response_format/json_schema/schema"],
+            Api::Responses => &["/text/format/schema"],
+            Api::Ollama => &["/format"],
+            Api::Anthropic => &["/output_config/format/schema", "/output_format/schema"],
+            Api::Gemini => &["/generationConfig/responseJsonSchema", "/generationConfig/responseSchema"],
+        };
+        paths.iter().find_map(|path| self.body.pointer(path)).filter(|schema| schema.is_object())
+    }
+
     /// What came of the calls so far, in order.
     pub fn tool_results(&self) -> Vec<String> {
         let text = |turn| match turn {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::answer::{Answer, Stop};
 use super::request::{ModelRequest, Turn};
-use super::tool::{Tool, call_for};
+use super::tool::{Tool, any, call_for};
 
 /// How often a slow model says a word: 150 of them take half a minute.
 const SLOW_PACE: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ pub(super) fn answer(request: &ModelRequest) -> Answer {
     }
     // A request without tools is an agent's own, for a title, say, and is not what the script is about.
     if tools.is_empty() {
-        return Answer::text("done");
+        return Answer::text(request.answer_schema().map_or("done".to_owned(), |schema| any(schema).to_string()));
     }
     let last = steps.len();
     for (number, step) in (1..).zip(steps) {

@@ -36,8 +36,16 @@ const PURPOSES: [Purpose; 5] = [
     Purpose {
         name: "run",
         tools: &[
-            "runcommand", "bash", "shell", "runshellcommand", "shellcommand", "execcommand", "executecommand", "execute",
-            "runterminalcmd", "terminal",
+            "runcommand",
+            "bash",
+            "shell",
+            "runshellcommand",
+            "shellcommand",
+            "execcommand",
+            "executecommand",
+            "execute",
+            "runterminalcmd",
+            "terminal",
         ],
         needs: &["command"],
     },
@@ -64,7 +72,8 @@ const ARGUMENTS: [(&str, &[&str]); 6] = [
 /// A file can also be read or written by a command.
 pub(super) fn call_for(purpose: &str, wanted: &Value, tools: &[Tool]) -> Option<(String, String)> {
     let purpose = PURPOSES.iter().find(|known| known.name == purpose)?;
-    let fitting = purpose.tools.iter().flat_map(|name| tools.iter().filter(move |tool| plain(last_part(&tool.name)) == *name));
+    let fitting =
+        purpose.tools.iter().flat_map(|name| tools.iter().filter(move |tool| plain(last_part(&tool.name)) == *name));
     for tool in fitting {
         if let Some(arguments) = arguments(tool, purpose, wanted) {
             return Some((tool.name.clone(), arguments.to_string()));
@@ -134,7 +143,7 @@ fn object(entry: &Value, schema: &Value) -> Value {
 }
 
 /// Some value that a schema allows.
-fn any(schema: &Value) -> Value {
+pub(super) fn any(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
         return first.clone();
     }
@@ -174,7 +183,10 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, properties: Value, required: Value) -> Tool {
-        Tool { name: name.to_owned(), schema: json!({ "type": "object", "properties": properties, "required": required }) }
+        Tool {
+            name: name.to_owned(),
+            schema: json!({ "type": "object", "properties": properties, "required": required }),
+        }
     }
 
     fn called(purpose: &str, wanted: Value, tools: &[Tool]) -> Option<(String, Value)> {
@@ -186,7 +198,11 @@ mod tests {
     fn a_tool_is_found_by_what_it_is_for_and_called_by_its_schema() {
         let text = || json!({ "type": "string" });
         let tools = [
-            tool("mcp__acp__Read", json!({ "file_path": text(), "limit": { "type": "integer" } }), json!(["file_path"])),
+            tool(
+                "mcp__acp__Read",
+                json!({ "file_path": text(), "limit": { "type": "integer" } }),
+                json!(["file_path"]),
+            ),
             tool("exec", json!({}), json!([])),
             tool(
                 "Bash",

@@ -51,6 +51,19 @@ async fn calls_of_one_step_wait_for_all_their_results() {
 }
 
 #[tokio::test]
+async fn a_request_for_json_without_tools_gets_json() {
+    let schema =
+        json!({ "type": "OBJECT", "properties": { "score": { "type": "INTEGER" }, "why": { "type": "STRING" } } });
+    let body = json!({
+        "contents": [{ "role": "user", "parts": [{ "text": "use read {}" }] }],
+        "generationConfig": { "responseMimeType": "application/json", "responseJsonSchema": schema },
+    });
+    let server = ModelServer::scripted().await;
+    let reply = post(&server, "/v1beta/models/gemini-x:generateContent", &body).await.json();
+    assert_eq!(reply["candidates"][0]["content"]["parts"][0]["text"], r#"{"score":1,"why":"to test"}"#);
+}
+
+#[tokio::test]
 async fn the_model_stops_for_the_reason_it_is_told() {
     let (_, text, _, reason) = step("say half of it\nstop length", 0).await;
     assert_eq!((text, reason), (json!("half of it"), json!("length")));
