@@ -148,7 +148,7 @@ impl DialectName {
 /// How prompts say what is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScriptStyle {
-    /// Lines for the model of `--model-server`: `call read_file {"path":"a.txt"}`
+    /// Lines for the model of `--model-server`: `use read {"path":"a.txt"}`
     Lines,
     /// Directives in brackets: `[[read a.txt]]`
     Brackets,

@@ -1,4 +1,4 @@
-//! The tools of an agent that its author never told us of: found by what they are for, called by their schemas.
+//! Tools whose names and arguments nobody told us beforehand: found by what they are for, called by their schemas.
 
 use serde_json::{Map, Value, json};
 
