@@ -3,7 +3,7 @@
 use attache_proto::Dialect;
 
 use crate::exchange::Exchange;
-use crate::record::{Record, Side};
+use crate::record::{Event, Record, Side};
 use crate::rule::{Dialects, Level, Rule, Trial, Verdict};
 use crate::rules;
 
@@ -55,18 +55,23 @@ pub struct Finding {
     pub dialect: Dialect,
 }
 
-/// Judges what one side did in a record, by the rules that bind it in the dialects that were spoken.
+/// Judges what one side did in a record, by the rules that bind it in the dialects that were spoken. A connection whose beginning is
+/// not in the record is not judged: what was said there decides what may be said later.
 pub fn judge(record: &Record, side: Side, choice: &Choice) -> Vec<Judged> {
     let connections: Vec<_> = record.connections().collect();
     let exchanges: Vec<Exchange<'_>> = connections.iter().map(|(_, entries)| Exchange::new(entries)).collect();
     let is_in = |rule: &Rule, exchange: &Exchange<'_>| {
         rule.dialects.includes(exchange.dialect) && choice.includes_dialect(exchange.dialect)
     };
+    let is_whole = |index: usize| connections[index].1.first().is_none_or(|entry| entry.event != Event::Continued);
     let is_spoken = |rule: &Rule| exchanges.iter().any(|exchange| is_in(rule, exchange));
     let chosen = rules::all().filter(|rule| rule.binds.includes(side) && choice.includes(rule) && is_spoken(rule));
     let judge_one = |rule: &'static Rule| {
         let mut judged = Judged { rule, tested: 0, findings: Vec::new() };
-        for (index, exchange) in exchanges.iter().enumerate().filter(|(_, exchange)| is_in(rule, exchange)) {
+        for (index, exchange) in exchanges.iter().enumerate() {
+            if !is_in(rule, exchange) || !is_whole(index) {
+                continue;
+            }
             let mut verdict = Verdict::default();
             (rule.judge)(&Trial { exchange, before: &exchanges[..index], side }, &mut verdict);
             judged.tested += verdict.tested;

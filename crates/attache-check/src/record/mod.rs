@@ -70,6 +70,9 @@ pub enum Event {
     },
     /// What follows is a new connection, to a new process where there are processes.
     Restarted,
+    /// What follows goes on in the middle of a conversation: the recording was rotated. What came before is elsewhere, if this is the
+    /// first entry.
+    Continued,
     /// What whoever recorded this is about to do.
     Note {
         /// In words.

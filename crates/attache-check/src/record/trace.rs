@@ -99,6 +99,7 @@ impl Record {
             Event::Exited { code: None } => r#""event":"exited""#.to_owned(),
             Event::Waited { time } => format!(r#""event":"waited","number":{}"#, time.as_millis()),
             Event::Restarted => r#""event":"restarted""#.to_owned(),
+            Event::Continued => r#""event":"continued""#.to_owned(),
             Event::Note { text } => format!(r#""event":"note","text":{}"#, Value::from(text.as_str())),
         };
         format!("{{\"time\":\"{}\",{rest}}}\n", rfc3339(started + entry.at))
@@ -157,6 +158,7 @@ fn entry(text: &str, record: &mut Record) -> Result<Option<Entry>, &'static str>
             Event::Waited { time: Duration::from_millis(millis) }
         }
         (_, Some("restarted")) => Event::Restarted,
+        (_, Some("continued")) => Event::Continued,
         (_, Some("note")) => Event::Note { text: line.text.unwrap_or_default() },
         // Of a newer version.
         (_, Some(_)) => return Ok(None),

@@ -111,9 +111,13 @@ fn event_of(event: &str, text: &str) -> Result<Event, String> {
             Event::Junk { from: side(who)?, bytes: usize::try_from(number(bytes)?).unwrap_or_default() }
         }
         ["restarted"] => Event::Restarted,
+        ["continued"] => Event::Continued,
         ["note"] => Event::Note { text: text.to_owned() },
         ["stderr"] => Event::Stderr { text: text.to_owned() },
-        _ => return Err("expected closed by …, exited, waited … ms, junk from …, restarted, note or stderr".to_owned()),
+        _ => {
+            return Err("expected closed by …, exited, waited … ms, junk from …, restarted, continued, note or stderr"
+                .to_owned());
+        }
     })
 }
 
@@ -139,6 +143,7 @@ fn line(event: &Event) -> String {
         Event::Exited { code: None } => "(exited)".to_owned(),
         Event::Waited { time } => format!("(waited {} ms)", time.as_millis()),
         Event::Restarted => "(restarted)".to_owned(),
+        Event::Continued => "(continued)".to_owned(),
         Event::Note { text } => format!("(note) {text}"),
     }
 }

@@ -37,6 +37,9 @@ impl Report {
                 shown.messages.iter().for_each(|message| {
                     let _ = writeln!(out, "  - {}", code(message));
                 });
+                if let Some(ended) = &shown.ended {
+                    let _ = writeln!(out, "  - {}", text(ended));
+                }
             }
             if report.count > report.findings.len() {
                 let _ = writeln!(out, "- and {} more", report.count - report.findings.len());

@@ -7,6 +7,9 @@ mod markdown;
 mod sarif;
 mod text;
 
+pub use junit::junit;
+pub use sarif::sarif;
+
 use std::collections::BTreeMap;
 
 use attache_proto::Dialect;
@@ -104,6 +107,8 @@ pub struct Shown {
     pub entries: Vec<usize>,
     /// These messages, cut short and harmless: `-->` is from the client, `<--` from the agent.
     pub messages: Vec<String>,
+    /// How the process ended after that, if it failed, with the last that it wrote to stderr.
+    pub ended: Option<String>,
 }
 
 /// How many places of a rule are shown. The others are counted.
@@ -140,6 +145,7 @@ impl Report {
                     dialect: finding.dialect,
                     seen: finding.seen,
                     messages: finding.entries.iter().filter_map(|entry| message(&run.record, *entry)).collect(),
+                    ended: ended(&run.record, side, finding.entries.last().copied().unwrap_or(0)),
                     entries: finding.entries,
                 }));
             }
@@ -157,6 +163,11 @@ impl Report {
         rules.sort_by_key(|report| order(report.rule));
         dialects.sort_unstable();
         Report { subject: subject.into(), side, dialects, runs: runs.len(), rules }
+    }
+
+    /// Whether no rule mattered: then there is no verdict.
+    pub fn is_empty(&self) -> bool {
+        self.rules.iter().all(|report| report.outcome == Outcome::NotTested)
     }
 
     /// Whether there is nothing to find fault with.
@@ -180,10 +191,10 @@ impl Report {
         let waived = self.count(|report| matches!(report.outcome, Outcome::Waived { .. }));
         let not_tested = self.count(|report| report.outcome == Outcome::NotTested);
         let beside = match waived {
-            0 => format!("{kept} rules kept, {not_tested} not tested"),
-            _ => format!("{kept} rules kept, {waived} waived, {not_tested} not tested"),
+            0 => format!("{kept} {} kept, {not_tested} not tested", plural(kept, "rule")),
+            _ => format!("{kept} {} kept, {waived} waived, {not_tested} not tested", plural(kept, "rule")),
         };
-        if kept + self.broken(Level::Must) + self.broken(Level::Should) + waived == 0 {
+        if self.is_empty() {
             return "nothing was tested".to_owned();
         }
         match (self.broken(Level::Must), self.broken(Level::Should)) {
@@ -202,7 +213,10 @@ impl Report {
 
     /// The dialects that were spoken, for people: `1, 2`.
     pub fn spoken(&self) -> String {
-        self.dialects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        match &self.dialects[..] {
+            [] => "unknown".to_owned(),
+            dialects => dialects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
     }
 
     /// `agent` or `client`.
@@ -252,6 +266,28 @@ fn message(record: &Record, entry: usize) -> Option<String> {
         _ => return None,
     };
     Some(format!("{arrow} {}", crate::rule::harmless(&text, LONGEST_MESSAGE)))
+}
+
+/// How the process of the side that is judged ended on the connection of an entry, and the last line that it wrote to stderr, if it ended
+/// after that entry and with a failure.
+fn ended(record: &Record, side: Side, entry: usize) -> Option<String> {
+    let connection = || record.entries.iter().skip(entry).take_while(|entry| entry.event != Event::Restarted);
+    // Whoever checks closes its end, and then ends what does not leave by itself.
+    let is_left = connection().any(|entry| entry.event == Event::Closed { from: crate::exchange::other(side) });
+    let how = connection().find_map(|entry| match entry.event {
+        Event::Exited { code: Some(code) } if code != 0 => Some(format!("exited with status {code}")),
+        Event::Exited { code: None } if !is_left => Some("was ended by a signal".to_owned()),
+        _ => None,
+    })?;
+    let name = if side == Side::Agent { "agent" } else { "client" };
+    let last = connection().filter_map(|entry| match &entry.event {
+        Event::Stderr { text } if !text.trim().is_empty() => Some(text),
+        _ => None,
+    });
+    Some(match last.last() {
+        Some(text) => format!("the {name} {how}; the last line of its stderr: {}", crate::rule::shown(text.trim())),
+        None => format!("the {name} {how}"),
+    })
 }
 
 #[cfg(test)]

@@ -43,9 +43,9 @@ fn text_of_a_peer_is_harmless_in_every_form() {
     let forms = [
         report.to_text(true),
         report.to_markdown(),
-        report.to_junit(),
+        junit(std::slice::from_ref(&report)),
         report.to_json().to_string(),
-        report.to_sarif(None).to_string(),
+        sarif(std::slice::from_ref(&report), None).to_string(),
         report.to_badge(),
     ];
     for form in &forms {
@@ -80,11 +80,14 @@ fn reports_for_programs_have_their_shape() {
         (Some("attache-check"), Some(false), Some(1))
     );
     assert_eq!(json["rules"][0]["findings"][0]["entries"][0], 1);
-    let sarif = report.to_sarif(Some("a.trace"));
+    let sarif = sarif(std::slice::from_ref(&report), Some("a trace"));
     assert_eq!(
         sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
-        "a.trace"
+        "a%20trace"
     );
-    assert!(report.to_junit().contains("<testsuite name=\"envelope\" tests=\"2\" failures=\"1\" skipped=\"1\">"));
+    assert!(
+        junit(std::slice::from_ref(&report))
+            .contains("<testsuite name=\"envelope\" package=\"my | agent\" tests=\"2\" failures=\"1\" skipped=\"1\">")
+    );
     assert!(report.to_badge().contains(">not conformant 0/1<"));
 }

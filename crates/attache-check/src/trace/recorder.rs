@@ -40,7 +40,11 @@ impl Recorder {
         let path = path.into();
         let file = open(&path)?;
         let written = file.metadata()?.len();
-        Ok(Recorder { path, file, written, recording, line: String::new(), failures: 0 })
+        let mut recorder = Recorder { path, file, written, recording, line: String::new(), failures: 0 };
+        if written > 0 {
+            recorder.write(&Event::Restarted);
+        }
+        Ok(recorder)
     }
 
     /// How many lines could not be written.
@@ -51,10 +55,7 @@ impl Recorder {
     /// Writes down what happened now.
     pub fn write(&mut self, event: &Event) {
         let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        line.push_str("{\"time\":\"");
-        line.push_str(&rfc3339(SystemTime::now()));
-        line.push_str("\",");
+        begin(&mut line);
         let direction = |side| if side == Side::Client { "out" } else { "in" };
         match event {
             Event::Frame { from, text } => {
@@ -81,6 +82,7 @@ impl Recorder {
             Event::Exited { code: None } => line.push_str("\"event\":\"exited\""),
             Event::Waited { time } => line.push_str(&format!("\"event\":\"waited\",\"number\":{}", time.as_millis())),
             Event::Restarted => line.push_str("\"event\":\"restarted\""),
+            Event::Continued => line.push_str("\"event\":\"continued\""),
             Event::Note { text } => {
                 line.push_str(&format!("\"event\":\"note\",\"text\":{}", Value::from(text.as_str())))
             }
@@ -114,12 +116,24 @@ impl Recorder {
             aside.push(".1");
             std::fs::rename(&self.path, aside)?;
             self.file = open(&self.path)?;
-            self.written = 0;
+            let mut first = String::new();
+            begin(&mut first);
+            first.push_str("\"event\":\"continued\"}\n");
+            self.file.write_all(first.as_bytes())?;
+            self.written = first.len() as u64;
         }
         self.file.write_all(line.as_bytes())?;
         self.written += line.len() as u64;
         Ok(())
     }
+}
+
+/// Begins a line anew, with the time.
+fn begin(line: &mut String) {
+    line.clear();
+    line.push_str("{\"time\":\"");
+    line.push_str(&rfc3339(SystemTime::now()));
+    line.push_str("\",");
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -156,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn another_conversation_in_the_same_file_is_another_connection() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace.jsonl");
+        for _ in 0..2 {
+            let mut recorder = Recorder::open(&path, Recording::default()).unwrap();
+            recorder.write(&frame(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#));
+        }
+        let record = Record::from_trace(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(record.connections().count(), 2);
+    }
+
+    #[test]
     fn a_file_that_is_full_is_put_aside() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trace.jsonl");
@@ -166,7 +192,10 @@ mod tests {
         let (now, aside) =
             (std::fs::metadata(&path).unwrap().len(), std::fs::metadata(path.with_extension("jsonl.1")).unwrap().len());
         assert!(now <= 4096 && aside <= 4096, "{now} {aside}");
-        assert!(std::fs::read_to_string(&path).unwrap().contains("\"number\":999"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\"number\":999"));
+        // What the file begins with was not the beginning of the conversation.
+        assert_eq!(Record::from_trace(&text).unwrap().entries[0].event, Event::Continued);
         assert_eq!(recorder.failures(), 0);
     }
 }

@@ -184,7 +184,7 @@ fn kind(body: &Body) -> u8 {
 }
 
 /// What happened beside the conversation, in words.
-fn beside(event: &Event) -> Option<String> {
+pub(super) fn beside(event: &Event) -> Option<String> {
     Some(match event {
         Event::Stderr { text } => format!("stderr: {text}"),
         Event::Closed { from } => format!("closed by {}", if *from == Side::Client { "client" } else { "agent" }),
@@ -192,6 +192,7 @@ fn beside(event: &Event) -> Option<String> {
         Event::Exited { code: None } => "agent was ended by a signal".to_owned(),
         Event::Waited { time } => format!("nothing came for {} ms", time.as_millis()),
         Event::Restarted => "a new connection".to_owned(),
+        Event::Continued => "the file was rotated: what came before is not in it".to_owned(),
         Event::Note { text } => text.clone(),
         Event::Frame { .. } | Event::Junk { .. } => return None,
     })

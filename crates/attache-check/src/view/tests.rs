@@ -65,7 +65,7 @@ fn text_of_others_is_never_markup() {
 fn a_recording_is_printed_line_by_line() {
     let text = text(&record());
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].contains("--> initialize {\"protocolVersion\":2"), "{text}");
-    assert!(lines[3].contains("<-- answer to session/new (1 ms) {\"sessionId\":\"s\"}"), "{text}");
-    assert!(text.contains(" .  stderr: bye\n"), "{text}");
+    assert!(lines[0].contains("--> initialize #0 {\"protocolVersion\":2"), "{text}");
+    assert!(lines[3].contains("<-- answer to session/new #1 (1 ms) {\"sessionId\":\"s\"}"), "{text}");
+    assert!(text.contains(" .  stderr: bye\n") && text.contains(" .  closed by agent\n"), "{text}");
 }

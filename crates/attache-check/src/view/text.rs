@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::exchange::Exchange;
+use super::data::beside;
+use crate::exchange::{Body, Exchange};
 use crate::judge::{Choice, judge};
-use crate::record::{Event, Record, Side};
+use crate::record::{Record, Side};
 use crate::rule::harmless;
 use crate::trace::label_of;
 
@@ -37,15 +38,17 @@ pub(super) fn text(record: &Record) -> String {
                     let since = entries[exchange.messages[call.at].entry].at;
                     format!(" ({} ms)", entry.at.saturating_sub(since).as_millis())
                 });
-                let _ = writeln!(out, "{time} {arrow} {label}{waited} {}", harmless(&summary(message.text), LONGEST));
+                let id = match &message.body {
+                    Body::Request { id, .. } | Body::Response { id, .. } => {
+                        format!(" #{}", harmless(&id.to_string(), 24))
+                    }
+                    _ => String::new(),
+                };
+                let summary = harmless(&summary(message.text), LONGEST);
+                let _ = writeln!(out, "{time} {arrow} {label}{id}{waited} {summary}");
             }
-            let beside = match &entry.event {
-                Event::Frame { .. } | Event::Junk { .. } => None,
-                Event::Stderr { text } => Some(format!("stderr: {}", harmless(text, LONGEST))),
-                other => Some(harmless(&format!("{other:?}"), LONGEST)),
-            };
-            if let Some(text) = beside {
-                let _ = writeln!(out, "{time}  .  {text}");
+            if let Some(text) = beside(&entry.event) {
+                let _ = writeln!(out, "{time}  .  {}", harmless(&text.replace('\t', " "), LONGEST));
             }
             for finding in findings.get(&(start + index)).into_iter().flatten() {
                 let _ = writeln!(out, "           !  {finding}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache_check::probe::Peer;
-use attache_check::record::Record;
+use attache_check::record::{Event, Record};
 use attache_check::trace::{self, Replayed};
 
 use super::options::{Part, Replay, Speed};
@@ -18,6 +18,14 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Plays a recording.
 pub(super) async fn run(options: Replay) -> Result<u8, Failure> {
     let recording = read(&options.file)?;
+    if options.part == Part::Agent && (options.agent.is_some() || !options.agent_command.is_empty()) {
+        return Err(Failure::usage(
+            "`--as agent` starts no agent: the client that is tested starts this command as its agent",
+        ));
+    }
+    if recording.entries.first().is_some_and(|entry| entry.event == Event::Continued) {
+        return Err(Failure::usage("the recording begins in the middle of a conversation, because it was rotated"));
+    }
     let how = trace::Replay {
         part: options.part.side(),
         at_recorded_speed: options.speed == Speed::Recorded,
@@ -30,8 +38,12 @@ pub(super) async fn run(options: Replay) -> Result<u8, Failure> {
                 command.spawn().map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
             let peer = Peer { reader: Box::new(stdout), writer: Box::new(stdin) };
             let replayed = until_interrupted(async { Ok(trace::replay(&recording, peer, how).await) }).await;
-            process.shutdown(GRACE).await;
-            replayed?
+            let ended = process.shutdown(GRACE).await;
+            let replayed = replayed?;
+            if let Some(code) = ended.code.filter(|code| *code != 0) {
+                eprintln!("the agent exited with status {code}");
+            }
+            replayed
         }
         Part::Agent => {
             let taken = attache::stdio::take();

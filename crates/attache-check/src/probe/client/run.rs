@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::record_file::{OPEN, RECORD};
 use super::scenario::Scenario;
-use crate::record::{Event, Record};
+use crate::record::{Entry, Event, Record, Side};
 
 /// The environment variable in which a client finds the command line of the agent.
 const AGENT_VARIABLE: &str = "ATTACHE_CHECK_AGENT";
@@ -68,7 +68,7 @@ pub enum Ending {
 /// `ATTACHE_CHECK_AGENT` has the command line as well. A client whose command has no `{prompt}` gets the prompt on stdin.
 ///
 /// `agent` is a command that [serves](super::serve) on stdin and stdout. It gets `--scenario NAME --records DIRECTORY` in addition.
-/// `done` hears of each run when it has ended.
+/// `done` hears of each run when it has ended. A client that says nothing in the first one is not tried again.
 pub async fn run_client(
     client: &[String],
     agent: &[String],
@@ -80,7 +80,13 @@ pub async fn run_client(
     for scenario in scenarios {
         let run = run(client, agent, scenario, limits).await?;
         done(&run);
+        let is_of_client = |entry: &Entry| matches!(&entry.event, Event::Frame { from: Side::Client, .. });
+        let is_heard = run.record.entries.iter().any(is_of_client);
         runs.push(run);
+        // One that says nothing at the first try has no way to the agent, and would say nothing at the others.
+        if runs.len() == 1 && !is_heard {
+            break;
+        }
     }
     Ok(runs)
 }
