@@ -17,6 +17,9 @@ use options::{Check, Judging, SideName, Transcript};
 /// The longest file that is read: what a machine has the memory for several times over.
 const LONGEST_FILE: u64 = 1 << 30;
 
+/// The longest file of waivers that is read.
+const LONGEST_WAIVERS: u64 = 1 << 20;
+
 /// Does what the command line says.
 pub(crate) async fn run(check: Check) -> Result<Code, Failure> {
     match check {
@@ -127,8 +130,9 @@ fn tell(reports: &[Report], judging: &Judging, artifact: Option<&str>) -> Result
 
 fn waivers(judging: &Judging) -> Result<Waivers, Failure> {
     let Some(path) = &judging.waivers else { return Ok(Waivers::default()) };
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST_WAIVERS).read_to_string(&mut text));
+    read.map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
     Waivers::parse(&text).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))
 }
 

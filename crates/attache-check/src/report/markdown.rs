@@ -30,7 +30,7 @@ impl Report {
                 rule.statement
             );
             if let Outcome::Waived { reason } = &report.outcome {
-                let _ = writeln!(out, "Reason: {}\n", text(reason));
+                let _ = writeln!(out, "Reason: {}\n", code(reason));
             }
             for shown in &report.findings {
                 let _ = writeln!(out, "- in {}, protocol {}: {}", code(&shown.run), shown.dialect, text(&shown.seen));

@@ -16,7 +16,7 @@ use attache_proto::Dialect;
 
 use crate::judge::{Choice, judge};
 use crate::record::{Event, Record, Side};
-use crate::rule::{Level, Rule};
+use crate::rule::{Level, Rule, harmless};
 use crate::waivers::Waivers;
 
 /// A record that is judged, and what it is of.
@@ -114,6 +114,9 @@ pub struct Shown {
 /// How many places of a rule are shown. The others are counted.
 pub const MOST_SHOWN: usize = 3;
 
+/// How much is shown of a command or of the name of a file.
+const LONGEST_NAME: usize = 400;
+
 /// How much of a message is shown.
 const LONGEST_MESSAGE: usize = 240;
 
@@ -141,7 +144,7 @@ impl Report {
                 report.count += judged.findings.len();
                 let room = MOST_SHOWN.saturating_sub(report.findings.len());
                 report.findings.extend(judged.findings.into_iter().take(room).map(|finding| Shown {
-                    run: run.name.clone(),
+                    run: harmless(&run.name, LONGEST_NAME),
                     dialect: finding.dialect,
                     seen: finding.seen,
                     messages: finding.entries.iter().filter_map(|entry| message(&run.record, *entry)).collect(),
@@ -162,7 +165,7 @@ impl Report {
         let order = |rule: &Rule| crate::rules::all().position(|other| other.id == rule.id);
         rules.sort_by_key(|report| order(report.rule));
         dialects.sort_unstable();
-        Report { subject: subject.into(), side, dialects, runs: runs.len(), rules }
+        Report { subject: harmless(&subject.into(), LONGEST_NAME), side, dialects, runs: runs.len(), rules }
     }
 
     /// Whether no rule mattered: then there is no verdict.
@@ -265,7 +268,11 @@ fn message(record: &Record, entry: usize) -> Option<String> {
         Event::Junk { from, bytes } => (if *from == Side::Client { "-->" } else { "<--" }, format!("({bytes} bytes)")),
         _ => return None,
     };
-    Some(format!("{arrow} {}", crate::rule::harmless(&text, LONGEST_MESSAGE)))
+    let mut without_secrets = String::new();
+    if !attache::trace::redact(&text, &mut without_secrets) {
+        without_secrets = text;
+    }
+    Some(format!("{arrow} {}", harmless(&without_secrets, LONGEST_MESSAGE)))
 }
 
 /// How the process of the side that is judged ended on the connection of an entry, and the last line that it wrote to stderr, if it ended

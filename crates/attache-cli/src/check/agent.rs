@@ -51,7 +51,7 @@ pub(super) async fn run(options: CheckAgent) -> Result<Code, Failure> {
             return Err(Failure::usage(format!("no probe `{shown}`\nhint: `attache check probes` lists them")));
         }
     }
-    let server = if options.model_server { Some(ModelServer::scripted().await) } else { None };
+    let server = if options.model_server { Some(ModelServer::scripted_without_memory().await) } else { None };
     let (subject, command) = command(&options, server.as_ref().map(ModelServer::url).as_deref())?;
     let dialects = match &options.protocol[..] {
         [] => Dialects::ALL,

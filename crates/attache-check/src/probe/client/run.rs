@@ -11,10 +11,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::record_file::{OPEN, RECORD};
 use super::scenario::Scenario;
+use crate::probe::{MOST_RECORDED, plain_file};
 use crate::record::{Entry, Event, Record, Side};
 
 /// The environment variable in which a client finds the command line of the agent.
 const AGENT_VARIABLE: &str = "ATTACHE_CHECK_AGENT";
+
+/// The longest record of a connection that is read: what an agent of ours records, and then some.
+const LONGEST_RECORD: usize = 2 * MOST_RECORDED;
 
 /// How many bytes of what a client prints are kept.
 const KEPT_OUTPUT: usize = 8 << 10;
@@ -215,7 +219,7 @@ fn collect(directory: &Path, began: SystemTime) -> Record {
     let mut records: Vec<Record> = Vec::new();
     for path in files(directory, RECORD) {
         // A client that starts an agent and says nothing leaves a record with nothing to judge in it.
-        if let Ok(Ok(record)) = std::fs::read_to_string(&path).map(|text| Record::from_trace(&text)) {
+        if let Ok(Ok(record)) = plain_file::read(&path, LONGEST_RECORD).map(|text| Record::from_trace(&text)) {
             records.push(record);
         }
     }
