@@ -90,3 +90,8 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 fn random_word() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,3 +32,8 @@ pub use record::{Record, Side};
 pub use report::{Report, Run};
 pub use rule::{Binds, Dialects, Level, Rule};
 pub use waivers::{WaiverError, Waivers};
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -18,3 +18,8 @@ mod store;
 pub mod terminals;
 pub mod trust;
 pub mod visible;
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,3 +34,8 @@ pub use client::{Connected, Failure, Fingerprint, LinkNews, Remote, RemoteError}
 pub use limits::ServerLimits;
 pub use server::{Accepted, HttpServer, Listener};
 pub use verbs::{ConnectError, ConnectRemote, ServeHttp};
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

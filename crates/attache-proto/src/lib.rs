@@ -73,3 +73,8 @@ pub mod view;
 
 pub use codec::{Decode, Encode, IntoField};
 pub use dialect::Dialect;
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -50,3 +50,8 @@ pub use fault::{Cut, Dribble};
 pub use http_fixture::{HttpAsked, HttpFixture, Response};
 pub use time_limit::TimeLimit;
 pub use transcript::{RawPeer, matches};
+
+/// The program in the README has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
