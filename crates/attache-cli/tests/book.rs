@@ -75,10 +75,10 @@ fn is_output(shown: &[&str], seen: &[&str]) -> bool {
 
 #[test]
 fn what_is_shown_is_compared() {
-    let check = |shown: &str, seen: &str| {
-        is_output(&shown.lines().collect::<Vec<_>>(), &seen.lines().collect::<Vec<_>>())
-    };
-    for (shown, seen) in [("a", "a"), ("a…", "abc"), ("a…d", "abcd"), ("…", ""), ("…\nb", "a\na\nb"), ("…c…", "abcde")] {
+    let check =
+        |shown: &str, seen: &str| is_output(&shown.lines().collect::<Vec<_>>(), &seen.lines().collect::<Vec<_>>());
+    for (shown, seen) in [("a", "a"), ("a…", "abc"), ("a…d", "abcd"), ("…", ""), ("…\nb", "a\na\nb"), ("…c…", "abcde")]
+    {
         assert!(check(shown, seen), "{shown} {seen}");
     }
     for (shown, seen) in [("a", "ab"), ("a", ""), ("", "a"), ("a…d", "abc"), ("…\nb", "b\na"), ("a…", "b")] {
@@ -147,7 +147,10 @@ fn anchor(heading: &str) -> String {
 
 fn anchors(page: &str) -> BTreeSet<String> {
     let text = parts(page).into_iter().filter(|(info, _)| info.is_empty()).map(|(_, text)| text).collect::<String>();
-    text.lines().filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))).map(anchor).collect()
+    text.lines()
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')))
+        .map(anchor)
+        .collect()
 }
 
 /// Where the links of a page lead.
@@ -167,10 +170,16 @@ const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/");
 #[test]
 fn every_link_leads_somewhere() {
     let root = root();
-    let mut files: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "deploy/README.md", "packaging/registry/README.md"]
-            .map(|name| root.join(name))
-            .into();
+    let mut files: Vec<PathBuf> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "deploy/README.md",
+        "packaging/registry/README.md",
+    ]
+    .map(|name| root.join(name))
+    .into();
     files.extend(pages().into_iter().map(|(name, _)| root.join("docs").join(name)));
     let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
     files.extend(crates.map(|path| path.join("README.md")));

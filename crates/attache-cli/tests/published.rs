@@ -53,7 +53,11 @@ fn every_crate_says_what_it_is() {
 #[test]
 fn the_crates_can_be_published_in_some_order() {
     let packages = packages();
-    let ours: Vec<&str> = packages.iter().filter(|package| is_published(package)).filter_map(|package| package["name"].as_str()).collect();
+    let ours: Vec<&str> = packages
+        .iter()
+        .filter(|package| is_published(package))
+        .filter_map(|package| package["name"].as_str())
+        .collect();
     let mut done: Vec<&str> = Vec::new();
     loop {
         let before = done.len();

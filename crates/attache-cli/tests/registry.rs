@@ -45,8 +45,14 @@ fn the_entry_is_valid() {
         |entry| entry["version"] = "1.0".into(),
         |entry| entry["repository"] = "no address".into(),
         |entry| entry["distribution"] = json!({}),
-        |entry| entry["distribution"]["binary"] = json!({ "plan9-x86_64": { "archive": "https://x.example/a.zip", "cmd": "a" } }),
-        |entry| entry["distribution"]["binary"] = json!({ "linux-x86_64": { "archive": "https://x.example/a.deb", "cmd": "a" } }),
+        |entry| {
+            entry["distribution"]["binary"] =
+                json!({ "plan9-x86_64": { "archive": "https://x.example/a.zip", "cmd": "a" } })
+        },
+        |entry| {
+            entry["distribution"]["binary"] =
+                json!({ "linux-x86_64": { "archive": "https://x.example/a.deb", "cmd": "a" } })
+        },
     ];
     for change in changes {
         let mut entry = entry();
@@ -118,7 +124,7 @@ fn our_own_reader_takes_it() {
     home.run(&["agents", "add", "ours", "--registry", "registry.json"]).check(8, &[], &["no agent `ours`"]);
     home.run(&["agents", "add", ID, "--registry", "registry.json", "--yes"]).check(0, &[], &[]);
     let package = format!("{ID}@{}", env!("CARGO_PKG_VERSION"));
-    home.run(&["agents", "show", ID]).check(0, &["npx -y", &package, "agent"], &[]);
+    home.run(&["agents", "show", ID]).check(0, &["npx", &format!("{package} agent")], &[]);
 }
 
 /// The registry starts an agent with an empty home and no key, greets it in version 1, and takes it only if it names a way
@@ -141,12 +147,22 @@ fn the_agent_passes_the_check_for_logins() {
         "clientInfo": { "name": "ACP Registry Validator", "version": "1.0.0" },
         "clientCapabilities": capabilities
     });
-    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let session = json!({ "cwd": home.0.path(), "mcpServers": [] });
+    let requests = [("initialize", params), ("authenticate", json!({ "methodId": "key" })), ("session/new", session)];
+    for (id, (method, params)) in requests.into_iter().enumerate() {
+        writeln!(stdin, "{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).unwrap();
+    }
+    drop(stdin);
     let _limit = attache_testkit::TimeLimit::new(&child, std::time::Duration::from_secs(60));
     let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    let answer: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let answers: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = answers.iter().find(|answer| answer["id"] == 0).unwrap();
     let methods = answer["result"]["authMethods"].as_array().unwrap_or_else(|| panic!("{answer}"));
     let is_taken = |method: &Value| matches!(method["type"].as_str(), None | Some("agent" | "terminal"));
     assert!(methods.iter().any(is_taken), "{answer}");
+    // Who takes that way without a key gets a session all the same, with the model that needs none.
+    for id in [1, 2] {
+        assert!(answers.iter().any(|answer| answer["id"] == id && !answer["result"].is_null()), "{out}");
+    }
 }
