@@ -1,5 +1,6 @@
 //! The book in `docs/`: its commands are run and do what it shows, its links lead somewhere, the messages that it explains are
 //! those of the program.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -104,7 +105,9 @@ fn run_page(name: &str, page: &str) -> usize {
         let done = support::run(command);
         let shown = match parts.get(at + 1..at + 3) {
             Some([(_, between), ("text", shown)]) if between.trim().is_empty() => shown.as_str(),
-            _ => panic!("{name}: what does this show? A block `text` has to follow, or it is `{info},manual`\n{script}"),
+            _ => {
+                panic!("{name}: what does this show? A block `text` has to follow, or it is `{info},manual`\n{script}")
+            }
         };
         let (shown_lines, seen) = (shown.lines().collect::<Vec<_>>(), done.out.lines().collect::<Vec<_>>());
         assert!(
