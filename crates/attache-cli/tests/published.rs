@@ -63,11 +63,11 @@ fn the_crates_can_be_published_in_some_order() {
         let before = done.len();
         for package in packages.iter().filter(|package| is_published(package)) {
             let name = package["name"].as_str().unwrap();
+            let dependencies = package["dependencies"].as_array().unwrap();
+            let ours_of_it = dependencies.iter().filter(|dependency| !dependency["path"].is_null());
             // One that is only for tests and has no version is left out of what is published.
-            let needed = package["dependencies"].as_array().unwrap().iter().filter(|dependency| {
-                !dependency["path"].is_null() && !(dependency["kind"] == "dev" && dependency["req"] == "*")
-            });
-            let needed: Vec<&Value> = needed.collect();
+            let is_left_out = |dependency: &Value| dependency["kind"] == "dev" && dependency["req"] == "*";
+            let needed: Vec<&Value> = ours_of_it.filter(|dependency| !is_left_out(dependency)).collect();
             for dependency in &needed {
                 assert_ne!(dependency["req"], "*", "{name} needs a version of {}", dependency["name"]);
                 assert!(ours.contains(&dependency["name"].as_str().unwrap()), "{name} needs {}", dependency["name"]);
