@@ -14,6 +14,8 @@
 //! # Ok(())
 //! # }
 //! ```
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod agent;
 mod attachments;
@@ -90,8 +92,3 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 fn random_word() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
-
-/// The program in the README has to compile.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -15,6 +15,8 @@
 //! assert_eq!(version.findings[0].seen, "a message without `\"jsonrpc\":\"2.0\"`");
 //! # Ok::<(), attache_check::record::TranscriptError>(())
 //! ```
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod exchange;
 mod judge;
@@ -32,8 +34,3 @@ pub use record::{Record, Side};
 pub use report::{Report, Run};
 pub use rule::{Binds, Dialects, Level, Rule};
 pub use waivers::{WaiverError, Waivers};
-
-/// The program in the README has to compile.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
