@@ -183,7 +183,7 @@ impl CodingAgent {
     /// Prepares to serve it, with all that it offers.
     pub fn server(self) -> Server<Self> {
         let info = self.models.first_info();
-        let can_log_in = self.models.can_log_in();
+        let can_log_in = !self.models.auth_methods().is_empty();
         let server = attache::serve(self)
             .restores()
             .lists()

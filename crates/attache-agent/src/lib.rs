@@ -14,6 +14,8 @@
 //! # Ok(())
 //! # }
 //! ```
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod agent;
 mod attachments;

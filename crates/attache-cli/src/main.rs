@@ -11,6 +11,8 @@ mod complete;
 mod connect;
 mod doctor;
 mod document;
+#[cfg(test)]
+mod documents;
 mod event;
 mod exit;
 mod ids;

@@ -182,6 +182,12 @@ pub use transport::pair;
 mod documents {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
+    #[doc = include_str!("../README.md")]
+    struct CrateReadme;
     #[doc = include_str!("../../../docs/migration.md")]
     struct Migration;
+    #[doc = include_str!("../../../docs/writing-an-agent.md")]
+    struct WritingAnAgent;
+    #[doc = include_str!("../../../docs/writing-a-client.md")]
+    struct WritingAClient;
 }
