@@ -13,6 +13,7 @@ mod doctor;
 mod document;
 mod event;
 mod exit;
+mod fetch;
 mod ids;
 mod journal;
 mod login;
@@ -29,10 +30,12 @@ mod run;
 mod sandbox;
 mod serve;
 mod sessions;
+mod setup;
 mod signals;
 mod stdout;
 mod trace;
 mod tty;
+mod update;
 mod usage;
 mod visible;
 
@@ -104,6 +107,10 @@ fn parse() -> Option<Command> {
 
 async fn run(command: Command) -> Code {
     let done = match command {
+        Command::Setup(options) => match setup::run(options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Run(args) => return run::run(args.in_one_way()).await,
         Command::Chat(args) => match chat::run(*args).await {
             Ok(code) => return code,
@@ -133,6 +140,10 @@ async fn run(command: Command) -> Code {
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
+        Command::Update(options) => match update::run(&options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
         Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),
