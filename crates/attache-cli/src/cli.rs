@@ -1063,6 +1063,7 @@ mod tests {
             "docs/interop.md",
             "docs/migration.md",
             "docs/remote.md",
+            "docs/setup.md",
             "deploy/README.md",
             "SECURITY.md",
         ] {

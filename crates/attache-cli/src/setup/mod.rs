@@ -139,7 +139,8 @@ async fn which_editors(
 /// What becomes of agent.toml, if anything. A file that cannot be changed ends the setup: nothing works without it.
 fn settings_change(config: &Config, answer: &Answer) -> Result<Option<Change>, Failure> {
     let same_url = |url: &Option<String>| url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
-    if config.model.as_deref() == Some(answer.id.as_str()) && same_url(&config.base_url) == same_url(&answer.base_url) {
+    let current = config.model.as_deref().and_then(|model| config.model_id(model).ok());
+    if current.as_ref() == Some(&answer.id) && same_url(&config.base_url) == same_url(&answer.base_url) {
         return Ok(None);
     }
     let path = config.config_dir.join("agent.toml");
@@ -171,10 +172,9 @@ impl Report<'_> {
     /// Shows what would be changed.
     fn show_plan(&self, settings: Option<&Change>) -> Result<(), Failure> {
         let answer = self.answer;
-        if self.options.json {
-            self.print_json(json!({ "step": "model", "model": answer.id, "base_url": answer.base_url }))?;
-            return self
-                .print_json(json!({ "step": "key", "provider": answer.provider(), "status": self.key_status() }));
+        // Whoever is asked has to see what it is about.
+        if self.options.json && (self.options.yes || self.options.dry_run) {
+            return Ok(());
         }
         let mut text = format!("\nmodel: {}\n", one_line(&answer.id));
         text += &match &answer.key {
@@ -196,10 +196,11 @@ impl Report<'_> {
             }
             text += &plan.by_hand.as_ref().map(|by_hand| told(editor, plan, by_hand)).unwrap_or_default();
         }
+        let text = visible(&text);
         match self.options.dry_run {
             true => crate::print(&text),
             false => {
-                eprint!("{}", visible(&text));
+                eprint!("{text}");
                 Ok(())
             }
         }
@@ -214,8 +215,11 @@ impl Report<'_> {
         }
     }
 
-    /// Prints what became of each file, or would. The copies are of those that were changed, in their order.
+    /// Tells what became of the model, the key and each file, or would. The copies are of those that were changed, in their order.
     fn print_files(&self, settings: Option<&Change>, copies: &[Option<std::path::PathBuf>]) -> Result<(), Failure> {
+        let answer = self.answer;
+        self.print_json(json!({ "step": "model", "model": answer.id, "base_url": answer.base_url }))?;
+        self.print_json(json!({ "step": "key", "provider": answer.provider(), "status": self.key_status() }))?;
         let mut copies = copies.iter();
         let settings_path = self.config.config_dir.join("agent.toml");
         let files = std::iter::once(("settings", settings_path.as_path(), settings, None));

@@ -115,7 +115,7 @@ impl<'a> Known<'a> {
     /// What the options leave open that a person would have to say.
     pub(super) fn missing(&self, options: &Setup) -> Result<Vec<&'static str>, Failure> {
         let Some(model) = options.model.as_ref() else {
-            return Ok(if self.config.model.is_none() { vec!["--model"] } else { Vec::new() });
+            return Ok(if self.current().is_none() { vec!["--model"] } else { Vec::new() });
         };
         let (id, base_url) = self.named(model, options.base_url.as_ref())?;
         let lacks_key = options.key_from.is_none() && self.lacks_key(&id, base_url.as_ref());
@@ -141,7 +141,8 @@ impl<'a> Known<'a> {
 
     /// The model that agent.toml has.
     fn current(&self) -> Option<(String, Option<String>)> {
-        Some((self.config.model.clone()?, self.config.base_url.clone()))
+        let id = self.config.model_id(self.config.model.as_deref()?).ok()?;
+        Some((id, self.config.base_url.clone()))
     }
 
     async fn key_of(
@@ -179,14 +180,9 @@ impl<'a> Known<'a> {
             Offer::Address => {
                 let (id, base_url) = self.address(person).await?;
                 let key = match options.key_from.as_deref() {
-                    Some(from) => key_from("openai", from).await?,
-                    None => person
-                        .hidden("Its key, if it wants one (not shown; Enter alone is none): ")
-                        .await?
-                        .trim()
-                        .into(),
+                    Some(from) => Key::Keep(key_from("openai", from).await?),
+                    None => optional_key(person).await?,
                 };
-                let key = if key.expose().is_empty() { Key::NotNeeded } else { Key::Keep(key) };
                 return Ok(Answer { id, base_url: Some(base_url), key });
             }
             Offer::Offline => (OFFLINE.into(), None),
@@ -202,7 +198,7 @@ impl<'a> Known<'a> {
 
     /// What there is to choose, the likeliest first.
     fn offers(&self) -> Vec<Offer<'_>> {
-        let current = self.config.model.iter().map(|_| Offer::Current);
+        let current = self.current().into_iter().map(|_| Offer::Current);
         let is_there = |provider: &&Provider| provider.needs_key && self.key(provider.name).is_some();
         let providers = PROVIDERS.iter().filter(is_there).map(Offer::Provider);
         let servers = self.found.iter().map(Offer::Server);
@@ -223,6 +219,10 @@ impl<'a> Known<'a> {
         loop {
             let url = person.line("2 of 3: the server's address, such as http://host:8000/v1: ").await?;
             let name = person.line("The model's name there: ").await?;
+            if name.is_empty() {
+                person.show("  It has to be named, as the server lists it.\n").await?;
+                continue;
+            }
             let named = self.config.model_id(&format!("openai:{name}"));
             let named = named.map_err(|error| Failure::usage(error.message));
             match named.and_then(|id| agent::check_base_url(Some(&id), &url).map(|()| (id, url))) {
@@ -310,6 +310,19 @@ async fn which_key(person: &Person, provider: &str, there: Option<String>) -> Re
         0 => Ok(Key::There(Some(variable))),
         1 => Ok(Key::Keep(key_from(provider, &variable).await?)),
         _ => Ok(Key::Keep(typed_key(person, provider).await?)),
+    }
+}
+
+async fn optional_key(person: &Person) -> Result<Key, Failure> {
+    loop {
+        let typed: Secret = person.hidden("Its key, if it wants one (not shown; Enter alone is none): ").await?.into();
+        if typed.expose().is_empty() {
+            return Ok(Key::NotNeeded);
+        }
+        match checked(typed) {
+            Ok(key) => return Ok(Key::Keep(key)),
+            Err(failure) => person.show(&format!("  {}\n", failure.message)).await?,
+        }
     }
 }
 

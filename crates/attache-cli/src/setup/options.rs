@@ -20,7 +20,7 @@ pub(crate) struct Setup {
     pub(crate) base_url: Option<String>,
 
     /// Keep the provider's key: that of this environment variable, or with `-` the first line of stdin
-    #[arg(long, value_name = "VARIABLE|-", allow_hyphen_values = true)]
+    #[arg(long, value_name = "VARIABLE|-")]
     pub(crate) key_from: Option<String>,
 
     /// Make the agent known to this editor; more than one can be named

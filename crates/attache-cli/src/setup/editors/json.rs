@@ -130,30 +130,44 @@ mod tests {
 
     #[test]
     fn an_entry_is_added_and_all_else_stays() {
-        let entry =
-            "{\n      \"type\": \"custom\",\n      \"command\": \"/opt/attache\",\n      \"args\": [\"agent\"]\n    }";
-        check("", &format!("{{\n  \"agent_servers\": {{\n    \"Attaché\": {entry}\n  }}\n}}\n"));
-        check(
-            "// mine\n{\n  \"theme\": \"One\", // dark\n  /* others */\n  \"agent_servers\": {\n    \"X\": { \"command\": \"x\" },\n  },\n}\n",
-            &format!(
-                "// mine\n{{\n  \"theme\": \"One\", // dark\n  /* others */\n  \"agent_servers\": {{\n    \"X\": {{ \"command\": \"x\" }},\n    \"Attaché\": {entry},\n  }},\n}}\n"
-            ),
-        );
+        let entry = |end: &str| {
+            let entry = ["{", "  \"type\": \"custom\",", "  \"command\": \"/opt/attache\",", "  \"args\": [\"agent\"]"];
+            format!("{}{end}\n    }}", entry.join("\n    "))
+        };
+        check("", &format!("{{\n  \"agent_servers\": {{\n    \"Attaché\": {}\n  }}\n}}\n", entry("")));
+        // Commas at the end stay in fashion.
+        let before = "// mine\n{\n  \"theme\": \"One\", // dark\n  /* others */\n  \"agent_servers\": {\n    \"X\": { \"command\": \"x\" },\n";
+        check(&format!("{before}  }},\n}}\n"), &format!("{before}    \"Attaché\": {},\n  }},\n}}\n", entry(",")));
         // Tabs and the line ends of Windows stay what they are.
         let made = with_entry("{\r\n\t\"a\": 1\r\n}\r\n", &WANTED).unwrap();
         assert!(made.contains("\r\n\t\"agent_servers\": {\r\n\t\t\"Attaché\": {\r\n\t\t\t\"type\""), "{made:?}");
         assert_eq!(made.matches('\n').count(), made.matches("\r\n").count());
+        // A path of Windows is a string like any other.
+        let command = r#"C:\Program Files\"x"\attache.exe"#;
+        let made = with_entry("", &Wanted { command, ..WANTED }).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&made).unwrap();
+        assert_eq!(value["agent_servers"][AGENT]["command"], command);
     }
 
     #[test]
     fn an_entry_that_is_there_is_corrected_and_keeps_what_is_more() {
+        let servers = |entry: &str| format!("{{ \"agent_servers\": {{ \"Attaché\": {entry} }} }}");
         check(
-            "{ \"agent_servers\": { \"Attaché\": { \"command\": \"/old/attache\", \"args\": [\"agent\", \"--mode\", \"code\"], \"env\": {} } } }",
-            "{ \"agent_servers\": { \"Attaché\": { \"type\": \"custom\", \"command\": \"/opt/attache\", \"args\": [\"agent\", \"--mode\", \"code\"], \"env\": {} } } }",
+            &servers(
+                r#"{ "type": "custom", "command": "/old/attache", "args": ["agent", "--mode", "code"], "env": {} }"#,
+            ),
+            &servers(
+                r#"{ "type": "custom", "command": "/opt/attache", "args": ["agent", "--mode", "code"], "env": {} }"#,
+            ),
         );
-        let right =
-            "{\"agent_servers\":{\"Attaché\":{\"type\":\"custom\",\"command\":\"/opt/attache\",\"args\":[\"agent\"]}}}";
-        check(right, right);
+        check(
+            &servers("{\n  \"command\": \"/opt/attache\", // mine\n  \"args\": []\n}"),
+            &servers(
+                "{\n  \"type\": \"custom\",\n  \"command\": \"/opt/attache\", // mine\n  \"args\": [\"agent\"]\n}",
+            ),
+        );
+        let right = servers(r#"{"type":"custom","command":"/opt/attache","args":["agent"]}"#);
+        check(&right, &right);
     }
 
     #[test]
