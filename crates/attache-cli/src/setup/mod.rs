@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::agent;
 use crate::connect::until_interrupted;
 use crate::exit::{Code, Failure};
+use crate::output::{Paint, Screen};
 use crate::paths;
 use crate::visible::{self, one_line, visible};
 use change::{Change, Found};
@@ -188,15 +189,15 @@ impl Report<'_> {
             }
         };
         for change in settings.into_iter().chain(self.plans.iter().filter_map(|(_, plan)| plan.change.as_ref())) {
-            text += &format!("\n{}", change.diff());
+            let diff = change.diff();
+            text += &format!("\n{}", if self.options.dry_run { diff } else { painted(&diff) });
         }
         for (editor, plan) in self.plans {
             if plan.change.is_none() && plan.by_hand.is_none() {
                 text += &format!("\n{}: `{}` is right as it is\n", editor.title, plan.path.display());
             }
-            text += &plan.by_hand.as_ref().map(|by_hand| told(editor, plan, by_hand)).unwrap_or_default();
+            text += &visible(&plan.by_hand.as_ref().map(|by_hand| told(editor, plan, by_hand)).unwrap_or_default());
         }
-        let text = visible(&text);
         match self.options.dry_run {
             true => crate::print(&text),
             false => {
@@ -281,6 +282,18 @@ impl Report<'_> {
         let is_refused = |plan: &Plan| plan.by_hand.as_ref().is_some_and(|by_hand| by_hand.refused.is_some());
         if self.plans.iter().any(|(_, plan)| is_refused(plan)) { Code::Agent } else { Code::Done }
     }
+}
+
+/// A diff for stderr, with its colours if that has any.
+fn painted(diff: &str) -> String {
+    let screen = Screen::here();
+    let paint = |line: &str| match line.chars().next() {
+        Some('+') => screen.paint(Paint::Green, line),
+        Some('-') => screen.paint(Paint::Red, line),
+        Some('@') => screen.paint(Paint::Dim, line),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(|line| paint(line) + "\n").collect()
 }
 
 /// What a person has to add, and where.

@@ -49,8 +49,9 @@ async fn a_new_account_gets_to_an_edited_file_in_a_minute() {
     assert!(read(&home.path(".config/zed/settings.json")).contains(&entry), "{seen}");
     assert_eq!(with_key(&home), [home.path(".config/attache/keys.json")]);
 
-    let prompt = r#"use write {"path": "greeting.txt", "content": "hello\n"}"#;
-    run(ours(&["run", "--permissions", "edits", prompt])).check(0, &["done"], &[]);
+    let prompt = r#"use read {"path": "greeting.txt"}
+        use write {"path": "greeting.txt", "content": "hello\n"}"#;
+    run(ours(&["run", "--permissions", "edits", prompt])).check(0, &["done"], &["Write `greeting.txt`"]);
     assert_eq!(read(&home.path("project/greeting.txt")), "hello\n");
     let whole = begun.elapsed();
     println!("set up and tried in {:.1} s, a file edited after {:.1} s", set_up.as_secs_f64(), whole.as_secs_f64());

@@ -161,9 +161,9 @@ mod tests {
             ),
         );
         check(
-            &servers("{\n  \"command\": \"/opt/attache\", // mine\n  \"args\": []\n}"),
+            &servers("{\n      \"command\": \"/opt/attache\", // mine\n      \"args\": []\n    }"),
             &servers(
-                "{\n  \"type\": \"custom\",\n  \"command\": \"/opt/attache\", // mine\n  \"args\": [\"agent\"]\n}",
+                "{\n      \"type\": \"custom\",\n      \"command\": \"/opt/attache\", // mine\n      \"args\": [\"agent\"]\n    }",
             ),
         );
         let right = servers(r#"{"type":"custom","command":"/opt/attache","args":["agent"]}"#);
