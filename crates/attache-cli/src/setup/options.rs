@@ -50,9 +50,9 @@ fn editor_names() -> Vec<PossibleValue> {
 }
 
 const EXAMPLES: &str = "\
-Nothing is changed before you have seen it and said yes. What was there is kept, comments included, and a
-copy of each file that is changed is in $XDG_STATE_HOME/attache/backups. Keys go where `attache login`
-keeps them, and never into the settings of an editor.
+Nothing is changed before you have seen it and said yes. What was there stays, comments included,
+and a copy of each file that is changed is kept in $XDG_STATE_HOME/attache/backups. Keys go where
+`attache login` keeps them, and never into the settings of an editor.
 
 Exit codes: 0 done, 1 a file has to be changed by hand or the test prompt failed, 2 wrong usage.
 

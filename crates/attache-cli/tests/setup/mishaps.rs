@@ -48,19 +48,17 @@ fn a_key_that_cannot_be_kept_takes_the_changes_back() {
 }
 
 #[test]
-fn a_directory_that_nobody_may_write_to_leaves_everything_as_it_was() {
+fn a_file_where_a_directory_would_be_is_left_alone() {
     let home = home();
-    // A file stands where the directory would be.
     write(&home.path(".jetbrains"), "not a directory\n");
-    let before = tree(&home.path(""));
     let ran = support::run(setup(&home, &[&OPTIONS[..], &["--editor", "jetbrains"]].concat()));
-    ran.check(1, &[], &["is left alone", "Add this to `"]);
-    assert_eq!(tree(&home.path(".jetbrains")), tree(&home.path(".jetbrains")));
-    assert_eq!(before[&home.path(".jetbrains")], "not a directory\n");
+    ran.check(1, &[], &["is left alone", "Add this to `", "in Zed,"]);
+    assert_eq!(super::read(&home.path(".jetbrains")), "not a directory\n");
+    assert!(super::read(&home.path("config/zed/settings.json")).contains("Attaché"));
 }
 
 #[test]
-fn it_ends_quietly_when_nobody_reads() {
+fn a_dry_run_that_cannot_be_printed_says_so() {
     let home = home();
     let mut command = setup(&home, &["--model", "offline", "--editor", "none", "--dry-run"]);
     command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
