@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ const OWN: [(&str, &str); 3] = [
     ("emacs", ".emacs.d/attache.el"),
 ];
 
-fn check_entry(file: &PathBuf, table: &str) {
+fn check_entry(file: &Path, table: &str) {
     let text: String = read(file).lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let settings: Value = serde_json::from_str(&text.replace(",}", "}")).unwrap();
     let entry = &settings[table]["Attaché"];
@@ -78,7 +78,8 @@ fn comments_and_other_agents_stay() {
 
 #[test]
 fn what_cannot_be_changed_is_left_alone_and_shown() {
-    let spoil: [(&str, fn(&PathBuf)); 4] = [
+    type Spoil = fn(&Path);
+    let spoil: [(&str, Spoil); 4] = [
         ("line 1 is not JSON with comments", |file| write(file, "{ not json")),
         ("it is not a JSON object", |file| write(file, "[]\n")),
         ("it is read-only", |file| {

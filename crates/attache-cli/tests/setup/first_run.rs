@@ -54,6 +54,6 @@ async fn a_new_account_gets_to_an_edited_file_in_a_minute() {
     run(ours(&["run", "--permissions", "edits", prompt])).check(0, &["done"], &["Write `greeting.txt`"]);
     assert_eq!(read(&home.path("project/greeting.txt")), "hello\n");
     let whole = begun.elapsed();
-    println!("set up and tried in {:.1} s, a file edited after {:.1} s", set_up.as_secs_f64(), whole.as_secs_f64());
+    eprintln!("set up and tried in {:.1} s, a file edited after {:.1} s", set_up.as_secs_f64(), whole.as_secs_f64());
     assert!(whole < MINUTE, "{whole:?}");
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Home, KEY, editor, ran, read, setup, support, tree, with_key, write};
 
-fn words<'a>(url: &'a str) -> Vec<&'a str> {
+fn words(url: &str) -> Vec<&str> {
     let words = "--model openai:scripted --key-from MY_KEY --editor zed --yes --base-url";
     words.split(' ').chain([url]).collect()
 }
