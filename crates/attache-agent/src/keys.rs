@@ -105,13 +105,18 @@ impl Keys {
     /// The same for any name.
     pub fn keep_for(&self, name: &str, key: &str) -> Result<(), KeyError> {
         let key = key.trim();
-        if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if !Keys::is_key(key) {
             return Err(KeyError::NoKey);
         }
         let _lock = self.lock()?;
         let mut keys = self.read()?;
         keys.insert(name.into(), key.into());
         self.write(&keys)
+    }
+
+    /// Whether a text can be a key.
+    pub fn is_key(text: &str) -> bool {
+        !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control())
     }
 
     /// Forgets a key. Tells whether there was one.

@@ -20,6 +20,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Choose a model, keep its key, make the agent known to an editor, and try it: three questions, or options
+    Setup(crate::setup::options::Setup),
     /// Give an agent a prompt, and print what comes of it
     Run(Box<Run>),
     /// Sit down with an agent: a screen with the conversation, several sessions, and all that an agent offers.
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Sandbox(SandboxCommand),
     /// Tell what works on this machine, and what to do about the rest
     Doctor(Doctor),
+    /// Ask whether there is a newer version. Nothing else asks
+    Update(crate::update::Update),
     /// Print a JSON Schema
     Schema {
         /// Which

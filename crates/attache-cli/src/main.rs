@@ -15,6 +15,7 @@ mod document;
 mod documents;
 mod event;
 mod exit;
+mod fetch;
 mod ids;
 mod journal;
 mod login;
@@ -31,10 +32,12 @@ mod run;
 mod sandbox;
 mod serve;
 mod sessions;
+mod setup;
 mod signals;
 mod stdout;
 mod trace;
 mod tty;
+mod update;
 mod usage;
 mod visible;
 
@@ -106,6 +109,10 @@ fn parse() -> Option<Command> {
 
 async fn run(command: Command) -> Code {
     let done = match command {
+        Command::Setup(options) => match setup::run(options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Run(args) => return run::run(args.in_one_way()).await,
         Command::Chat(args) => match chat::run(*args).await {
             Ok(code) => return code,
@@ -135,6 +142,10 @@ async fn run(command: Command) -> Code {
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
+        Command::Update(options) => match update::run(&options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
         Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),

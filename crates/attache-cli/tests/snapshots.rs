@@ -136,6 +136,7 @@ fn help() {
     let home = Home::new();
     let rows: &[&[&str]] = &[
         &[],
+        &["setup"],
         &["run"],
         &["chat"],
         &["agent"],
@@ -166,6 +167,7 @@ fn help() {
         &["sandbox", "explain"],
         &["sandbox", "run"],
         &["doctor"],
+        &["update"],
         &["schema"],
         &["completions"],
         &["man"],

@@ -3,7 +3,7 @@
 pub(crate) mod catalog;
 mod commands;
 pub(crate) mod config;
-mod probe;
+pub(crate) mod probe;
 mod registry;
 
 use std::collections::btree_map::Entry;

@@ -277,10 +277,10 @@ fn command_name(command: &AvailableCommand) -> Option<&str> {
 }
 
 /// A directory of our own that goes when it is dropped.
-struct EmptyDirectory(PathBuf);
+pub(crate) struct EmptyDirectory(PathBuf);
 
 impl EmptyDirectory {
-    fn make() -> Result<Self, Failure> {
+    pub(crate) fn make() -> Result<Self, Failure> {
         let base = std::env::temp_dir();
         // Something may be left of an earlier process that had our number.
         for attempt in 0..100 {
@@ -294,6 +294,12 @@ impl EmptyDirectory {
             }
         }
         Err(Failure::new(Code::Agent, format!("no room for a directory in `{}`", base.display())))
+    }
+}
+
+impl EmptyDirectory {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

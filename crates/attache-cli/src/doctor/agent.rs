@@ -52,6 +52,9 @@ async fn model(config: &Config, chosen: Option<Chosen>) -> Row {
     let why = chosen.map_or_else(|| models.why().to_owned(), |chosen| chosen.to_string());
     let found = format!("{} ({why})", models.first());
     match models.check_key() {
+        Ok(()) if chosen.is_none() && config.model_id("offline").is_ok_and(|id| id == models.first()) => {
+            Row { hint: Some("`attache setup` gives it a language model".into()), ..Row::ok(CHECK, found) }
+        }
         Ok(()) => Row::ok(CHECK, found),
         Err(error) => {
             let (what, hint) = in_two(&error.message);
