@@ -11,6 +11,7 @@ pub mod environment;
 pub mod files;
 pub mod mcp;
 pub mod permission;
+pub mod private;
 pub mod sandbox;
 mod secrets;
 mod store;
