@@ -358,7 +358,7 @@ impl Config {
             };
             let path = path.ok_or_else(|| wrong(format!("`{name}` is neither absolute nor begins with `~/`")))?;
             // Without links, so that it stays what was looked at.
-            let path = path.canonicalize().map_err(|error| wrong(format!("`{name}`: {error}")))?;
+            let path = dunce::canonicalize(path).map_err(|error| wrong(format!("`{name}`: {error}")))?;
             let sandbox = sandbox.get_or_insert_with(|| {
                 let mut sandbox = attache_host::sandbox::Policy::new([""; 0]);
                 sandbox.hidden.extend([self.config_dir.clone(), self.state_dir.clone()]);

@@ -5,10 +5,9 @@ mod mcp;
 
 use std::fs;
 use std::io::IsTerminal;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use attache_host::permission::{Engine, Places, Policy, Rule, Verdict};
+use attache_host::private;
 use attache_host::sandbox::{Sandbox, layer_use};
 use serde::Serialize;
 
@@ -17,7 +16,7 @@ use crate::agents::config::{self, Config};
 use crate::agents::{BUILT_IN, is_known, print_lines};
 use crate::cli::Doctor;
 use crate::exit::{Code, Failure};
-use crate::paths;
+use crate::paths::{self, is_writable};
 use crate::visible::{self, one_line};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -115,10 +114,15 @@ fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> 
     match fs::metadata(&path) {
         Ok(found) if !found.is_dir() => Row::fail(check, format!("{shown} is no directory"), "move it away"),
         Ok(_) if !is_writable(&path) => {
-            Row::fail(check, format!("{shown} cannot be written to"), format!("chown it, or `chmod u+rwx {shown}`"))
+            let hint = match cfg!(windows) {
+                true => "make yourself its owner".to_owned(),
+                false => format!("chown it, or `chmod u+rwx {shown}`"),
+            };
+            Row::fail(check, format!("{shown} cannot be written to"), hint)
         }
-        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
-            Row::warn(check, format!("{shown} is open to others"), format!("`chmod 700 {shown}`"))
+        Ok(_) if !private::is_private(&path).unwrap_or(false) => {
+            let hint = format!("`{}`", private::way_to_close_off(&path));
+            Row::warn(check, format!("{shown} is open to others"), hint)
         }
         Ok(_) => Row::ok(check, shown),
         Err(_) => match path.ancestors().find(|above| above.is_dir()) {
@@ -128,25 +132,20 @@ fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> 
     }
 }
 
-fn is_writable(path: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
-    // SAFETY: the path is a string that ends in a zero byte, and lives through the call.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
-}
-
 fn agents_file() -> Row {
     const CHECK: &str = "agents.toml";
     let path = match config::path() {
         Ok(path) => path,
         Err(_) => return Row::warn(CHECK, "cannot determine the settings directory", "set HOME"),
     };
-    let Ok(found) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
+    let Ok(_) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
     let config = match Config::read() {
         Ok(config) => config,
         Err(failure) => return Row::fail(CHECK, failure.message, "mend that line"),
     };
-    if found.permissions().mode() & 0o077 != 0 && config.agents.values().any(|agent| !agent.env.is_empty()) {
-        let hint = format!("`chmod 600 {}`", path.display());
+    let is_open = !private::is_private(&path).unwrap_or(false);
+    if is_open && config.agents.values().any(|agent| !agent.env.is_empty()) {
+        let hint = format!("`{}`", private::way_to_close_off(&path));
         return Row::warn(CHECK, "others can read the secrets in it", hint);
     }
     let known = |name: &String| config.agents.contains_key(name) || is_known(name);

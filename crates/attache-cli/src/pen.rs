@@ -56,13 +56,24 @@ pub(crate) enum OutputError {
 impl OutputError {
     /// What an error of writing means. `was_terminal` is from before: one that was closed is a terminal no longer.
     fn new(error: &io::Error, was_terminal: bool) -> Self {
-        let is_hung_up = error.raw_os_error() == Some(libc::EIO) && was_terminal;
+        let is_hung_up = was_terminal && is_hung_up(error);
         match error.kind() {
             io::ErrorKind::BrokenPipe => OutputError::Closed,
             _ if is_hung_up => OutputError::Closed,
             _ => OutputError::Failed(without_number(error)),
         }
     }
+}
+
+#[cfg(unix)]
+fn is_hung_up(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO)
+}
+
+/// A console goes with its programs.
+#[cfg(not(unix))]
+fn is_hung_up(_: &io::Error) -> bool {
+    false
 }
 
 /// The words of an error without the number that the standard library adds.

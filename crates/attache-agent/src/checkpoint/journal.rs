@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use attache_host::private;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{private_directory, private_file};
+use super::contents::private_file;
 use super::state::State;
 
 /// A longer journal is cut at its beginning: the oldest turns can no longer be taken back.
@@ -255,8 +255,8 @@ impl Journal {
             text.push(b'\n');
         }
         if self.file.is_none() {
-            private_directory(self.path.parent().unwrap_or(Path::new("/")))?;
-            self.file = Some(OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?);
+            private::create_directory(self.path.parent().unwrap_or(Path::new("/")))?;
+            self.file = Some(private::open(OpenOptions::new().append(true).create(true), &self.path)?);
         }
         if let Some(file) = &mut self.file {
             let written = file.write_all(&text).and_then(|()| file.sync_data());

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use attache::model::capability::PromptCapabilities;
@@ -201,9 +200,21 @@ impl Question {
 }
 
 /// Whether stdin brings something: a pipe, a file or a socket, but no terminal and no `/dev/null`.
+#[cfg(unix)]
 fn piped_stdin() -> bool {
+    use std::os::unix::fs::FileTypeExt;
     let kind = fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
     !io::stdin().is_terminal() && kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
+}
+
+/// Whether stdin brings something: a pipe, a file or a socket, but no console and no `NUL`.
+#[cfg(windows)]
+fn piped_stdin() -> bool {
+    use std::os::windows::io::AsRawHandle;
+    use windows_sys::Win32::Storage::FileSystem::{FILE_TYPE_DISK, FILE_TYPE_PIPE, GetFileType};
+    // SAFETY: asks about a handle, which may be none.
+    let kind = unsafe { GetFileType(io::stdin().as_raw_handle()) };
+    matches!(kind, FILE_TYPE_DISK | FILE_TYPE_PIPE)
 }
 
 fn read_prompt_file(path: &Path, cwd: &Path) -> Result<String, Failure> {
@@ -305,10 +316,18 @@ fn image_kind(data: &[u8]) -> Option<&'static str> {
 
 /// A `file:` address. What is not plain in an address is written as `%XX`.
 fn uri(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
     let mut uri = String::from("file://");
-    for byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
+    let name = path.as_os_str().as_encoded_bytes();
+    #[cfg(windows)]
+    let name = &match name {
+        // A server comes where addresses have one.
+        [b'\\', b'\\', rest @ ..] => rest.to_vec(),
+        drive => [b"/", drive].concat(),
+    };
+    for byte in name {
+        if cfg!(windows) && *byte == b'\\' {
+            uri.push('/');
+        } else if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
             uri.push(char::from(*byte));
         } else {
             uri.push_str(&format!("%{byte:02X}"));

@@ -163,14 +163,7 @@ pub(super) fn try_lock(file: &File) -> Result<(), TryLockError> {
     let mut place = place();
     // SAFETY: the handle is open, and the place lives through the call, which does not wait.
     let locked = unsafe {
-        LockFileEx(
-            file.as_raw_handle(),
-            LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY,
-            0,
-            1,
-            0,
-            &mut place,
-        )
+        LockFileEx(file.as_raw_handle(), LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &mut place)
     };
     if locked != 0 {
         return Ok(());
@@ -199,9 +192,8 @@ pub(super) fn is_deleted(file: &File) -> io::Result<bool> {
     let mut info = FILE_STANDARD_INFO::default();
     let size = size_of::<FILE_STANDARD_INFO>() as u32;
     // SAFETY: the handle is open, and as much is written as there is room for.
-    let asked = unsafe {
-        GetFileInformationByHandleEx(file.as_raw_handle(), FileStandardInfo, (&raw mut info).cast(), size)
-    };
+    let asked =
+        unsafe { GetFileInformationByHandleEx(file.as_raw_handle(), FileStandardInfo, (&raw mut info).cast(), size) };
     if asked == 0 {
         return Err(io::Error::last_os_error());
     }

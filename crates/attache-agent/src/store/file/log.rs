@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use attache_host::private;
 
 use super::super::{Entry, Log, StoreError};
 use super::outline::Outline;
@@ -29,19 +30,23 @@ impl FileLog {
         let failed = |error| StoreError::io(path, error);
         // An empty file takes the name, for one of those who want it. It is no session to anyone, and locked so that
         // nobody deletes it meanwhile.
-        let name = match options().create_new(true).open(path) {
-            Ok(file) => FileLog::held(file, path, id)?,
+        let mut name = match private::open(options().create_new(true), path) {
+            Ok(file) => Some(FileLog::held(file, path, id)?),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::Exists(id.into())),
             Err(error) => return Err(failed(error)),
         };
         let draft = path.with_file_name(format!(".{id}.new"));
-        let begin = || {
+        let mut begin = || {
             // Whoever wanted this name before was killed before it had it.
             let _ = fs::remove_file(&draft);
-            let file = options().create_new(true).open(&draft).map_err(failed)?;
+            let file = private::open(options().create_new(true), &draft).map_err(failed)?;
             let mut log = FileLog::held(file, path, id)?;
             for entry in entries {
                 log.append(entry)?;
+            }
+            if cfg!(windows) {
+                // Not every version of it replaces a file that is open.
+                name = None;
             }
             fs::rename(&draft, path).map_err(failed)?;
             log.is_new = true;
@@ -82,7 +87,7 @@ impl FileLog {
 
     /// Opens and locks a log, if it is there and nobody else has it.
     pub(super) fn hold(path: &Path, id: &str) -> Result<Self, StoreError> {
-        match options().open(path) {
+        match private::open(&mut options(), path) {
             Ok(file) => FileLog::held(file, path, id),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(id.into())),
             Err(error) => Err(StoreError::io(path, error)),
@@ -90,14 +95,13 @@ impl FileLog {
     }
 
     fn held(file: File, path: &Path, id: &str) -> Result<Self, StoreError> {
-        match file.try_lock() {
+        match private::try_lock(&file) {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Busy { id: id.into(), holder: None }),
             Err(fs::TryLockError::Error(error)) => return Err(StoreError::io(path, error)),
         }
         // It may have been deleted, or given its first entries, before it was locked.
-        let links = file.metadata().map_err(|error| StoreError::io(path, error))?.nlink();
-        if links == 0 {
+        if private::is_deleted(&file).map_err(|error| StoreError::io(path, error))? {
             return Err(StoreError::NotFound(id.into()));
         }
         Ok(FileLog { file, path: path.to_path_buf(), outline: Outline::default(), has_rest: false, is_new: false })
@@ -146,13 +150,13 @@ impl Log for FileLog {
 impl Drop for FileLog {
     fn drop(&mut self) {
         // To close the file is not enough while a process is being started, which has it too for a moment.
-        let _ = self.file.unlock();
+        let _ = private::unlock(&self.file);
     }
 }
 
 /// How logs are opened: to be added to, by their owner only.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).append(true).mode(0o600);
+    options.read(true).append(true);
     options
 }

@@ -5,10 +5,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use attache::proto::json::RawJson;
+use attache_host::private;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Entry, Listed, Opened, StoreError, Summary};
@@ -108,7 +108,7 @@ impl Outline {
         let text = serde_json::to_vec(self)?;
         let path = path_of(log);
         let draft = log.with_extension("json.new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        let mut file = private::open(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
         file.write_all(&text).and_then(|()| fs::rename(&draft, &path)).inspect_err(|_| {
             let _ = fs::remove_file(&draft);
         })

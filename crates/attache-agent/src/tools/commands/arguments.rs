@@ -81,9 +81,9 @@ fn directory(arguments: Arguments<'_>, session_cwd: &Path) -> Result<PathBuf, Re
         _ => return Ok(session_cwd.to_owned()),
     };
     let is_it = |path: &Path| path.is_dir() && path.to_str().is_some();
-    let resolved = session_cwd.join(&*named).canonicalize().ok().filter(|path| is_it(path));
+    let resolved = dunce::canonicalize(session_cwd.join(&*named)).ok().filter(|path| is_it(path));
     let resolved = resolved.ok_or_else(|| Refusal(format!("`{named}` is no directory")))?;
-    match session_cwd.canonicalize() {
+    match dunce::canonicalize(session_cwd) {
         Ok(own) if own == resolved => Ok(session_cwd.to_owned()),
         _ => Ok(resolved),
     }

@@ -1,4 +1,4 @@
-//! A program that has the person's terminal for a while: the editor, the pager, a login.
+//! A program in the foreground of the terminal, as job control has it.
 
 use std::fs::File;
 use std::io::{self, Write};
