@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use attache::model::Secret;
-use attache_host::private;
+use attache::private;
+use attache_host::own_files;
 
 use crate::model::catalog::Provider;
 
@@ -50,7 +51,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Somebody else could read the file.
-    #[error("`{}` can be read by others\nhint: {}", path.display(), private::way_to_close_off(path))]
+    #[error("`{}` can be read by others\nhint: {}", path.display(), own_files::hint_to_protect(path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -160,7 +161,7 @@ impl Keys {
         let _ = fs::remove_file(&temporary);
         let text = serde_json::to_vec_pretty(keys).map_err(|error| failed(error.into()))?;
         let write = || {
-            let mut file = private::open(fs::OpenOptions::new().write(true).create_new(true), &temporary)?;
+            let mut file = private::create_new(&temporary)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&temporary, &self.file)

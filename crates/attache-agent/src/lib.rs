@@ -60,7 +60,7 @@ pub use turn::{Limits, NOT_DONE};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use attache_host::private;
+use attache::private;
 
 /// A lock that a panic elsewhere does not spoil.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A file that is there to be locked, so that only one process at a time changes another one.
 fn open_lock(path: &std::path::Path) -> std::io::Result<std::fs::File> {
     private::create_directory(path.parent().unwrap_or(std::path::Path::new("/")))?;
-    private::open(std::fs::OpenOptions::new().write(true).create(true).truncate(false), path)
+    private::open_or_create(path)
 }
 
 /// Does work that blocks, and not on the runtime's thread: a disk that is stuck must not keep another session from being

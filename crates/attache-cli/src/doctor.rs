@@ -6,8 +6,9 @@ mod mcp;
 use std::fs;
 use std::io::IsTerminal;
 
+use attache::private;
+use attache_host::own_files;
 use attache_host::permission::{Engine, Places, Policy, Rule, Verdict};
-use attache_host::private;
 use attache_host::sandbox::{Sandbox, layer_use};
 use serde::Serialize;
 
@@ -121,7 +122,7 @@ fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> 
             Row::fail(check, format!("{shown} cannot be written to"), hint)
         }
         Ok(_) if !private::is_private(&path).unwrap_or(false) => {
-            let hint = format!("`{}`", private::way_to_close_off(&path));
+            let hint = format!("`{}`", own_files::hint_to_protect(&path));
             Row::warn(check, format!("{shown} is open to others"), hint)
         }
         Ok(_) => Row::ok(check, shown),
@@ -145,7 +146,7 @@ fn agents_file() -> Row {
     };
     let is_open = !private::is_private(&path).unwrap_or(false);
     if is_open && config.agents.values().any(|agent| !agent.env.is_empty()) {
-        let hint = format!("`{}`", private::way_to_close_off(&path));
+        let hint = format!("`{}`", own_files::hint_to_protect(&path));
         return Row::warn(CHECK, "others can read the secrets in it", hint);
     }
     let known = |name: &String| config.agents.contains_key(name) || is_known(name);

@@ -9,8 +9,9 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use attache::private;
 use attache::trace;
-use attache_host::private;
+use attache_host::own_files;
 
 use crate::event::{Event, Line, Result as RunResult, Start};
 use crate::exit::{Code, Failure};
@@ -46,10 +47,9 @@ impl Journal {
             let directory = directory().map_err(io::Error::other)?;
             paths::private_directory(&directory)?;
             prune(&directory, MOST_RUNS, MOST_BYTES);
-            let mut options = fs::OpenOptions::new();
-            let file = private::open(options.append(true).create_new(true), &file_of(&directory, run))?;
+            let file = private::create_new(&file_of(&directory, run))?;
             // Whoever removes old records leaves this one. A file system without locks is no reason not to record.
-            let _ = private::try_lock(&file);
+            let _ = own_files::try_lock(&file);
             Ok(file)
         };
         match open() {
@@ -104,7 +104,7 @@ fn prune(directory: &Path, most_runs: usize, most_bytes: u64) {
 fn remove(directory: &Path, run: &str) -> io::Result<()> {
     let path = file_of(directory, run);
     let file = File::open(&path)?;
-    match private::try_lock(&file) {
+    match own_files::try_lock(&file) {
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::other("it is still running")),
         _ => fs::remove_file(path),
     }
@@ -342,7 +342,7 @@ mod tests {
         prune(directory.path(), 4, 40);
         assert_eq!(left(), "4 3 2", "there is to be room for one more");
         let held = File::open(file_of(directory.path(), "2")).unwrap();
-        private::try_lock(&held).unwrap();
+        own_files::try_lock(&held).unwrap();
         prune(directory.path(), 5, 10);
         assert_eq!(left(), "4 2");
         drop(held);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use attache_host::private;
+use attache::private;
 
 use crate::exit::Failure;
 
@@ -74,7 +74,7 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     private_directory(directory)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let write = || {
-        let mut file = private::open(fs::OpenOptions::new().write(true).create_new(true), &temporary)?;
+        let mut file = private::create_new(&temporary)?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, path)

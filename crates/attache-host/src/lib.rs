@@ -10,8 +10,9 @@ pub mod environment;
 #[cfg(unix)]
 pub mod files;
 pub mod mcp;
+pub mod own_files;
 pub mod permission;
-pub mod private;
+
 pub mod sandbox;
 mod secrets;
 mod store;

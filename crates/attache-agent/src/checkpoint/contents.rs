@@ -1,11 +1,11 @@
 //! Contents of files, each kept once under the digest of its bytes.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use attache_host::private;
+use attache::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -110,7 +110,7 @@ fn files_in(directory: &Path) -> impl Iterator<Item = (PathBuf, u64)> + use<> {
 
 /// Creates a file for its owner alone, empty.
 pub(super) fn private_file(path: &Path) -> io::Result<File> {
-    private::open(OpenOptions::new().read(true).write(true).create(true).truncate(true), path)
+    private::create(path)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! What was changed, turn by turn: a line of JSON for each step, written before the change is made.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use attache_host::private;
+use attache::private;
 use serde::{Deserialize, Serialize};
 
 use super::contents::private_file;
@@ -256,10 +256,12 @@ impl Journal {
         }
         if self.file.is_none() {
             private::create_directory(self.path.parent().unwrap_or(Path::new("/")))?;
-            self.file = Some(private::open(OpenOptions::new().append(true).create(true), &self.path)?);
+            self.file = Some(private::open_or_create(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            let written = file.write_all(&text).and_then(|()| file.sync_data());
+            // Not by opening it to append: what is open like that cannot be cut on Windows.
+            let written =
+                file.seek(io::SeekFrom::End(0)).and_then(|_| file.write_all(&text)).and_then(|()| file.sync_data());
             if written.is_err() {
                 // Without half a line at its end.
                 let _ = file.set_len(self.size);
@@ -323,7 +325,7 @@ mod tests {
         ];
         journal.append(&records).unwrap();
         let half = "{\"type\":\"before\",\"turn\":4";
-        std::io::Write::write_all(&mut OpenOptions::new().append(true).open(&path).unwrap(), half.as_bytes()).unwrap();
+        std::io::Write::write_all(&mut File::options().append(true).open(&path).unwrap(), half.as_bytes()).unwrap();
         for _ in 0..2 {
             let (_, turns) = Journal::open(path.clone());
             let steps = vec![

@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache::private;
 use attache_host::files::{EntryKind, FileError, Files, Info};
 use attache_host::permission::is_secret;
-use attache_host::private;
 
 use super::contents::Address;
 #[cfg(unix)]

@@ -1,11 +1,11 @@
 //! The files of a session that hold what was too long for the model.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use attache_host::private;
+use attache::private;
 
 /// How much a session keeps. When there is more, the oldest files go.
 const MOST: u64 = 64 << 20;
@@ -79,7 +79,7 @@ impl Spill {
     fn write(&self, mut number: u64, text: &str) -> io::Result<PathBuf> {
         loop {
             let path = self.directory.join(format!("{PREFIX}{number}{SUFFIX}"));
-            match private::open(OpenOptions::new().write(true).create_new(true), &path) {
+            match private::create_new(&path) {
                 Ok(mut file) => {
                     return match file.write_all(text.as_bytes()) {
                         Ok(()) => Ok(path),

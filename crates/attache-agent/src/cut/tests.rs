@@ -72,7 +72,7 @@ fn one_long_line_is_cut_between_characters() {
 
 #[test]
 fn the_files_are_for_the_user_alone() {
-    use attache_host::private::is_private;
+    use attache::private::is_private;
     let directory = tempfile::tempdir().unwrap();
     let spill = Spill::new(directory.path().join("a/b"));
     let path = spill.keep("text").unwrap();

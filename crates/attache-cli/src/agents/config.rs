@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use attache_host::private;
+use attache::private;
 use serde::Deserialize;
 use toml::Spanned;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -182,7 +182,7 @@ pub(crate) fn take(document: &mut DocumentMut, name: &str) -> bool {
 
 /// Waits until no other process changes the file. Dropping what is returned lets the next one.
 fn lock(path: &Path) -> io::Result<File> {
-    let file = private::open(File::options().write(true).create(true).truncate(false), path)?;
+    let file = private::open_or_create(path)?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
         match file.try_lock() {

@@ -11,8 +11,8 @@ use attache::model::command::AvailableCommand;
 use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption};
 use attache::model::error::ErrorObject;
 use attache::model::update::SessionUpdate;
+use attache::private;
 use attache::{Connection, Error, Event};
-use attache_host::private;
 use serde_json::{Value, json};
 
 use super::commands::{print_lines, print_pairs};
@@ -285,7 +285,7 @@ impl EmptyDirectory {
         // Something may be left of an earlier process that had our number.
         for attempt in 0..100 {
             let path = base.join(format!("attache-probe-{}-{attempt}", std::process::id()));
-            match private::create_new_directory(&path) {
+            match fs::create_dir(&path).and_then(|()| private::protect(&path)) {
                 Ok(()) => return Ok(EmptyDirectory(path)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {

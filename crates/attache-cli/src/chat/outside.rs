@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
-use attache_host::private;
+use attache::private;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -51,7 +51,7 @@ pub(super) async fn edit(text: &str) -> io::Result<String> {
     crate::paths::private_directory(&directory)?;
     let path = directory.join(format!("message-{}.md", std::process::id()));
     let _ = std::fs::remove_file(&path);
-    let mut file = private::open(std::fs::OpenOptions::new().write(true).create_new(true), &path)?;
+    let mut file = private::create_new(&path)?;
     file.write_all(text.as_bytes())?;
     drop(file);
     let edited = run_editor(&[path.display().to_string()]).await;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use attache_host::private;
+use attache::private;
 use attache_http::Principal;
 
 use crate::exit::Failure;
@@ -53,7 +53,7 @@ impl Owners {
         for (session, owner) in text.lines().filter_map(|line| serde_json::from_str::<(String, String)>(line).ok()) {
             of.entry(session).or_insert(owner);
         }
-        let mut file = private::open(File::options().append(true).create(true), &path).map_err(cannot)?;
+        let mut file = private::append(&path).map_err(cannot)?;
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(cannot)?;
         }

@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use attache_host::private;
+use attache::private;
+use attache_host::own_files;
 use attache_http::{Principal, TokenDigest, Tokens, new_token};
 use serde_json::json;
 
@@ -190,7 +191,7 @@ fn lock() -> Result<File, Failure> {
     let path = path()?.with_extension("lock");
     let lock = || {
         paths::private_directory(path.parent().unwrap_or(Path::new("/")))?;
-        let file = private::open(File::options().write(true).create(true).truncate(false), &path)?;
+        let file = private::open_or_create(&path)?;
         file.lock()?;
         Ok(file)
     };
@@ -224,7 +225,7 @@ fn lines() -> Result<Vec<Result<Entry, Failure>>, Failure> {
         Err(error) => return Err(wrong(&error.to_string())),
     };
     if !private::is_private(&path).map_err(|error| wrong(&error.to_string()))? {
-        return Err(wrong(&format!("others can read it\nhint: {}", private::way_to_close_off(&path))));
+        return Err(wrong(&format!("others can read it\nhint: {}", own_files::hint_to_protect(&path))));
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let entries = lines.map(|(index, line)| {

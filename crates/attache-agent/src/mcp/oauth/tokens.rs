@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use attache_host::private;
+use attache::private;
+use attache_host::own_files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -116,7 +117,7 @@ impl Tokens {
             Err(error) => return Err(error),
         };
         if !private::is_private(&self.file)? {
-            let what = format!("it can be read by others\nhint: {}", private::way_to_close_off(&self.file));
+            let what = format!("it can be read by others\nhint: {}", own_files::hint_to_protect(&self.file));
             return Err(io::Error::other(what));
         }
         let broken = "it is no list of logins\nhint: delete it and log in again";
@@ -136,7 +137,7 @@ impl Tokens {
         // What a process left that was killed here before.
         let _ = fs::remove_file(&temporary);
         let write = || {
-            let mut file = private::open(fs::OpenOptions::new().write(true).create_new(true), &temporary)?;
+            let mut file = private::create_new(&temporary)?;
             file.write_all(&serde_json::to_vec_pretty(&all)?)?;
             file.sync_all()?;
             fs::rename(&temporary, &self.file)

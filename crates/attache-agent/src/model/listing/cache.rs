@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use attache_host::private;
+use attache::private;
 use serde::{Deserialize, Serialize};
 
 use super::{Listed, MOST_MODELS, is_plain};
@@ -68,7 +68,7 @@ impl Cache {
             let temporary = file.with_extension(format!("{}.tmp", crate::random_word()));
             let text = serde_json::to_vec(&kept).ok()?;
             let replace = || {
-                let mut open = private::open(fs::OpenOptions::new().write(true).create_new(true), &temporary)?;
+                let mut open = private::create_new(&temporary)?;
                 open.write_all(&text)?;
                 fs::rename(&temporary, &file)
             };

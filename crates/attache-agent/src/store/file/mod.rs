@@ -21,8 +21,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use attache::private;
 use attache::proto::json::RawJson;
-use attache_host::private;
+use attache_host::own_files;
 
 use super::{Entry, Kept, Log, Page, Query, Store, StoreError, check_id, is_id};
 use log::FileLog;
@@ -47,7 +48,7 @@ impl FileStore {
         let directory = directory.into();
         let open = || {
             private::create_directory(&directory)?;
-            if private::is_private(&directory)? { Ok(()) } else { private::close_off(&directory) }
+            if private::is_private(&directory)? { Ok(()) } else { private::protect(&directory) }
         };
         open().map_err(|error| StoreError::io(&directory, error))?;
         Ok(FileStore { directory, owner: String::new(), is_everyones: false })
@@ -173,7 +174,7 @@ fn no_beginning(path: &Path, file: &File, id: &str) -> StoreError {
 /// Waits until the names of a directory are on the disk, for a file in it that is new or gone.
 fn sync_directory(file: &Path) -> io::Result<()> {
     match file.parent() {
-        Some(directory) => private::sync_directory(directory),
+        Some(directory) => own_files::sync_directory(directory),
         None => Ok(()),
     }
 }

@@ -3,12 +3,12 @@
 //! The log is the truth. An outline says how far into the log it goes; what was added since is read from the log. It is
 //! written by whoever has the log open for writing, and made anew from the log where it is missing or wrong.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use attache::private;
 use attache::proto::json::RawJson;
-use attache_host::private;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Entry, Listed, Opened, StoreError, Summary};
@@ -108,7 +108,7 @@ impl Outline {
         let text = serde_json::to_vec(self)?;
         let path = path_of(log);
         let draft = log.with_extension("json.new");
-        let mut file = private::open(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
+        let mut file = private::create(&draft)?;
         file.write_all(&text).and_then(|()| fs::rename(&draft, &path)).inspect_err(|_| {
             let _ = fs::remove_file(&draft);
         })

@@ -54,6 +54,10 @@ pub(super) async fn written(
 fn command(path: &str, is_installed: impl Fn(&str) -> bool) -> Option<String> {
     let is_plain = path.chars().all(|c| c.is_alphanumeric() || "_-./ ".contains(c)) && !path.starts_with('-');
     let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).filter(|_| is_plain)?;
+    if cfg!(windows) {
+        // The lines are for `sh`, and the shell there is another.
+        return None;
+    }
     let (_, program, options) = CHECKS.iter().find(|(known, ..)| *known == ending)?;
     is_installed(program).then(|| format!("{program} {options} '{path}' > /dev/null"))
 }
@@ -155,6 +159,7 @@ pub(super) fn may_change(call: &Call) -> bool {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn files_are_checked_by_the_program_for_their_ending() {
         for (path, expected) in [
