@@ -19,21 +19,13 @@
 //! ```
 
 mod command;
-#[cfg(unix)]
 mod error;
-#[cfg(unix)]
 mod invocation;
-#[cfg(unix)]
 mod output;
-#[cfg(unix)]
 mod run;
-#[cfg(unix)]
 mod view;
 
 pub use command::Command;
-#[cfg(unix)]
 pub use error::CommandError;
-#[cfg(unix)]
 pub use invocation::{Invocation, Run, Written};
-#[cfg(unix)]
 pub use view::{OutputPart, View};
