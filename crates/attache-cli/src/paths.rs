@@ -44,7 +44,7 @@ pub(crate) fn has_directory(program: &str) -> bool {
 
 /// A path without links, as people write it. What Windows answers begins with `\\?\`, which few programs take.
 pub(crate) fn real(path: &Path) -> io::Result<PathBuf> {
-    dunce::canonicalize(path)
+    attache_host::paths::canonicalize(path)
 }
 
 /// Whether files can be made in a directory.

@@ -6,7 +6,9 @@ use std::fs::Metadata;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+#[cfg(unix)]
+use std::time::Duration;
+use std::time::SystemTime;
 
 use attache_host::files::{FileError, Files, open_named};
 use attache_host::permission::visible;

@@ -124,15 +124,7 @@ impl AgentSpec {
     /// The command that starts it. It gets what is let through of our environment; ourselves get all of it, because what
     /// we start gets no more than that from us.
     pub(crate) fn command(&self) -> Command {
-        let mut words = self.command_words();
-        if cfg!(windows)
-            && let Some(program) = words.first_mut()
-            && let Some(found) = catalog::on_path(program).and_then(|path| path.into_os_string().into_string().ok())
-        {
-            // The system itself looks for `.exe` only, and programs of npm are `.cmd`.
-            *program = found;
-        }
-        let mut command = Command::from(words);
+        let mut command = Command::from(self.command_words());
         if !self.is_built_in {
             command = environment::start_from(command, &self.pass_env);
         }

@@ -316,18 +316,14 @@ fn image_kind(data: &[u8]) -> Option<&'static str> {
 
 /// A `file:` address. What is not plain in an address is written as `%XX`.
 fn uri(path: &Path) -> String {
+    if cfg!(windows)
+        && let Some(uri) = attache_host::paths::to_uri(path)
+    {
+        return uri;
+    }
     let mut uri = String::from("file://");
-    let name = path.as_os_str().as_encoded_bytes();
-    #[cfg(windows)]
-    let name = &match name {
-        // A server comes where addresses have one.
-        [b'\\', b'\\', rest @ ..] => rest.to_vec(),
-        drive => [b"/", drive].concat(),
-    };
-    for byte in name {
-        if cfg!(windows) && *byte == b'\\' {
-            uri.push('/');
-        } else if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
             uri.push(char::from(*byte));
         } else {
             uri.push_str(&format!("%{byte:02X}"));

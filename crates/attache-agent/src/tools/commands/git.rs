@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use attache::model::Secret;
 use attache_host::commands::{Command, Invocation};
+use attache_host::paths::canonicalize;
 use attache_host::permission::{is_secret, visible};
 use attache_host::sandbox::{Policy, Sandbox};
 
@@ -245,9 +246,8 @@ fn is_own(_: &Metadata) -> bool {
 fn worktree(file: &Path) -> Option<PathBuf> {
     let git_dir = PathBuf::from(line(file)?.strip_prefix("gitdir: ")?);
     let is_own = is_own(&git_dir.symlink_metadata().ok()?);
-    let is_plain = git_dir.is_absolute() && dunce::canonicalize(&git_dir).ok()? == git_dir;
-    let names_it =
-        dunce::canonicalize(Path::new(&line(&git_dir.join("gitdir"))?)).ok()? == dunce::canonicalize(file).ok()?;
+    let is_plain = git_dir.is_absolute() && canonicalize(&git_dir).ok()? == git_dir;
+    let names_it = canonicalize(Path::new(&line(&git_dir.join("gitdir"))?)).ok()? == canonicalize(file).ok()?;
     let is_shared = line(&git_dir.join("commondir"))? == "../.." && git_dir.parent()?.ends_with(".git/worktrees");
     (is_own && is_plain && names_it && is_shared).then_some(git_dir)
 }
