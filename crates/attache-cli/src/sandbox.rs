@@ -57,6 +57,7 @@ pub(crate) fn policy(cwd: &Path, directories: &[PathBuf], network: Network) -> R
 
 /// A sandbox as it was asked for, with what the settings of the built-in agent say about its commands.
 struct Named {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nothing runs in a sandbox there"))]
     cwd: PathBuf,
     policy: Policy,
     /// Variables that are passed besides the usual ones, by name.

@@ -1,7 +1,7 @@
 //! The prompt: text from the command line, a file or stdin, and what is attached to it.
 
-use std::fs::{self, File};
-use std::io::{self, IsTerminal, Read};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use attache::model::capability::PromptCapabilities;
@@ -202,8 +202,9 @@ impl Question {
 /// Whether stdin brings something: a pipe, a file or a socket, but no terminal and no `/dev/null`.
 #[cfg(unix)]
 fn piped_stdin() -> bool {
+    use std::io::IsTerminal;
     use std::os::unix::fs::FileTypeExt;
-    let kind = fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
+    let kind = std::fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
     !io::stdin().is_terminal() && kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
 }
 
