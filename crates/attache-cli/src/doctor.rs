@@ -235,7 +235,17 @@ fn close(descriptor: libc::c_long) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+fn kernel() -> Vec<Row> {
+    let what = "commands and agents are not confined on this system: they may do what you may do";
+    vec![
+        Row::ok("files", "open directories keep what agents ask us for in them"),
+        Row::ok("processes", "jobs end agents with all they started"),
+        Row::warn("confinement", what, "every command is asked about, also in mode `code`; use Linux, or WSL, for more"),
+    ]
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn kernel() -> Vec<Row> {
     let what = "agents are not confined on this system, and processes may outlive them";
     vec![Row::warn("processes", what, "use Linux for agents that you do not trust")]
@@ -257,6 +267,7 @@ fn terminal() -> Row {
 }
 
 /// What runs the commands of agents that give a whole line.
+#[cfg(not(windows))]
 fn shell() -> Row {
     match catalog::on_path("sh") {
         Some(path) => {
@@ -264,6 +275,21 @@ fn shell() -> Row {
             Row::ok("shell", format!("{}{own}", path.display()))
         }
         None => Row::fail("shell", "there is no `sh` on PATH", "check PATH"),
+    }
+}
+
+/// What runs the commands of agents that give a whole line. Rules know the language of `sh` only.
+#[cfg(windows)]
+fn shell() -> Row {
+    use attache_host::commands::{ShellKind, shell};
+    let shell = shell();
+    let found = format!("{} ({})", shell.kind.name(), shell.program.display());
+    match shell.kind {
+        ShellKind::Posix => Row::ok("shell", found),
+        _ => {
+            let what = format!("{found}; every line for it is asked about, whatever rules say");
+            Row::warn("shell", what, "install Git for Windows: rules know the language of its `sh`")
+        }
     }
 }
 

@@ -173,7 +173,8 @@ fn worth_telling(path: PathBuf, read: Result<Vec<u8>, FileError>) -> Option<(Pat
     is_worth.then_some((path, read))
 }
 
-#[cfg(test)]
+// On Unix: elsewhere a file is always read again.
+#[cfg(all(test, unix))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

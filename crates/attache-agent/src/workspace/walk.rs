@@ -216,6 +216,7 @@ mod tests {
             fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
             fs::write(top.join(path), content).unwrap();
         }
+        #[cfg(unix)]
         std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
         let below = ["deep/.gitignore", "deep/module/file", "deep/x.log", "keep.log", "only-top"];
         let all: Vec<String> = [".gitignore".to_owned(), ".hidden".to_owned()]

@@ -274,5 +274,6 @@ fn filters(names: &str) -> Option<Vec<String>> {
     (filters.len() <= MOST_FILTERS && !names.contains('\u{fffd}')).then_some(filters)
 }
 
-#[cfg(test)]
+// On Unix, because git is asked nowhere else.
+#[cfg(all(test, unix))]
 mod tests;
