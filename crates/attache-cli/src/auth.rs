@@ -109,7 +109,7 @@ pub(crate) async fn in_terminal(
     if !spec.is_built_in && !is_agreed {
         confirm_login(spec, method, &words).await?;
     }
-    let mut command = std::process::Command::new(program);
+    let mut command = std::process::Command::new(crate::agents::catalog::startable(program));
     command.env_clear().envs(environment::inherited(&[&spec.pass_env[..], &browser_env()].concat()));
     command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd);
     command.envs(method.env.iter().map(|variable| (&variable.name, variable.value.expose())));

@@ -5,6 +5,7 @@ mod mcp;
 
 use std::fs;
 use std::io::IsTerminal;
+use std::path::Path;
 
 use attache::private;
 use attache_host::own_files;
@@ -241,7 +242,11 @@ fn kernel() -> Vec<Row> {
     vec![
         Row::ok("files", "open directories keep what agents ask us for in them"),
         Row::ok("processes", "jobs end agents with all they started"),
-        Row::warn("confinement", what, "every command is asked about, also in mode `code`; use Linux, or WSL, for more"),
+        Row::warn(
+            "confinement",
+            what,
+            "every command is asked about, also in mode `code`; use Linux, or WSL, for more",
+        ),
     ]
 }
 
@@ -346,7 +351,7 @@ fn is_agent(name: &str) -> bool {
         let project = std::env::current_dir().ok().and_then(|cwd| crate::project::Project::find(&cwd).ok());
         project.and_then(|project| project.agents().ok()).is_some_and(|config| config.agents.contains_key(name))
     };
-    name.starts_with(['/', '\'']) || is_known(name) || is_configured() || of_project()
+    name.starts_with('\'') || Path::new(name).is_absolute() || is_known(name) || is_configured() || of_project()
 }
 
 /// What a sandbox in this directory can enforce.

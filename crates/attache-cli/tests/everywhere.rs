@@ -201,7 +201,8 @@ mod on_windows {
         fs::write(home.path("bin/my-agent"), "#!/bin/sh\n").unwrap();
         let path = format!("{};{}", home.path("bin").display(), std::env::var("PATH").unwrap());
         let run = |arguments: &[&str]| {
-            let mut command = home.command(&[&["run", "-o", "quiet", "say hello", "--", "my-agent"], arguments].concat());
+            let mut command =
+                home.command(&[&["run", "-o", "quiet", "say hello", "--", "my-agent"], arguments].concat());
             command.env("PATH", &path);
             ran(command)
         };

@@ -239,6 +239,12 @@ pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
         .find_map(|directory| executable(directory.join(program)))
 }
 
+/// What to start for a program's name. The system itself finds no batch files on Windows, which programs of npm are.
+pub(crate) fn startable(program: &str) -> PathBuf {
+    let found = if cfg!(windows) { on_path(program) } else { None };
+    found.unwrap_or_else(|| program.into())
+}
+
 #[cfg(unix)]
 fn executable(path: PathBuf) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;

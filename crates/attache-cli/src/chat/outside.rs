@@ -35,7 +35,7 @@ fn editor() -> Vec<String> {
 async fn run_editor(arguments: &[String]) -> io::Result<()> {
     let words = editor();
     let [program, own @ ..] = words.as_slice() else { return Err(io::ErrorKind::NotFound.into()) };
-    let mut command = StdCommand::new(program);
+    let mut command = StdCommand::new(crate::agents::catalog::startable(program));
     command.args(own).args(arguments);
     let status = foreground::run(command, None).await;
     let status = status.map_err(|error| io::Error::other(format!("`{program}`: {error}")))?;

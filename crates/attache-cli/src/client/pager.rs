@@ -15,7 +15,7 @@ pub(crate) async fn show(text: String) -> io::Result<()> {
         .map(String::from)
         .collect();
     let [program, arguments @ ..] = words.as_slice() else { return Err(io::ErrorKind::NotFound.into()) };
-    let mut command = Command::new(program);
+    let mut command = Command::new(crate::agents::catalog::startable(program));
     // Secure: it shows a text and does nothing else, whatever keys are pressed.
     command.args(arguments).env("LESSSECURE", "1");
     foreground::run(command, Some(text)).await.map(drop)
