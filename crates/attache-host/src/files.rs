@@ -59,6 +59,7 @@ pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;
 pub(crate) use error::shown;
 use resolve::{Roots, Spot};
+pub(crate) use sys::links;
 pub use unasked::{open_named, read_named, resolve_named};
 
 /// How many bytes a read returns unless told otherwise. JSON may need six bytes for one, and the answer still has to fit

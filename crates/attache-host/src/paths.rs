@@ -32,7 +32,9 @@ pub fn strip_prefix<'a>(path: &'a Path, base: &Path) -> Option<&'a Path> {
             return None;
         }
     }
-    Some(rest.as_path())
+    // What is a name behind a directory may be a disk at the beginning of a path, as the second part of `C:\a\D:\b`.
+    let path = rest.as_path();
+    path.components().eq(rest).then_some(path)
 }
 
 /// Whether a path is beneath `base` or the same, as far as their texts tell: see [`strip_prefix`].
@@ -55,6 +57,19 @@ pub fn is_plain_name(name: &std::ffi::OsStr) -> bool {
         let _ = name;
         true
     }
+}
+
+/// Where a word that somebody else wrote leads from a directory, to look at what is there. `None` if that must not be done: on
+/// Windows another machine learns who looks at its files, and devices do what they do.
+pub fn to_look_at(directory: &Path, word: &str) -> Option<PathBuf> {
+    let path = directory.join(word);
+    let is_near = !cfg!(windows)
+        || match start(&path) {
+            Some(Start::Here(_)) => true,
+            Some(Start::Remote(_)) => starts_with(&path, directory),
+            None => false,
+        };
+    is_near.then_some(path)
 }
 
 /// An absolute path as a `file://` address. `None` for one that is not absolute or not text.
@@ -359,6 +374,8 @@ mod tests {
             (r"\\.\C:\a", r"C:\a", None),
             (r"C:a", r"C:\", None),
             (r"\a", r"C:\", None),
+            (r"C:\a\D:\b", r"C:\a", None),
+            (r"\\?\C:\a\b/c", r"C:\a", None),
         ];
         for (path, base, rest) in rows {
             assert_eq!(strip_prefix(Path::new(path), Path::new(base)), rest.map(Path::new), "{path} {base}");

@@ -262,7 +262,7 @@ pub(super) fn is_changed(error: &io::Error) -> bool {
 }
 
 /// How many names a file has.
-pub(super) fn links(file: &File) -> io::Result<u64> {
+pub(crate) fn links(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
 }
 

@@ -130,12 +130,16 @@ impl Dir {
 
     /// Opens a file, and nothing that has to be waited for.
     pub(super) fn open_file(&self, path: &Path, access: Access) -> io::Result<File> {
-        let access = match access {
+        let rights = match access {
             Access::Read => GENERIC_READ | SYNCHRONIZE,
             Access::Write => GENERIC_WRITE | LOOK | READ_CONTROL,
             Access::Mode => FILE_WRITE_ATTRIBUTES | LOOK,
         };
-        let file = self.open_beneath(path, How::open(access, FILE_NON_DIRECTORY_FILE))?;
+        let file = self.open_beneath(path, How::open(rights, FILE_NON_DIRECTORY_FILE))?;
+        // Somebody with a privilege for backups could write it all the same.
+        if matches!(access, Access::Write) && attributes(&file)?.FileAttributes & FILE_ATTRIBUTE_READONLY != 0 {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         // SAFETY: the handle is open.
         if unsafe { GetFileType(file.as_raw_handle()) } != FILE_TYPE_DISK {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -635,7 +639,7 @@ fn check(status: NTSTATUS) -> io::Result<()> {
 }
 
 /// How many names a file has.
-pub(super) fn links(file: &File) -> io::Result<u64> {
+pub(crate) fn links(file: &File) -> io::Result<u64> {
     Ok(basic(&file.try_clone()?.into())?.nNumberOfLinks.into())
 }
 

@@ -30,6 +30,7 @@ use super::{Hook, Output, Process, start, tail::is_harmful};
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
+    raw_args: OsString,
     env: Vec<(OsString, OsString)>,
     clear_env: bool,
     cwd: Option<PathBuf>,
@@ -54,6 +55,7 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            raw_args: OsString::new(),
             env: Vec::new(),
             clear_env: false,
             cwd: None,
@@ -67,6 +69,15 @@ impl Command {
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what follows the arguments on the command line, as it is: for programs that read it in their own way, such as
+    /// `cmd`. Whoever calls this answers for the quoting.
+    #[cfg(windows)]
+    #[must_use]
+    pub fn raw_args(mut self, text: impl Into<OsString>) -> Self {
+        self.raw_args = text.into();
         self
     }
 
@@ -195,9 +206,11 @@ impl Command {
 
     /// All that can be compared.
     #[expect(clippy::type_complexity, reason = "it is only compared")]
-    fn parts(&self) -> (&OsStr, &[OsString], &[(OsString, OsString)], bool, Option<&Path>, Stderr, Option<&[u8]>) {
-        let Self { program, args, env, clear_env, cwd, stderr, input, hook: _ } = self;
-        (program, args, env, *clear_env, cwd.as_deref(), *stderr, input.as_deref())
+    fn parts(
+        &self,
+    ) -> (&OsStr, (&[OsString], &OsStr), &[(OsString, OsString)], bool, Option<&Path>, Stderr, Option<&[u8]>) {
+        let Self { program, args, raw_args, env, clear_env, cwd, stderr, input, hook: _ } = self;
+        (program, (args, raw_args), env, *clear_env, cwd.as_deref(), *stderr, input.as_deref())
     }
 
     /// The command without its pipes.
@@ -222,7 +235,12 @@ impl Command {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.args(&self.args);
+        #[cfg(windows)]
+        if !self.raw_args.is_empty() {
+            std::os::windows::process::CommandExt::raw_arg(&mut command, &self.raw_args);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         Ok(command)
     }
 
@@ -285,6 +303,10 @@ impl fmt::Display for Command {
             f.write_str(" ")?;
             write_quoted(f, arg)?;
         }
+        if !self.raw_args.is_empty() {
+            f.write_str(" ")?;
+            write_quoted(f, &self.raw_args)?;
+        }
         Ok(())
     }
 }
@@ -296,6 +318,7 @@ impl fmt::Debug for Command {
         f.debug_struct("Command")
             .field("program", &self.program)
             .field("args", &self.args)
+            .field("raw_args", &self.raw_args)
             .field("env", &names)
             .field("clear_env", &self.clear_env)
             .field("cwd", &self.cwd)
