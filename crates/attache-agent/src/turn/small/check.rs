@@ -155,11 +155,10 @@ pub(super) fn may_change(call: &Call) -> bool {
     is_write(call) || call.name == "run_command"
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn files_are_checked_by_the_program_for_their_ending() {
         for (path, expected) in [
