@@ -285,8 +285,9 @@ impl Journal {
             text.push(b'\n');
         }
         private_file(&draft)?.write_all(&text)?;
-        fs::rename(&draft, &self.path)?;
+        // Not every Windows replaces a file that is open.
         self.file = None;
+        fs::rename(&draft, &self.path)?;
         self.size = text.len() as u64;
         Ok(())
     }
@@ -324,6 +325,7 @@ mod tests {
             Record::Undone { turn: 1 },
         ];
         journal.append(&records).unwrap();
+        drop(journal);
         let half = "{\"type\":\"before\",\"turn\":4";
         std::io::Write::write_all(&mut File::options().append(true).open(&path).unwrap(), half.as_bytes()).unwrap();
         for _ in 0..2 {
