@@ -21,8 +21,9 @@ use tempfile::TempDir;
 
 /// A project, and something beside it.
 struct World {
-    dir: TempDir,
+    // First to go: it has the project open, and on Windows the directory goes only when nobody has.
     workspace: Workspace,
+    dir: TempDir,
 }
 
 impl World {
@@ -36,7 +37,7 @@ impl World {
         fs::create_dir(dir.path().join("outside")).unwrap();
         fs::write(dir.path().join("outside/secret"), "secret\n").unwrap();
         let workspace = Workspace::open(&dir.path().join("proj"), &[], None).unwrap();
-        let world = World { dir, workspace };
+        let world = World { workspace, dir };
         for (path, content) in files {
             world.put(path, content);
         }
