@@ -584,11 +584,11 @@ fn is_refused(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    /// Only what the client can do something about is its fault.
+    /// Only what the client can do something about is its fault. The numbers are Unix's own.
     #[test]
     fn a_directory_that_we_cannot_open_is_not_the_clients_fault() {
         let said = |error: std::io::Error| {

@@ -60,6 +60,9 @@ fn main() -> ExitCode {
     }));
     // Before there is a second thread.
     private::close_off();
+    // A console understands colours once it is told so; this tells it, and asks.
+    #[cfg(windows)]
+    crossterm::ansi_support::supports_ansi();
     // Whatever we start ends with us, to the last daemon.
     attache::process::use_keeper();
     let Some(command) = parse() else {

@@ -1,4 +1,6 @@
 //! `attache check` and `attache trace`, as they are typed.
+// On Unix, because their home is that of Unix, with programs that are shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]

@@ -1,4 +1,6 @@
 //! What people and scripts see, word for word: help, errors and every format. `BLESS=1` takes what there is for right.
+// On Unix, because paths are in what is shown. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

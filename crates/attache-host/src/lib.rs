@@ -9,14 +9,16 @@
 
 pub mod commands;
 pub mod environment;
-#[cfg(unix)]
 pub mod files;
 pub mod mcp;
+pub mod own_files;
+pub mod paths;
 pub mod permission;
 pub mod sandbox;
 mod secrets;
 mod store;
-#[cfg(unix)]
 pub mod terminals;
 pub mod trust;
 pub mod visible;
+
+pub use attache::private;

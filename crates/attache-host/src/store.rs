@@ -1,8 +1,10 @@
 //! Small files that several processes read and write: one at a time, and never half.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::private;
 
 /// Larger files are not read: nobody writes so many rules.
 const MAX_SIZE: u64 = 4 << 20;
@@ -17,7 +19,7 @@ pub(crate) fn change<E: From<io::Error>>(path: &Path, change: impl FnOnce(&str) 
         Err(error) => return Err(error.into()),
     };
     let directory = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    create_directory(directory)?;
+    private::create_directory(directory)?;
     let lock = lock(&path)?;
     let text = read(&path)?.unwrap_or_default();
     let text = change(&text)?;
@@ -49,19 +51,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(PathBuf::from(name))?;
+    let file = private::open_or_create(Path::new(&name))?;
     file.lock()?;
     Ok(file)
-}
-
-fn create_directory(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }

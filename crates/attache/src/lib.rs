@@ -106,6 +106,7 @@ mod extension;
 mod launch;
 mod limits;
 mod link;
+pub mod private;
 #[cfg(feature = "process")]
 pub mod process;
 mod prompt;

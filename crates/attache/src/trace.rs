@@ -20,9 +20,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, fs, time::SystemTime};
+use std::{fmt, time::SystemTime};
 
 use attache_proto::frame::{Frame, Splitter};
+
+use crate::private;
 
 /// Writes down what goes over a connection. Clones write to the same place.
 ///
@@ -77,13 +79,9 @@ impl Tap {
         Tap(Arc::new(Inner { writer: Mutex::new(Box::new(writer)), is_bare, also, failures: AtomicU64::new(0) }))
     }
 
-    /// Appends to a file. A new one can be read by its owner only (on Unix), for conversations are private.
+    /// Appends to a file. A new one can be read by its owner only, for conversations are private.
     pub fn file(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut options = fs::OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path).map(Tap::new)
+        private::append(path.as_ref()).map(Tap::new)
     }
 
     /// How many messages could not be written down.

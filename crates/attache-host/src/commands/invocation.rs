@@ -63,7 +63,7 @@ impl Invocation {
         if !self.cwd.is_absolute() || self.cwd.to_str().is_none() {
             return Err(CommandError::Directory { path: self.cwd.clone() });
         }
-        let mut command = process::Command::from(self.command.words()).cwd(&self.cwd);
+        let mut command = self.command.process().cwd(&self.cwd);
         let shown = command.to_string();
         // First the environment that `confine` begins with, then what was asked for.
         command = confine(command);

@@ -1,4 +1,4 @@
-use std::sync::mpsc;
+use std::{fs, sync::mpsc};
 
 use super::*;
 
