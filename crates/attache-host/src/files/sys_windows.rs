@@ -670,7 +670,7 @@ pub(super) fn copy_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
 
 fn copy_access_list(old: &File, new: &File) -> io::Result<()> {
     let mut descriptor = ptr::null_mut();
-    // SAFETY: the handle is open, and the pointer is to a variable that live during the call.
+    // SAFETY: the handle is open, and the pointer is to a variable that lives during the call.
     let error = unsafe {
         let none = ptr::null_mut();
         let what = DACL_SECURITY_INFORMATION;
