@@ -145,6 +145,7 @@ main() {
     trap 'exit 130' INT
     trap 'exit 143' HUP TERM
     mkdir -p "$to" 2>/dev/null || fail "cannot create $to" "choose another directory with --to"
+    [ ! -d "$to/attache" ] || fail "$to/attache is a directory" "choose another directory with --to"
     new=$to/.attache.$$
     (: >"$new") 2>/dev/null || fail "cannot write to $to" "choose another directory with --to"
     scratch=$(mktemp -d) || fail "cannot create a temporary directory"
