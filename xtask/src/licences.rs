@@ -103,6 +103,21 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::dependencies;
+    use crate::target::TARGETS;
+
+    #[test]
+    fn every_dependency_on_every_platform_has_a_licence_with_a_text() {
+        let project = Project::here().unwrap();
+        for target in &TARGETS {
+            let crates = dependencies::crates(&project, target).unwrap();
+            let page = text(&project, target, &crates).unwrap();
+            for krate in crates.values().filter(|krate| !krate.is_ours) {
+                let line = format!("\n{} {}: {} (", krate.name, krate.version, krate.licence);
+                assert!(page.contains(&line), "{} has no {line}", target.triple);
+            }
+        }
+    }
 
     fn krate(licence: &str, directory: &Path) -> Crate {
         Crate {

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::project::{Project, output};
+use crate::project::Project;
 use crate::sbom::date;
 
 /// One JSON object a line, sorted, so that records made on several branches merge.
@@ -85,7 +85,8 @@ pub(crate) fn matrix(project: &Project, arguments: Arguments) -> Result<bool> {
         if rank(&platform).is_none() {
             bail!("unknown platform `{platform}`; PLATFORMS in xtask/src/matrix.rs lists them");
         }
-        let commit = commit(project)?;
+        let commit = project.commit()?;
+        let changes = if commit.is_dirty { " and uncommitted changes" } else { "" };
         let (ended_well, tests) = watch(Command::new(program).args(words).current_dir(&project.root))?;
         passed = ended_well;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs();
@@ -98,7 +99,7 @@ pub(crate) fn matrix(project: &Project, arguments: Arguments) -> Result<bool> {
             passed,
             tests,
             date: date(now),
-            commit,
+            commit: format!("{}{changes}", &commit.id[..12]),
             command: line(project, &arguments.command),
         });
         records.sort_by_key(|record| (rank(&record.platform), record.suite.clone()));
@@ -120,17 +121,6 @@ fn read(path: &Path) -> Result<Vec<Record>> {
     };
     let lines = text.lines().enumerate();
     lines.map(|(index, line)| serde_json::from_str(line).with_context(|| format!("{RECORDS}:{}", index + 1))).collect()
-}
-
-/// The commit that is tested. The records themselves may differ from it, as each of them changes the file.
-fn commit(project: &Project) -> Result<String> {
-    let git = |arguments: &[&str]| -> Result<String> {
-        let bytes = output(Command::new("git").args(arguments).current_dir(&project.root))?;
-        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-    };
-    let id = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/platforms.*"])?;
-    Ok(if changes.is_empty() { id } else { format!("{id} and uncommitted changes") })
 }
 
 /// Runs a command, shows what it writes, and adds up the tests that it says have passed.

@@ -1,5 +1,6 @@
 //! `install.sh`, with releases in directories and on a loopback server: what it installs, and what it refuses to.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

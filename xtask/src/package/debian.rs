@@ -17,8 +17,8 @@ pub(crate) fn package(release: &Release, archive: &Archive, architecture: &str) 
     let control = format!(
         "Package: attache\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {}\nInstalled-Size: {size}\n\
          Recommends: ca-certificates, git\nSection: devel\nPriority: optional\nHomepage: {}\n\
-         Description: {SUMMARY}\n Attaché is a coding agent that editors start, and a client that runs such agents\n from a terminal, a script \
-         or a pipe. It speaks the Agent Client Protocol.\n",
+         Description: {SUMMARY}\n Attaché is a coding agent that editors start, and a client that runs such\n agents from a \
+         terminal, a script or a pipe. It speaks the Agent Client Protocol.\n",
         release.maintainer()?,
         release.repository,
     );
@@ -54,9 +54,10 @@ fn files(release: &Release, archive: &Archive, version: &str) -> Result<Files> {
     }
     let copyright = format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: attache\nSource: {}\n\n\
-         Files: *\nCopyright: the authors of Attaché\nLicense: Apache-2.0\n\nLicense: Apache-2.0\n \
+         Files: *\nCopyright: {} the authors of Attaché\nLicense: Apache-2.0\n\nLicense: Apache-2.0\n \
          /usr/share/common-licenses/Apache-2.0 has the text. {} has\n those of the libraries in the program.\n",
         release.repository,
+        &sbom::date(release.time)[..4],
         licences::NAME,
     );
     files.insert(format!("{doc}/copyright"), Entry::file(copyright));
