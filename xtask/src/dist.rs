@@ -22,6 +22,9 @@ const SHELLS: [(&str, &str); 5] = [
     ("elvish", "attache.elv"),
 ];
 
+/// What a program should weigh at most, in bytes: people download it to try it.
+const LARGEST: u64 = 25_000_000;
+
 /// Builds the platforms that are asked for, or else all; false if one of them should have been built and was not.
 pub(crate) fn dist(project: &Project, asked: &[&'static Target], out: &Path, is_packaged: bool) -> Result<bool> {
     let commit = project.commit()?;
@@ -55,7 +58,16 @@ pub(crate) fn dist(project: &Project, asked: &[&'static Target], out: &Path, is_
         let generated = generated(project, &built)?;
         for (target, binary) in &built {
             let path = write_archive(project, &commit, target, binary, &generated, out)?;
-            eprintln!("built {} ({:.1} MB)", path.display(), fs::metadata(&path)?.len() as f64 / 1e6);
+            let (packed, size) = (fs::metadata(&path)?.len(), fs::metadata(binary)?.len());
+            eprintln!(
+                "built {} ({:.1} MB; the program {:.1} MB)",
+                path.display(),
+                packed as f64 / 1e6,
+                size as f64 / 1e6
+            );
+            if size > LARGEST {
+                eprintln!("warning: the program for {} is larger than {} MB", target.triple, LARGEST / 1_000_000);
+            }
         }
         if is_packaged {
             package::package(project, out)?;

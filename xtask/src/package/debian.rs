@@ -18,7 +18,7 @@ pub(crate) fn package(release: &Release, archive: &Archive, architecture: &str) 
         "Package: attache\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: {}\nInstalled-Size: {size}\n\
          Recommends: ca-certificates, git\nSection: devel\nPriority: optional\nHomepage: {}\n\
          Description: {SUMMARY}\n Attaché is a coding agent that editors start, and a client that runs such\n agents from a \
-         terminal, a script or a pipe. It speaks the Agent Client Protocol.\n",
+         terminal, a script or a pipe. It speaks the Agent Client\n Protocol.\n",
         release.maintainer()?,
         release.repository,
     );
