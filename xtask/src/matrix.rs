@@ -77,7 +77,6 @@ enum Did {
 
 pub(crate) fn matrix(project: &Project, arguments: Arguments) -> Result<bool> {
     let path = project.root.join(RECORDS);
-    let mut records = read(&path)?;
     let mut passed = true;
     if let (Some(platform), Some(suite), [program, words @ ..]) =
         (arguments.platform, arguments.suite, arguments.command.as_slice())
@@ -89,6 +88,8 @@ pub(crate) fn matrix(project: &Project, arguments: Arguments) -> Result<bool> {
         let changes = if commit.is_dirty { " and uncommitted changes" } else { "" };
         let (ended_well, tests) = watch(Command::new(program).args(words).current_dir(&project.root))?;
         passed = ended_well;
+        // Not before: another command may have been recorded meanwhile.
+        let mut records = read(&path)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs();
         records.retain(|record| record.platform != platform || record.suite != suite);
         records.push(Record {
@@ -106,7 +107,7 @@ pub(crate) fn matrix(project: &Project, arguments: Arguments) -> Result<bool> {
         let lines = records.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
         fs::write(&path, lines.join("\n") + "\n").with_context(|| format!("cannot write `{RECORDS}`"))?;
     }
-    fs::write(project.root.join(PAGE), page(&records)).with_context(|| format!("cannot write `{PAGE}`"))?;
+    fs::write(project.root.join(PAGE), page(&read(&path)?)).with_context(|| format!("cannot write `{PAGE}`"))?;
     Ok(passed)
 }
 
