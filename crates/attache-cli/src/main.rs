@@ -133,7 +133,7 @@ async fn run(command: Command) -> Code {
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
-        Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
+        Command::Schema { what: SchemaOf::Events } => print(event::SCHEMA),
         Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),
     };
