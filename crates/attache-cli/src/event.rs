@@ -974,6 +974,9 @@ mod tests {
             std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/event.schema.json"), &schema).unwrap();
             return;
         }
-        assert!(schema == SCHEMA, "the events have changed; look at `event.rs`, then BLESS=1 and look at the difference");
+        assert!(
+            schema == SCHEMA,
+            "the events have changed; look at `event.rs`, then BLESS=1 and look at the difference"
+        );
     }
 }
