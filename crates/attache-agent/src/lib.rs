@@ -75,10 +75,20 @@ fn open_lock(path: &std::path::Path) -> std::io::Result<std::fs::File> {
     private::open_or_create(path)
 }
 
+/// Runs work on one of the threads for work that blocks. In a box, so that the compiler makes one kind of task of them all:
+/// a hundred kinds were a fifth of the code of this crate.
+async fn spawn_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    let work: Box<dyn FnOnce() -> Box<dyn std::any::Any + Send> + Send> = Box::new(|| Box::new(work()));
+    let done = tokio::task::spawn_blocking(work).await?;
+    Ok(*done.downcast().expect("the work returns what it was asked for"))
+}
+
 /// Does work that blocks, and not on the runtime's thread: a disk that is stuck must not keep another session from being
 /// cancelled. The work goes on if nobody waits for it.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+    match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -157,7 +157,7 @@ impl ModelList {
         });
         let reader = shared.clone();
         // Files are read where nobody waits for the runtime.
-        let _ = tokio::task::spawn_blocking(move || reader.read_kept()).await;
+        let _ = crate::spawn_blocking(move || reader.read_kept()).await;
         Ok(ModelList { shared, meter: Arc::default() })
     }
 

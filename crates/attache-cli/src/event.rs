@@ -8,6 +8,7 @@ use attache::model::diff::{Diff, DiffChange};
 use attache::model::plan::{PlanContent, PlanEntries};
 use attache::model::tool::ToolCallContent;
 use attache::model::update::SessionUpdate;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const KEPT_TAIL: usize = 4 << 10;
 
 /// One line of `attache run -o stream-json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Line {
     /// Milliseconds since the run began.
     pub(crate) ms: u64,
@@ -42,7 +44,8 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// What happened. The first event is `start`, the last is `result`. Readers skip types that they do not know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Event {
     /// The run begins.
@@ -104,7 +107,8 @@ pub(crate) enum Event {
 }
 
 /// The beginning of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Start {
     /// The version of these events.
     pub(crate) schema: u32,
@@ -124,7 +128,8 @@ pub(crate) struct Start {
 }
 
 /// Who the agent says it is.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Agent {
     /// As it was named on the command line.
     pub(crate) agent: String,
@@ -140,7 +145,8 @@ pub(crate) struct Agent {
 }
 
 /// A session of the agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Session {
     /// The agent's id for it, for `attache run --resume`.
     pub(crate) id: String,
@@ -149,7 +155,8 @@ pub(crate) struct Session {
 }
 
 /// A model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Model {
     /// The agent's id for it.
     pub(crate) id: String,
@@ -159,7 +166,8 @@ pub(crate) struct Model {
 }
 
 /// A piece of text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Text {
     /// The text.
     pub(crate) text: String,
@@ -169,7 +177,8 @@ pub(crate) struct Text {
 }
 
 /// A tool call, or a change of one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Tool {
     /// Its id.
     pub(crate) id: String,
@@ -206,7 +215,8 @@ pub(crate) struct Tool {
 }
 
 /// A place in a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Location {
     /// The file.
     pub(crate) path: String,
@@ -216,7 +226,8 @@ pub(crate) struct Location {
 }
 
 /// A change of files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Change {
     /// The files.
     pub(crate) paths: Vec<String>,
@@ -226,7 +237,8 @@ pub(crate) struct Change {
 }
 
 /// More output of something.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Output {
     /// Whose.
     pub(crate) id: String,
@@ -235,7 +247,8 @@ pub(crate) struct Output {
 }
 
 /// A command, or news of one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Command {
     /// Its id.
     pub(crate) id: String,
@@ -257,7 +270,8 @@ pub(crate) struct Command {
 }
 
 /// A file that was served to the agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct File {
     /// `read` or `write`.
     pub(crate) operation: FileOperation,
@@ -269,7 +283,8 @@ pub(crate) struct File {
 }
 
 /// What is done with a file.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileOperation {
     /// It is read.
@@ -279,7 +294,8 @@ pub(crate) enum FileOperation {
 }
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Plan {
     /// Which, where the agent has several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -299,7 +315,8 @@ impl Plan {
 }
 
 /// A step of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct PlanEntry {
     /// What is to be done.
     pub(crate) text: String,
@@ -312,14 +329,16 @@ pub(crate) struct PlanEntry {
 }
 
 /// The slash commands that there are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Commands {
     /// All of them.
     pub(crate) commands: Vec<SlashCommand>,
 }
 
 /// A slash command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct SlashCommand {
     /// Its name, without the slash.
     pub(crate) name: String,
@@ -328,21 +347,24 @@ pub(crate) struct SlashCommand {
 }
 
 /// The mode that a session is in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Mode {
     /// Its id.
     pub(crate) mode: String,
 }
 
 /// The options of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Options {
     /// All of them.
     pub(crate) options: Vec<SetOption>,
 }
 
 /// An option of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct SetOption {
     /// Its id, for `--set`.
     pub(crate) id: String,
@@ -354,14 +376,16 @@ pub(crate) struct SetOption {
 }
 
 /// The title of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Title {
     /// What it is called; nothing when it has lost its title.
     pub(crate) title: Option<String>,
 }
 
 /// An update of a kind that is not known here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Unknown {
     /// What the agent calls it.
     pub(crate) kind: String,
@@ -371,14 +395,16 @@ pub(crate) struct Unknown {
 }
 
 /// What a session is doing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct State {
     /// `running`, `idle`, `requires_action`, or another word of the agent.
     pub(crate) state: String,
 }
 
 /// An agent that works for the one that was asked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Subagent {
     /// Its session.
     pub(crate) session: String,
@@ -397,7 +423,8 @@ pub(crate) struct Subagent {
 }
 
 /// A message between sessions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct SessionMessage {
     /// The message.
     pub(crate) id: String,
@@ -416,7 +443,8 @@ pub(crate) struct SessionMessage {
 }
 
 /// How full the context is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct ContextUsage {
     /// Tokens in the context.
     pub(crate) used: u64,
@@ -428,7 +456,8 @@ pub(crate) struct ContextUsage {
 }
 
 /// An amount of money.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Cost {
     /// How much.
     pub(crate) amount: f64,
@@ -437,7 +466,8 @@ pub(crate) struct Cost {
 }
 
 /// A permission that the agent asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Permission {
     /// What for, in one line.
     pub(crate) what: String,
@@ -451,7 +481,8 @@ pub(crate) struct Permission {
 }
 
 /// What became of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// Yes.
@@ -463,7 +494,8 @@ pub(crate) enum Answer {
 }
 
 /// Something to tell the person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Notice {
     /// How bad it is.
     pub(crate) level: Level,
@@ -472,7 +504,8 @@ pub(crate) struct Notice {
 }
 
 /// How bad something is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
     /// Good to know.
@@ -484,7 +517,8 @@ pub(crate) enum Level {
 }
 
 /// What a run came to: the one object of `-o json`, and the last line of `-o stream-json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Result {
     /// How it ended.
     pub(crate) status: Status,
@@ -533,7 +567,8 @@ pub(crate) struct Result {
 }
 
 /// How the agent and its commands were confined.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Sandbox {
     /// Whether they were.
     pub(crate) state: SandboxState,
@@ -543,7 +578,8 @@ pub(crate) struct Sandbox {
 
 /// Whether there was a sandbox. Without `--sandbox` this is about the commands of the built-in agent; another agent may
 /// have one of its own that we do not know of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SandboxState {
     /// No.
@@ -557,7 +593,8 @@ pub(crate) enum SandboxState {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     /// The agent ended its turn.
@@ -594,7 +631,8 @@ impl Status {
 }
 
 /// The tokens of a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Usage {
     /// All of them.
     pub(crate) total_tokens: u64,
@@ -614,7 +652,8 @@ pub(crate) struct Usage {
 }
 
 /// How often permission was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Permissions {
     /// Times that the agent wanted something that needs permission.
     pub(crate) asked: u64,
@@ -625,7 +664,8 @@ pub(crate) struct Permissions {
 }
 
 /// A tool call as it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct ToolCall {
     /// Its id.
     pub(crate) id: String,
@@ -638,7 +678,8 @@ pub(crate) struct ToolCall {
 }
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub(crate) struct Error {
     /// In a sentence.
     pub(crate) message: String,
@@ -663,11 +704,8 @@ impl Event {
     }
 }
 
-/// The JSON Schema of the events.
-pub(crate) fn schema() -> String {
-    let schema = schemars::schema_for!(Line);
-    serde_json::to_string_pretty(&schema).expect("a schema has string keys") + "\n"
-}
+/// The JSON Schema of the events. A file rather than made at run time: what makes it is compiled for tests only.
+pub(crate) const SCHEMA: &str = include_str!("event.schema.json");
 
 /// How many paths of a tool call are told. Nobody reads more, and a list without an end is only memory.
 const MOST_PATHS: usize = 1000;
@@ -921,5 +959,24 @@ pub(crate) fn text_of(block: &ContentBlock) -> String {
             ResourceContents::Blob(resource) => format!("[{}]", resource.uri),
         },
         _ => "[content of an unknown kind]".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `BLESS=1` writes the file.
+    #[test]
+    fn the_schema_is_that_of_the_types() {
+        let schema = serde_json::to_string_pretty(&schemars::schema_for!(Line)).unwrap() + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/event.schema.json"), &schema).unwrap();
+            return;
+        }
+        assert!(
+            schema == SCHEMA,
+            "the events have changed; look at `event.rs`, then BLESS=1 and look at the difference"
+        );
     }
 }

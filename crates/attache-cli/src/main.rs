@@ -149,7 +149,7 @@ async fn run(command: Command) -> Code {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
-        Command::Schema { what: SchemaOf::Events } => print(&event::schema()),
+        Command::Schema { what: SchemaOf::Events } => print(event::SCHEMA),
         Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),
     };

@@ -180,7 +180,7 @@ fn help() {
         format!("===== attache {} --help\n{}{}\n", args.join(" "), ran.out, ran.err)
     };
     check("help", &rows.iter().map(show).collect::<String>());
-    check("schema-events", &home.run(&["schema", "events"]).out);
+    assert_eq!(home.run(&["schema", "events"]).out, include_str!("../src/event.schema.json"));
     home.run(&["man"]).check(0, &[".TH attache 1", "agent"], &[]);
     home.run(&["man", "agent"]).check(0, &[".TH attache-agent 1", "max\\-turn\\-requests"], &[]);
 }

@@ -80,7 +80,7 @@ impl Servers {
                 let spill = self.shared.setup.spill.clone();
                 let read =
                     move || serde_json::to_value(result).ok().and_then(|result| outcome(result, spill.as_deref()));
-                tokio::task::spawn_blocking(read).await.ok().flatten()
+                crate::spawn_blocking(read).await.ok().flatten()
             }
             Err(Ended::Late) => {
                 let limit = self.shared.setup.call_limit.as_secs();

@@ -90,7 +90,7 @@ pub(super) fn header_map(headers: &[HttpHeader]) -> Result<HeaderMap, Trouble> {
 /// threads.
 pub(super) async fn client(url: &Url, follows: bool) -> Result<Client, Trouble> {
     let is_local = is_loopback(url);
-    let built = tokio::task::spawn_blocking(move || {
+    let built = crate::spawn_blocking(move || {
         // Another part of the program may have been first, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Idle connections are not kept: one whose last answer was not read to its end stalls the next request.

@@ -104,7 +104,7 @@ impl Servers {
         let result = self.ask(slot, ClientRequest::GetPromptRequest(GetPromptRequest::new(params))).await?;
         let spill = self.shared.setup.spill.clone();
         let read = move || messages(&result, spill.as_deref());
-        let parts = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let parts = crate::spawn_blocking(read).await.unwrap_or_default();
         if parts.is_empty() {
             return Err(format!("the prompt `/{}` of the MCP server `{}` is empty", prompt.command, slot.name));
         }
@@ -152,7 +152,7 @@ impl Servers {
         let result = self.ask(slot, ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))).await?;
         let spill = self.shared.setup.spill.clone();
         let read = move || contents(&result, spill.as_deref());
-        let parts = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let parts = crate::spawn_blocking(read).await.unwrap_or_default();
         let head = format!("From the MCP server `{}`, as the person mentions `{uri}`:", slot.name);
         Ok(std::iter::once(Part::text(head)).chain(parts).collect())
     }

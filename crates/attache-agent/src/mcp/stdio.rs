@@ -19,7 +19,7 @@ pub(super) type Pipes = AsyncRwTransport<RoleClient, Bounded<ChildStdout>, Child
 /// Starts the program. Off the runtime's threads, because starting takes milliseconds.
 pub(super) async fn start(server: &McpServerStdio, cwd: &Path, reason: Reason) -> Result<(Process, Pipes), Trouble> {
     let command = command(server, cwd);
-    let started = tokio::task::spawn_blocking(move || command.spawn()).await;
+    let started = crate::spawn_blocking(move || command.spawn()).await;
     let (process, stdin, stdout) = started
         .map_err(|_| Trouble::Closed)?
         .map_err(|error| Trouble::Launch(super::words::plain(&why(&error, &server.command))))?;

@@ -243,7 +243,7 @@ impl Shared {
                         shared.news.send_replace(());
                     }
                 };
-                let _ = tokio::task::spawn_blocking(keep).await;
+                let _ = crate::spawn_blocking(keep).await;
                 Ok(())
             }
             Err(why) => Err(why),

@@ -63,7 +63,7 @@ impl Writer {
                     (log, jobs.into_iter().zip(results).collect::<Vec<_>>())
                 };
                 // If that panics, the log is not used any more, and everybody is told.
-                let Ok((kept, done)) = tokio::task::spawn_blocking(work).await else { return };
+                let Ok((kept, done)) = crate::spawn_blocking(work).await else { return };
                 log = kept;
                 for ((job, reply), result) in done {
                     let result = match to_show(job, result.is_ok()) {

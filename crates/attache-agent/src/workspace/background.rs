@@ -41,7 +41,7 @@ impl Drop for Guard {
 
 /// Does something short that blocks.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    let result = tokio::task::spawn_blocking(work).await;
+    let result = crate::spawn_blocking(work).await;
     result.map_err(|_| Refusal("an internal error: the file system's thread has ended".into()))
 }
 

@@ -267,7 +267,7 @@ fn random() -> Result<String, LoginError> {
 
 /// An HTTP client for logins: it follows no redirect, and waits for nothing forever.
 async fn client(is_local: bool) -> Result<Client, LoginError> {
-    let built = tokio::task::spawn_blocking(move || {
+    let built = crate::spawn_blocking(move || {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(LIMIT);
         let builder = builder.connect_timeout(LIMIT).pool_max_idle_per_host(0);

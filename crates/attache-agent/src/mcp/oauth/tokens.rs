@@ -147,7 +147,7 @@ impl Tokens {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, LoginError> {
-    match tokio::task::spawn_blocking(work).await {
+    match crate::spawn_blocking(work).await {
         Ok(result) => result.map_err(|error| LoginError::Kept(format!("`mcp-logins.json`: {error}"))),
         Err(_) => Err(LoginError::Kept("the work was cut off".into())),
     }

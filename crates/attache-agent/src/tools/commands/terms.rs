@@ -112,7 +112,7 @@ impl Commands {
             return self.why_asked();
         }
         let setup = self.setup.clone();
-        let made = tokio::task::spawn_blocking(move || sandbox::unasked(&setup, false).err()).await;
+        let made = crate::spawn_blocking(move || sandbox::unasked(&setup, false).err()).await;
         made.unwrap_or_else(|_| Some("it could not be found out whether it can".into()))
     }
 

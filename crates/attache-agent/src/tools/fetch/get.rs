@@ -109,7 +109,7 @@ async fn make_client(guard: Guard, proxies: Vec<reqwest::Proxy>) -> Result<Clien
         proxies.into_iter().fold(builder, |builder, proxy| builder.proxy(proxy)).build()
     };
     let refusal = || Refusal("there is no way to fetch anything on this machine: no certificates, or no TLS".into());
-    tokio::task::spawn_blocking(make).await.map_err(|_| refusal())?.map_err(|_| refusal())
+    crate::spawn_blocking(make).await.map_err(|_| refusal())?.map_err(|_| refusal())
 }
 
 /// Where a response sends us.
@@ -155,7 +155,7 @@ async fn read(mut response: Response, url: Url) -> Result<Page, Refusal> {
     }
     drop(response);
     let read = page::Read { url, content_type, status: status.as_u16(), body, is_cut };
-    tokio::task::spawn_blocking(|| page::make(read)).await.map_err(|_| Refusal("the page could not be read".into()))?
+    crate::spawn_blocking(|| page::make(read)).await.map_err(|_| Refusal("the page could not be read".into()))?
 }
 
 /// What went wrong, without the URL and whatever else is in it.
