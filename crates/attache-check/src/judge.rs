@@ -2,7 +2,7 @@
 
 use attache_proto::Dialect;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, MessageIndex};
 use crate::record::{Record, Side};
 use crate::rule::{Dialects, Level, Rule, Trial, Verdict};
 use crate::rules;
@@ -49,7 +49,7 @@ pub struct Judged {
 pub struct Finding {
     /// What was seen.
     pub seen: String,
-    /// The entries of the record that show it.
+    /// The entries of the record that show it: first the one that breaks the rule, then what it goes back to, in order.
     pub entries: Vec<usize>,
     /// How the connection spoke.
     pub dialect: Dialect,
@@ -71,13 +71,29 @@ pub fn judge(record: &Record, side: Side, choice: &Choice) -> Vec<Judged> {
             (rule.judge)(&Trial { exchange, before: &exchanges[..index], side }, &mut verdict);
             judged.tested += verdict.tested;
             let entry = |message: usize| exchange.messages.get(message).map_or(0, |message| message.entry);
-            judged.findings.extend(verdict.faults.into_iter().map(|fault| Finding {
-                seen: fault.seen,
-                entries: fault.messages.into_iter().map(|message| connections[index].0 + entry(message)).collect(),
-                dialect: exchange.dialect,
+            judged.findings.extend(verdict.faults.into_iter().map(|fault| {
+                Finding {
+                    entries: culprit_first(exchange, side, fault.messages)
+                        .into_iter()
+                        .map(|message| connections[index].0 + entry(message))
+                        .collect(),
+                    seen: fault.seen,
+                    dialect: exchange.dialect,
+                }
             }));
         }
         judged
     };
     chosen.map(judge_one).collect()
+}
+
+/// Puts the message that breaks a rule first: the last one that the judged side sent. If it sent none, what it did not do is the matter, and
+/// the order stays.
+fn culprit_first(exchange: &Exchange<'_>, side: Side, mut messages: Vec<MessageIndex>) -> Vec<MessageIndex> {
+    let is_ours = |at: &MessageIndex| exchange.messages.get(*at).is_some_and(|message| message.from == side);
+    let ours = messages.iter().copied().enumerate().filter(|(_, at)| is_ours(at));
+    if let Some((place, _)) = ours.max_by_key(|(_, at)| *at) {
+        messages[..=place].rotate_right(1);
+    }
+    messages
 }

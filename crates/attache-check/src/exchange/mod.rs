@@ -18,8 +18,8 @@ use serde_json::Value;
 
 pub use calls::{Answer, Call, CallIndex, other};
 pub use message::{Body, Message, MessageIndex, RpcError};
-pub use mishaps::{Batch, Mishap, Mistake, Stray};
-pub use pulse::Pulse;
+pub use mishaps::{Batch, Mishap, Mistake, Stray, depth};
+pub use pulse::{Departure, Pulse};
 pub use sessions::{Session, Turn};
 
 use crate::record::{Entry, Event, Side};

@@ -143,6 +143,13 @@ const CANCELLED: i32 = -32800;
 /// A turn that has not ended when the agent has been waited for that long after it was cancelled does not end.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
+/// Who tells of a turn for that long after it was cancelled, on a connection that is not slow, has had the cancel and ignores it.
+const TOO_LONG: Duration = Duration::from_millis(250);
+
+/// Who does so again and again has ignored it, too, where it is for this long: no coincidence happens so often.
+const WHILE: Duration = Duration::from_millis(50);
+const OFTEN: usize = 3;
+
 /// New things after a cancellation that are looked at. One is enough, and most of what may have crossed comes at once.
 const MOST_LOOKED_AT: usize = 100;
 
@@ -188,12 +195,30 @@ fn error_of(trial: &Trial<'_>, turn: &Turn) -> Option<Option<i32>> {
     }
 }
 
+/// Whether an error that may have crossed with a cancel has to do with the prompt: it would have come without the cancel as well. That a turn
+/// fails in the moment in which it is cancelled is otherwise no coincidence to believe in.
+fn is_of_the_prompt(trial: &Trial<'_>, session: &Session, turn: &Turn, code: Option<i32>) -> bool {
+    let prompt = &trial.calls[turn.call];
+    // The prompt is refused, also because another one runs; or it was cancelled by its own name.
+    let is_refused = matches!(code, Some(-32700 | -32602 | -32601 | -32600 | -32002));
+    let is_busy = session
+        .turns
+        .iter()
+        .any(|other| other.begins < turn.begins && other.ends.is_none_or(|ends| ends > turn.begins));
+    let is_by_name = code == Some(CANCELLED) && prompt.cancelled_at.is_some();
+    // This agent fails with whatever it is asked: it has no model, or nobody is logged in.
+    let turns = trial.sessions.values().flat_map(|session| &session.turns).filter(|turn| turn.cancelled.is_none());
+    let fails_always = || turns.into_iter().any(|turn| turn.ends.is_some() && error_of(trial, turn) == Some(code));
+    is_refused || is_busy || is_by_name || code != Some(CANCELLED) && fails_always()
+}
+
 fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for (id, _, turn, cancel) in cancelled(trial) {
+    for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
         match error_of(trial, turn) {
             None => verdict.kept(),
-            Some(_) if may_have_ended_before(trial, id, cancel, ends) => {}
+            Some(code)
+                if may_have_ended_before(trial, id, cancel, ends) && is_of_the_prompt(trial, session, turn, code) => {}
             Some(code) => {
                 let named = code.map_or("the stop reason `error`".to_owned(), |code| format!("error {code}"));
                 verdict.broken_by(vec![cancel, ends], format!("the cancelled turn ended with {named}"));
@@ -202,15 +227,51 @@ fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// For how long an agent went on with a turn after it was cancelled: until the last that it told of it. Zero where another turn may be told of.
+fn went_on(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageIndex) -> Duration {
+    let ends = turn.ends.unwrap_or(cancel);
+    let is_alone = !session.turns.iter().any(|other| {
+        other.call != turn.call && other.begins < ends && other.ends.is_none_or(|other| other > turn.begins)
+    });
+    let start = session.updates.partition_point(|at| *at < cancel);
+    let until = session.updates.partition_point(|at| *at < ends);
+    let is_work = |at: &&MessageIndex| {
+        let kind = trial.messages[**at].body.params()["update"]["sessionUpdate"].as_str().unwrap_or("");
+        kind.starts_with("agent_") || kind.starts_with("tool_call")
+    };
+    let last = session.updates[start..until].iter().rev().find(is_work).filter(|_| is_alone);
+    last.map_or(Duration::ZERO, |last| trial.time_of(*last).saturating_sub(trial.time_of(cancel)))
+}
+
+/// Whether an agent has seen a cancel although the end of the turn came soon: it went on for longer than messages take to it and back, or it
+/// did so for a while in every turn.
+fn has_ignored(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageIndex) -> bool {
+    let answers = trial
+        .calls_of(Side::Client)
+        .filter_map(|call| call.answered_at().map(|at| trial.time_of(at).saturating_sub(trial.time_of(call.at))));
+    let there_and_back = answers.min().unwrap_or_default();
+    let is_long = |time: Duration, least: Duration| time >= least.max(there_and_back * 2);
+    let is_often = || {
+        let turns = cancelled(trial).filter(|(_, session, turn, cancel)| {
+            turn.stop.as_deref() != Some("cancelled") && is_long(went_on(trial, session, turn, *cancel), WHILE)
+        });
+        turns.count() >= OFTEN
+    };
+    let time = went_on(trial, session, turn, cancel);
+    is_long(time, TOO_LONG) || is_long(time, WHILE) && is_often()
+}
+
 fn says_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for (id, _, turn, cancel) in cancelled(trial) {
+    for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
+        let may_be_a_race =
+            || may_have_ended_before(trial, id, cancel, ends) && !has_ignored(trial, session, turn, cancel);
         let is_refused = trial.calls[turn.call].error().is_some();
         match turn.stop.as_deref() {
             Some("cancelled") => verdict.kept(),
             None if is_refused && error_of(trial, turn).is_none() => verdict.kept(),
             // Errors have a rule of their own.
-            _ if error_of(trial, turn).is_some() || may_have_ended_before(trial, id, cancel, ends) => {}
+            _ if error_of(trial, turn).is_some() || may_be_a_race() => {}
             stop => {
                 let stop = stop.map_or("no stop reason".to_owned(), shown);
                 verdict.broken_by(vec![cancel, ends], format!("the cancelled turn ended with {stop}"));

@@ -109,6 +109,17 @@ pub(super) const RULES: &[Rule] = &[
         judge: setup::lists_are_arrays,
     },
     Rule {
+        id: "sessions/own-sessions",
+        binds: Binds::Agent,
+        level: Level::Must,
+        dialects: Dialects::ALL,
+        statement: "The updates and requests of an agent are about sessions of the connection: new ones, and those that the client names.",
+        source: "v1/25 v1/35; S0 S1 DOC",
+        instead: "Send the `sessionId` that `session/new` was answered with.",
+        implies: &[],
+        judge: unknown::own_sessions,
+    },
+    Rule {
         id: "sessions/close-unknown",
         binds: Binds::Agent,
         level: Level::Should,

@@ -1,9 +1,12 @@
 //! Ways through an exchange that the rules of several areas share.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use attache_proto::Dialect;
 use serde_json::Value;
 
-use crate::exchange::{Body, Exchange, MessageIndex};
+use crate::exchange::{Body, Call, Exchange, MessageIndex};
 use crate::record::Side;
 
 /// Whether a path is absolute, as POSIX or as Windows has it: we do not know where the peer runs.
@@ -25,8 +28,15 @@ pub(super) fn items(value: &Value) -> &[Value] {
 
 /// The first text that occurs twice.
 pub(super) fn repeated<'a>(texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     texts.into_iter().find(|text| !seen.insert(*text))
+}
+
+/// The sessions that a connection speaks of as existing: those that were opened, and those that were listed.
+pub(super) fn known_sessions<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = &'a str> {
+    let opened = exchange.sessions.keys().map(String::as_str);
+    let listed = exchange.calls_to("session/list").filter_map(|call| call.result()?["sessions"].as_array());
+    opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
 }
 
 /// How often a session was opened before a message. What is known of a session's parts is forgotten when it is opened again:
@@ -58,6 +68,35 @@ pub(super) fn is_replay(exchange: &Exchange<'_>, session: &str, message: Message
     let Some(last) = opening(exchange, session, message).checked_sub(1) else { return false };
     let call = exchange.sessions.get(session).and_then(|session| session.openings.get(last));
     call.map(|call| &exchange.calls[*call]).is_some_and(|call| call.method != "session/new" && call.is_open_at(message))
+}
+
+/// Whether work that began at a message may be going on and is not over by itself: a tool call of the session, or a question to the client.
+pub(super) fn has_open_work(exchange: &Exchange<'_>, session: &str, begins: MessageIndex) -> bool {
+    let mut unfinished: HashSet<&str> = HashSet::new();
+    for (_, of, update) in exchange.updates().filter(|(at, ..)| *at > begins) {
+        let Some(id) = update["toolCallId"].as_str().filter(|_| of == session) else { continue };
+        match update["status"].as_str() {
+            Some("completed" | "failed" | "cancelled") => unfinished.remove(id),
+            _ => unfinished.insert(id),
+        };
+    }
+    let mut questions = exchange.calls_of(Side::Agent).filter(|call| call.at > begins && call.answers.is_empty());
+    !unfinished.is_empty() || questions.next().is_some()
+}
+
+/// For how long the end of a prompt's turn was waited for, if it did not come although nothing held it up. Turns that were cancelled, and
+/// those of sessions that were closed, have rules of their own.
+pub(super) fn gave_up_on(exchange: &Exchange<'_>, prompt: &Call) -> Option<Duration> {
+    let id = prompt.session().filter(|_| prompt.method == "session/prompt" && prompt.from == Side::Client)?;
+    let session = exchange.sessions.get(id)?;
+    let is_stopped = session.cancels.iter().any(|at| *at > prompt.at) || session.closed_at.is_some();
+    let is_held_up = || has_open_work(exchange, id, prompt.at);
+    exchange.gave_up_on_turn(prompt.at).filter(|_| !is_stopped && prompt.cancelled_at.is_none() && !is_held_up())
+}
+
+/// A time for people: `10 s`.
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// What is said of a tool call in one message.

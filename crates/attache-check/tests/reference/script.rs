@@ -40,8 +40,13 @@ const WORDS: [&str; 16] = [
 ];
 
 /// The tools of this agent by what they are for, as the probes name them.
-const TOOLS: [(&str, &str); 5] =
-    [("read", "read_file"), ("write", "write_file"), ("run", "run_command"), ("plan", "update_plan"), ("ask", "ask_user")];
+const TOOLS: [(&str, &str); 5] = [
+    ("read", "read_file"),
+    ("write", "write_file"),
+    ("run", "run_command"),
+    ("plan", "update_plan"),
+    ("ask", "ask_user"),
+];
 
 /// The lines of a prompt that are a script; none if it is an ordinary prompt.
 pub(crate) fn lines(prompt: &str) -> Vec<Line> {

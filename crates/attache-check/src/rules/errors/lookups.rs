@@ -4,16 +4,18 @@ use std::collections::HashSet;
 
 use super::super::envelope::read_params;
 use super::is_offered;
-use crate::exchange::{Call, Exchange, other};
+use crate::exchange::{Call, other};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 /// The error for what is not there.
 const NOT_FOUND: i32 = -32002;
 
 pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
     let Some(agreed) = trial.agreed_at() else { return };
-    let known: HashSet<&str> = trial.before.iter().chain([trial.exchange]).flat_map(sessions_of).collect();
+    let known: HashSet<&str> =
+        trial.before.iter().chain([trial.exchange]).flat_map(|exchange| walk::known_sessions(exchange)).collect();
     for call in trial.calls_of(Side::Client).filter(|call| call.at > agreed) {
         let (Some(id), Some(at)) = (call.session(), call.answered_at()) else { continue };
         // What an agent keeps on its disk is not known: that it opens a session says that there is one.
@@ -36,8 +38,8 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
         }
         match call.error() {
             Some(error) if error.code == NOT_FOUND && error.data["sessionId"] == id => verdict.kept(),
-            // Nobody is logged in, or the method is not known at all.
-            Some(error) if matches!(error.code, -32000 | -32601) => {}
+            // Nobody is logged in, or the method is not known at all, which prompts are.
+            Some(error) if error.code == -32000 || error.code == -32601 && call.method != "session/prompt" => {}
             Some(error) if error.code == NOT_FOUND => {
                 verdict.broken_by(vec![call.at, at], "the error -32002 does not name the session in `data.sessionId`");
             }
@@ -51,13 +53,6 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
             }
         }
     }
-}
-
-/// The sessions that a connection speaks of as existing.
-fn sessions_of<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = &'a str> {
-    let opened = exchange.sessions.keys().map(String::as_str);
-    let listed = exchange.calls_to("session/list").filter_map(|call| call.result()?["sessions"].as_array());
-    opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
 }
 
 pub(super) fn missing_file(trial: &Trial<'_>, verdict: &mut Verdict) {

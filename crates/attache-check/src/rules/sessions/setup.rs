@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::exchange::Call;
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -88,15 +89,27 @@ pub(super) fn offers_kept(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// Judges that no request of some methods was answered with "method not found".
 fn not_missing(trial: &Trial<'_>, verdict: &mut Verdict, is_meant: impl Fn(&str) -> bool) {
     let Some(agreed) = trial.agreed_at() else { return };
+    let known: HashSet<&str> =
+        trial.before.iter().chain([trial.exchange]).flat_map(|exchange| walk::known_sessions(exchange)).collect();
     let mut asked: HashMap<&RequestId, usize> = HashMap::new();
     trial.calls_of(Side::Client).for_each(|call| *asked.entry(&call.id).or_default() += 1);
     for call in trial.calls_of(Side::Client).filter(|call| call.at > agreed && is_meant(&call.method)) {
         // Where two requests have one id, nobody knows which of them an answer is for.
-        if let Some(at) = call.answered_at().filter(|_| asked.get(&call.id) == Some(&1)) {
+        // Whoever has no such session has nothing to do for it, and may not say that well.
+        let is_there = call.session().is_none_or(|id| known.contains(id) && is_open(trial, call, id));
+        if let Some(at) = call.answered_at().filter(|_| is_there && asked.get(&call.id) == Some(&1)) {
             let is_missing = call.error().is_some_and(|error| error.code == METHOD_NOT_FOUND) && !trial.was_begun(call);
             verdict.check(!is_missing, at, || format!("`{}` is not implemented", call.method));
         }
     }
+}
+
+/// Whether a session is open for a request, as far as the request needs that.
+fn is_open(trial: &Trial<'_>, call: &Call, id: &str) -> bool {
+    let is_of_closed =
+        matches!(call.method.as_str(), "session/load" | "session/resume" | "session/delete" | "session/fork");
+    let closed = trial.sessions.get(id).and_then(|session| session.closed_at);
+    is_of_closed || closed.is_none_or(|closed| closed > call.at)
 }
 
 pub(super) fn offered(trial: &Trial<'_>, verdict: &mut Verdict) {

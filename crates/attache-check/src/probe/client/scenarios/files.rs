@@ -48,6 +48,7 @@ pub(in crate::probe::client) async fn read(agent: &mut AgentDriver) -> Stop {
         json!({}),
         json!({"line": 1}),
         json!({"line": 2, "limit": 1}),
+        json!({"line": 3}),
         json!({"line": 4, "limit": 100}),
         json!({"limit": 2}),
         json!({"line": null, "limit": null}),
