@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Body, ENOUGH_TIME, Exchange, MessageIndex, other};
-use crate::record::{Event, Side};
+use crate::record::{Entry, Event, Side};
 
 /// No message is longer under way. One that comes later was sent by somebody who had seen what was sent to him before.
 const LONGEST_TRIP: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ impl Exchange<'_> {
     pub fn quiet_at_the_end(&self, side: Side) -> Duration {
         let rest = self.entries[..self.closed_at(other(side)).unwrap_or(self.entries.len())].iter().rev();
         let rest = rest.take_while(|entry| !matches!(&entry.event, Event::Frame { from, .. } if *from == side));
-        rest.map(|entry| if let Event::Waited { time } = entry.event { time } else { Duration::ZERO }).sum()
+        waited(rest)
     }
 
     /// For how long whoever recorded it waited for a side after a message, until the side said something or the recording ended.
@@ -52,7 +52,7 @@ impl Exchange<'_> {
         let Some(start) = self.messages.get(message).map(|message| message.entry + 1) else { return Duration::ZERO };
         let rest = self.entries[start..].iter();
         let rest = rest.take_while(|entry| !matches!(&entry.event, Event::Frame { from, .. } if *from == side));
-        rest.map(|entry| if let Event::Waited { time } = entry.event { time } else { Duration::ZERO }).sum()
+        waited(rest)
     }
 
     /// The session that a request or notification is about.
@@ -62,4 +62,10 @@ impl Exchange<'_> {
             _ => None,
         }
     }
+}
+
+/// For how long whoever recorded it waited in all.
+fn waited<'a>(entries: impl Iterator<Item = &'a Entry>) -> Duration {
+    let waits = entries.filter_map(|entry| if let Event::Waited { time } = entry.event { Some(time) } else { None });
+    waits.fold(Duration::ZERO, Duration::saturating_add)
 }

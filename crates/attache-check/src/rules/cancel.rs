@@ -250,7 +250,7 @@ fn has_ignored(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: Messag
         .calls_of(Side::Client)
         .filter_map(|call| call.answered_at().map(|at| trial.time_of(at).saturating_sub(trial.time_of(call.at))));
     let there_and_back = answers.min().unwrap_or_default();
-    let is_long = |time: Duration, least: Duration| time >= least.max(there_and_back * 2);
+    let is_long = |time: Duration, least: Duration| time >= least.max(there_and_back.saturating_mul(2));
     let is_often = || {
         let turns = cancelled(trial).filter(|(_, session, turn, cancel)| {
             turn.stop.as_deref() != Some("cancelled") && is_long(went_on(trial, session, turn, *cancel), WHILE)
@@ -318,12 +318,17 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
 fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
         for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+            let is_cancelled = call.result().is_some_and(|result| result["outcome"]["outcome"] == "cancelled");
+            // What the client had not seen when it cancelled was not open for it.
+            if !is_cancelled && trial.may_have_crossed(call.at, cancel) {
+                continue;
+            }
             match (call.answered_at(), call.result()) {
                 (None, _) if trial.had_time(Side::Client, cancel.max(call.at)) => {
                     verdict.broken_by(vec![call.at, cancel], "a permission request that was not answered");
                 }
                 (None, _) => {}
-                (Some(_), Some(result)) if result["outcome"]["outcome"] == "cancelled" => verdict.kept(),
+                (Some(_), Some(_)) if is_cancelled => verdict.kept(),
                 (Some(at), Some(result)) => {
                     let outcome = result["outcome"]["outcome"].as_str().unwrap_or("no outcome");
                     verdict.broken_by(

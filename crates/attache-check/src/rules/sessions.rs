@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         statement: "Every new session gets an id that no other session has.",
         source: "v1/35; S1 DOC",
         instead: "Make ids that are never used again, such as UUIDs.",
-        implies: &[],
+        implies: &["sessions/own-sessions"],
         judge: setup::unique_id,
     },
     Rule {

@@ -39,6 +39,19 @@ pub(super) fn known_sessions<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<It
     opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
 }
 
+/// Whether a request was refused for something that has nothing to do with what is asked for in it: nobody is logged in, the connection is
+/// not agreed, there is no such session to be taken up, or no such method.
+pub(super) fn is_unrelated_refusal(exchange: &Exchange<'_>, call: &Call) -> bool {
+    let is_agreed = exchange.agreed_at().is_some_and(|agreed| agreed < call.at);
+    let takes_up = matches!(call.method.as_str(), "session/load" | "session/resume" | "session/fork");
+    match call.error().map(|error| error.code) {
+        Some(-32000 | -32601) => true,
+        Some(-32600) => !is_agreed,
+        Some(-32002) => takes_up,
+        _ => false,
+    }
+}
+
 /// How often a session was opened before a message. What is known of a session's parts is forgotten when it is opened again:
 /// its history may be sent once more.
 pub(super) fn opening(exchange: &Exchange<'_>, session: &str, message: MessageIndex) -> usize {

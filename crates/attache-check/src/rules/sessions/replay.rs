@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::exchange::{Call, Exchange, MessageIndex, Session, Turn};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 const INVALID_PARAMS: i32 = -32602;
 
@@ -258,7 +259,6 @@ pub(super) fn resume_is_silent(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 pub(super) fn unknown_cursor(trial: &Trial<'_>, verdict: &mut Verdict) {
-    const UNKNOWN_SESSION: i32 = -32002;
     for call in trial.calls_to("session/resume").filter(|call| call.from == Side::Client) {
         let kind = call.params["replayFrom"]["type"].as_str();
         let (Some(kind), Some(at)) =
@@ -268,7 +268,7 @@ pub(super) fn unknown_cursor(trial: &Trial<'_>, verdict: &mut Verdict) {
         };
         match call.error().map(|error| error.code) {
             Some(INVALID_PARAMS) => verdict.kept(),
-            Some(UNKNOWN_SESSION) => {}
+            _ if walk::is_unrelated_refusal(trial.exchange, call) => {}
             Some(code) => verdict.broken(at, format!("error {code} for `replayFrom` {}", shown(kind))),
             None => verdict.broken(at, format!("a result for `replayFrom` {}", shown(kind))),
         }

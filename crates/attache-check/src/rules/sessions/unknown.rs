@@ -9,7 +9,7 @@ use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
 use crate::rules::walk;
 
-use super::setup::{METHOD_NOT_FOUND, gate};
+use super::setup::gate;
 
 const NOT_FOUND: i32 = -32002;
 
@@ -25,7 +25,7 @@ fn succeeds(trial: &Trial<'_>, verdict: &mut Verdict, method: &str, is_right_err
     for call in trial.calls_of(Side::Client).filter(|call| is_offered && call.method == method) {
         if let (Some(at), Some(id)) = (call.answered_at(), call.session())
             && !named.contains(id)
-            && call.error().is_none_or(|error| error.code != METHOD_NOT_FOUND)
+            && !walk::is_unrelated_refusal(trial.exchange, call)
         {
             let is_kept = call.error().is_none() || is_right_error(call);
             verdict.check(is_kept, at, || format!("error {}", call.error().map_or(0, |error| error.code)));

@@ -185,7 +185,10 @@ pub(super) fn character_boundary(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// A terminal is no longer needed when the turn that it was created in is over, and nothing shows that it still is: it is asked for nothing
 /// more, its command is not known to run on, and it belongs to no tool call that goes on.
 pub(super) fn released(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for terminal in read(trial).all {
+    let terminals = read(trial);
+    // Of two with one id, nobody knows which was released.
+    let is_mixed_up = |terminal: &Terminal<'_>| terminals.repeated.iter().any(|(first, _)| *first == terminal.created);
+    for terminal in terminals.all.iter().filter(|terminal| !is_mixed_up(terminal)) {
         if terminal.release.is_some() {
             verdict.kept();
             continue;
@@ -195,8 +198,8 @@ pub(super) fn released(trial: &Trial<'_>, verdict: &mut Verdict) {
         let (Some((session, _)), Some(ends)) = (session, turn.and_then(|turn| turn.ends)) else { continue };
         let over = terminal.over();
         let is_used = terminal.calls.iter().any(|call| call.at > ends);
-        let is_running = over.is_none() && outputs(&terminal).next().is_some();
-        if is_used || is_running || is_shown_at_work(trial, session, &terminal) {
+        let is_running = over.is_none() && outputs(terminal).next().is_some();
+        if is_used || is_running || is_shown_at_work(trial, session, terminal) {
             continue;
         }
         let since = ends.max(over.unwrap_or(ends));
