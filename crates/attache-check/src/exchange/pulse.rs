@@ -6,7 +6,7 @@ use super::calls::{Call, other};
 use super::message::{Body, Message, MessageIndex};
 use super::{Exchange, Mistake};
 use crate::probe::LONGEST_FRAME;
-use crate::record::{Event, Side};
+use crate::record::{Entry, Event, Side};
 
 /// Requests whose answer may take as long as people and language models do.
 const PATIENT: [&str; 9] = [
@@ -50,6 +50,49 @@ impl std::fmt::Display for Departure {
             Departure::Killed => f.write_str("was ended by a signal"),
         }
     }
+}
+
+/// A long wait after the last word of the client.
+#[derive(Debug)]
+pub(super) struct Wait {
+    time: Duration,
+    until: Duration,
+    /// When the agent had last said something.
+    spoke: Duration,
+}
+
+/// The long waits after the last that the client said, until it left.
+pub(super) fn last_waits(entries: &[Entry], messages: &[Message<'_>]) -> Vec<Wait> {
+    let is_word = |message: &&Message<'_>| message.from == Side::Client && message.body.method().is_some();
+    let Some(start) = messages.iter().rfind(is_word).map(|message| message.entry) else { return Vec::new() };
+    let spoke = entries[..start].iter().rfind(|entry| matches!(entry.event, Event::Frame { from: Side::Agent, .. }));
+    let mut spoke = spoke.map_or(Duration::ZERO, |entry| entry.at);
+    let mut waits = Vec::new();
+    for entry in &entries[start..] {
+        match entry.event {
+            Event::Closed { from: Side::Client } => break,
+            Event::Frame { from: Side::Agent, .. } => spoke = entry.at,
+            Event::Waited { time } if time >= LONG_TURN => waits.push(Wait { time, until: entry.at, spoke }),
+            _ => {}
+        }
+    }
+    waits
+}
+
+/// Who left first, where, and how.
+pub(super) fn departed(entries: &[Entry]) -> Option<(Side, usize, Departure)> {
+    let is_end = |entry: &Entry| matches!(entry.event, Event::Closed { .. } | Event::Exited { .. });
+    let left = entries.iter().position(is_end)?;
+    let side = match entries[left].event {
+        Event::Closed { from } => from,
+        // An end without more is that of the agent's process, as in a transcript.
+        _ => Side::Agent,
+    };
+    let exit = entries[left..].iter().find_map(|entry| match entry.event {
+        Event::Exited { code } => Some(code.map_or(Departure::Killed, Departure::Exited)),
+        _ => None,
+    });
+    Some((side, left, exit.unwrap_or(Departure::Closed)))
 }
 
 /// What is known of a side's life.
@@ -119,42 +162,16 @@ impl Exchange<'_> {
 
     /// Where a side left by itself, and how.
     fn departure(&self, side: Side) -> Option<(usize, Departure)> {
-        let is_end = |event: &Event| matches!(event, Event::Closed { .. } | Event::Exited { .. });
-        let left = self.entries.iter().position(|entry| is_end(&entry.event))?;
-        // An end without more is that of the agent's process, as in a transcript.
-        let is_its_own = match self.entries[left].event {
-            Event::Closed { from } => from == side,
-            _ => side == Side::Agent,
-        };
-        if !is_its_own {
-            return None;
-        }
-        let exit = self.entries[left..].iter().find_map(|entry| match entry.event {
-            Event::Exited { code } => Some(code.map_or(Departure::Killed, Departure::Exited)),
-            _ => None,
-        });
-        Some((left, exit.unwrap_or(Departure::Closed)))
+        let (leaver, left, departure) = self.departed?;
+        (leaver == side).then_some((left, departure))
     }
 
     /// For how long the end of a turn was waited for in vain: whoever recorded it gave up and asked for nothing more, and the agent had been
     /// silent for half of that time. An agent that still says something is slow, and that is no fault.
     pub fn gave_up_on_turn(&self, since: MessageIndex) -> Option<Duration> {
-        let start = self.messages.get(since)?.entry;
-        let end = self.closed_at(Side::Client).unwrap_or(self.entries.len());
-        let is_word = |message: &&Message<'_>| message.from == Side::Client && message.body.method().is_some();
-        let last_word = self.messages.iter().rfind(is_word)?.entry;
-        let mut spoke = self.entries[start].at;
-        for (index, entry) in self.entries.iter().enumerate().take(end).skip(start) {
-            match &entry.event {
-                Event::Frame { from: Side::Agent, .. } => spoke = entry.at,
-                _ if index < last_word => {}
-                Event::Waited { time } if *time >= LONG_TURN && entry.at.saturating_sub(spoke) >= *time / 2 => {
-                    return Some(*time);
-                }
-                _ => {}
-            }
-        }
-        None
+        let asked = self.time_of(since);
+        let is_silence = |wait: &&Wait| wait.until.saturating_sub(wait.spoke.max(asked)) >= wait.time / 2;
+        self.waits.iter().find(is_silence).map(|wait| wait.time)
     }
 
     /// The first message of the other side that is longer or deeper than a side has to take, if the side served nothing that was asked after

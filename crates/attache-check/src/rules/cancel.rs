@@ -1,5 +1,6 @@
 //! Cancelling turns, and requests by `$/cancel_request` where they are prompts.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use attache_proto::Dialect;
@@ -195,30 +196,44 @@ fn error_of(trial: &Trial<'_>, turn: &Turn) -> Option<Option<i32>> {
     }
 }
 
+/// The turn before and the turn after another.
+fn neighbours<'a>(session: &'a Session, turn: &Turn) -> (Option<&'a Turn>, Option<&'a Turn>) {
+    let place = session.turns.partition_point(|other| other.begins < turn.begins);
+    (place.checked_sub(1).and_then(|before| session.turns.get(before)), session.turns.get(place + 1))
+}
+
+/// Whether a turn was running when another began.
+fn runs_into(turn: &Turn, next: &Turn) -> bool {
+    turn.ends.is_none_or(|ends| ends > next.begins)
+}
+
 /// Whether an error that may have crossed with a cancel has to do with the prompt: it would have come without the cancel as well. That a turn
-/// fails in the moment in which it is cancelled is otherwise no coincidence to believe in.
-fn is_of_the_prompt(trial: &Trial<'_>, session: &Session, turn: &Turn, code: Option<i32>) -> bool {
-    let prompt = &trial.calls[turn.call];
-    // The prompt is refused, also because another one runs; or it was cancelled by its own name.
+/// fails in the moment in which it is cancelled is otherwise no coincidence to believe in. `usual` are the errors of turns that nobody
+/// cancelled: this agent has no model, or nobody is logged in.
+fn is_of_the_prompt(
+    trial: &Trial<'_>,
+    session: &Session,
+    turn: &Turn,
+    code: Option<i32>,
+    usual: &HashSet<Option<i32>>,
+) -> bool {
     let is_refused = matches!(code, Some(-32700 | -32602 | -32601 | -32600 | -32002));
-    let is_busy = session
-        .turns
-        .iter()
-        .any(|other| other.begins < turn.begins && other.ends.is_none_or(|ends| ends > turn.begins));
-    let is_by_name = code == Some(CANCELLED) && prompt.cancelled_at.is_some();
-    // This agent fails with whatever it is asked: it has no model, or nobody is logged in.
-    let turns = trial.sessions.values().flat_map(|session| &session.turns).filter(|turn| turn.cancelled.is_none());
-    let fails_always = || turns.into_iter().any(|turn| turn.ends.is_some() && error_of(trial, turn) == Some(code));
-    is_refused || is_busy || is_by_name || code != Some(CANCELLED) && fails_always()
+    let is_busy = neighbours(session, turn).0.is_some_and(|before| runs_into(before, turn));
+    let is_by_name = code == Some(CANCELLED) && trial.calls[turn.call].cancelled_at.is_some();
+    is_refused || is_busy || is_by_name || code != Some(CANCELLED) && usual.contains(&code)
 }
 
 fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let turns = trial.sessions.values().flat_map(|session| &session.turns);
+    let others = turns.filter(|turn| turn.cancelled.is_none() && turn.ends.is_some());
+    let usual: HashSet<Option<i32>> = others.filter_map(|turn| error_of(trial, turn)).collect();
     for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
         match error_of(trial, turn) {
             None => verdict.kept(),
             Some(code)
-                if may_have_ended_before(trial, id, cancel, ends) && is_of_the_prompt(trial, session, turn, code) => {}
+                if may_have_ended_before(trial, id, cancel, ends)
+                    && is_of_the_prompt(trial, session, turn, code, &usual) => {}
             Some(code) => {
                 let named = code.map_or("the stop reason `error`".to_owned(), |code| format!("error {code}"));
                 verdict.broken_by(vec![cancel, ends], format!("the cancelled turn ended with {named}"));
@@ -230,9 +245,9 @@ fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// For how long an agent went on with a turn after it was cancelled: until the last that it told of it. Zero where another turn may be told of.
 fn went_on(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageIndex) -> Duration {
     let ends = turn.ends.unwrap_or(cancel);
-    let is_alone = !session.turns.iter().any(|other| {
-        other.call != turn.call && other.begins < ends && other.ends.is_none_or(|other| other > turn.begins)
-    });
+    let (before, after) = neighbours(session, turn);
+    let is_alone =
+        !before.is_some_and(|before| runs_into(before, turn)) && after.is_none_or(|after| after.begins > ends);
     let start = session.updates.partition_point(|at| *at < cancel);
     let until = session.updates.partition_point(|at| *at < ends);
     let is_work = |at: &&MessageIndex| {
@@ -243,29 +258,44 @@ fn went_on(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageInd
     last.map_or(Duration::ZERO, |last| trial.time_of(*last).saturating_sub(trial.time_of(cancel)))
 }
 
-/// Whether an agent has seen a cancel although the end of the turn came soon: it went on for longer than messages take to it and back, or it
-/// did so for a while in every turn.
-fn has_ignored(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageIndex) -> bool {
-    let answers = trial
-        .calls_of(Side::Client)
-        .filter_map(|call| call.answered_at().map(|at| trial.time_of(at).saturating_sub(trial.time_of(call.at))));
-    let there_and_back = answers.min().unwrap_or_default();
-    let is_long = |time: Duration, least: Duration| time >= least.max(there_and_back.saturating_mul(2));
-    let is_often = || {
-        let turns = cancelled(trial).filter(|(_, session, turn, cancel)| {
-            turn.stop.as_deref() != Some("cancelled") && is_long(went_on(trial, session, turn, *cancel), WHILE)
+/// What it takes to tell who ignores cancels from whose turns end in that moment.
+struct Habit {
+    /// How long the quickest answer took: no message is much longer under way.
+    there_and_back: Duration,
+    /// In how many turns the agent went on for a while.
+    went_on: usize,
+}
+
+impl Habit {
+    fn of(trial: &Trial<'_>) -> Self {
+        let took = |call: &Call| Some(trial.time_of(call.answered_at()?).saturating_sub(trial.time_of(call.at)));
+        let there_and_back = trial.calls_of(Side::Client).filter_map(took).min().unwrap_or_default();
+        let mut habit = Habit { there_and_back, went_on: 0 };
+        let ignored = cancelled(trial).filter(|(_, session, turn, cancel)| {
+            turn.stop.as_deref() != Some("cancelled") && habit.is_long(went_on(trial, session, turn, *cancel), WHILE)
         });
-        turns.count() >= OFTEN
-    };
-    let time = went_on(trial, session, turn, cancel);
-    is_long(time, TOO_LONG) || is_long(time, WHILE) && is_often()
+        habit.went_on = ignored.count();
+        habit
+    }
+
+    fn is_long(&self, time: Duration, least: Duration) -> bool {
+        time >= least.max(self.there_and_back.saturating_mul(2))
+    }
+
+    /// Whether an agent has seen a cancel although the end of the turn came soon: it went on for longer than messages take to it and back, or
+    /// it did so for a while in every turn.
+    fn is_to_ignore(&self, time: Duration) -> bool {
+        self.is_long(time, TOO_LONG) || self.is_long(time, WHILE) && self.went_on >= OFTEN
+    }
 }
 
 fn says_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let habit = Habit::of(trial);
     for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
-        let may_be_a_race =
-            || may_have_ended_before(trial, id, cancel, ends) && !has_ignored(trial, session, turn, cancel);
+        let may_be_a_race = || {
+            may_have_ended_before(trial, id, cancel, ends) && !habit.is_to_ignore(went_on(trial, session, turn, cancel))
+        };
         let is_refused = trial.calls[turn.call].error().is_some();
         match turn.stop.as_deref() {
             Some("cancelled") => verdict.kept(),
@@ -294,7 +324,7 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
         let Some(ends) = turn.ends else { continue };
         let start = session.updates.partition_point(|at| *at < cancel);
         let update = |at: MessageIndex| &trial.messages[at].body.params()["update"];
-        let known: std::collections::HashSet<&str> =
+        let known: HashSet<&str> =
             session.updates[..start].iter().filter_map(|at| update(*at)["toolCallId"].as_str()).collect();
         let started = session.updates[start..].iter().copied().take_while(|at| *at < ends);
         let started = started.filter(|at| {

@@ -9,6 +9,8 @@ use crate::rule::{Binds, Dialects, Level, Rule, Trial, Verdict, shown};
 mod capabilities;
 mod versions;
 
+pub(super) use versions::supported_in;
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize/first",

@@ -39,6 +39,15 @@ pub(super) fn known_sessions<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<It
     opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
 }
 
+/// The sessions that were made on a connection, each with its request and the directory that was asked for.
+pub(super) fn made_sessions<'a>(
+    exchange: &'a Exchange<'_>,
+) -> impl Iterator<Item = (&'a Call, &'a str, Option<&'a str>)> {
+    let made =
+        exchange.calls_of(Side::Client).filter(|call| matches!(call.method.as_str(), "session/new" | "session/fork"));
+    made.filter_map(|call| Some((call, call.result()?["sessionId"].as_str()?, call.params["cwd"].as_str())))
+}
+
 /// Whether a request was refused for something that has nothing to do with what is asked for in it: nobody is logged in, the connection is
 /// not agreed, there is no such session to be taken up, or no such method.
 pub(super) fn is_unrelated_refusal(exchange: &Exchange<'_>, call: &Call) -> bool {

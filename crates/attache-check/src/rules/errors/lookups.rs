@@ -16,8 +16,7 @@ const NOT_FOUND: i32 = -32002;
 
 pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
     let Some(agreed) = trial.agreed_at() else { return };
-    let known: HashSet<&str> =
-        trial.before.iter().chain([trial.exchange]).flat_map(|exchange| walk::known_sessions(exchange)).collect();
+    let known: HashSet<&str> = walk::known_sessions(trial.exchange).collect();
     for call in trial.calls_of(Side::Client).filter(|call| call.at > agreed) {
         let (Some(id), Some(at)) = (call.session(), call.answered_at()) else { continue };
         // What an agent keeps on its disk is not known: that it opens a session says that there is one.
@@ -35,7 +34,7 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
             let closed = trial.sessions.get(id).and_then(|session| session.closed_at);
             closed.filter(is_close).is_some_and(|closed| closed < call.at)
         };
-        let is_missing = !known.contains(id);
+        let is_missing = !known.contains(id) && !trial.before.known.contains(id);
         let matters = is_use && (is_missing || is_closed()) || is_opening && is_missing && call.error().is_some();
         let message = trial.messages.get(call.at);
         let is_readable = message

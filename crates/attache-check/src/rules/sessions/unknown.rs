@@ -13,18 +13,14 @@ use super::setup::gate;
 
 const NOT_FOUND: i32 = -32002;
 
-/// The sessions that the agent has named or opened, here or on connections before.
-fn named<'a>(trial: &'a Trial<'_>) -> HashSet<&'a str> {
-    trial.before.iter().chain([trial.exchange]).flat_map(|exchange| walk::known_sessions(exchange)).collect()
-}
-
 /// Judges a method that has nothing to do for a session that is not there.
 fn succeeds(trial: &Trial<'_>, verdict: &mut Verdict, method: &str, is_right_error: impl Fn(&Call) -> bool) {
     let is_offered = gate(trial.dialect, method).is_none_or(|path| trial.offers(Side::Agent, path));
-    let named = named(trial);
+    let named: HashSet<&str> = walk::known_sessions(trial.exchange).collect();
     for call in trial.calls_of(Side::Client).filter(|call| is_offered && call.method == method) {
         if let (Some(at), Some(id)) = (call.answered_at(), call.session())
             && !named.contains(id)
+            && !trial.before.known.contains(id)
             && !walk::is_unrelated_refusal(trial.exchange, call)
         {
             let is_kept = call.error().is_none() || is_right_error(call);
