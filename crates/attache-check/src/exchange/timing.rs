@@ -20,8 +20,14 @@ impl Exchange<'_> {
     /// long that it would be a coincidence.
     pub fn may_have_crossed(&self, earlier: MessageIndex, later: MessageIndex) -> bool {
         let Some(sender) = self.messages.get(later).map(|message| message.from) else { return true };
-        let took = self.time_of(later).saturating_sub(self.time_of(earlier));
-        took < LONGEST_TRIP && !self.has_seen(sender, earlier, later) && !self.was_quiet_before(sender, earlier)
+        self.is_soon(earlier, later)
+            && !self.has_seen(sender, earlier, later)
+            && !self.was_quiet_before(sender, earlier)
+    }
+
+    /// Whether a message came so soon after another that its sender may not have had that one yet.
+    pub fn is_soon(&self, earlier: MessageIndex, later: MessageIndex) -> bool {
+        self.time_of(later).saturating_sub(self.time_of(earlier)) < LONGEST_TRIP
     }
 
     /// Whether a side answered, up to a message of its own, something that was asked after `earlier`.

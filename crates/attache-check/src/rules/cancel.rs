@@ -349,8 +349,11 @@ fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
         for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
             let is_cancelled = call.result().is_some_and(|result| result["outcome"]["outcome"] == "cancelled");
-            // What the client had not seen when it cancelled was not open for it.
-            if !is_cancelled && trial.may_have_crossed(call.at, cancel) {
+            // A client that cancels before it sees the question asks the person, or finds the turn over.
+            let is_late = |answered: MessageIndex| {
+                turn.ends.is_some_and(|ends| ends < answered) || !trial.is_soon(cancel, answered)
+            };
+            if !is_cancelled && call.answered_at().is_some_and(is_late) && trial.may_have_crossed(call.at, cancel) {
                 continue;
             }
             match (call.answered_at(), call.result()) {

@@ -247,10 +247,6 @@ impl Player {
             );
             if cancel == Cancel::Turn && is_reason {
                 cancel = Cancel::Never;
-                // A person takes their time, and nobody can say that the question and the cancel crossed.
-                if matches!(event, Event::Permission(_)) {
-                    tokio::time::sleep(Duration::from_secs(2)).await;
-                }
                 turn.cancel().await?;
             }
             if cancel == Cancel::Call
