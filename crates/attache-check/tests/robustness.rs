@@ -120,9 +120,9 @@ fn time_grows_with_the_record() {
 /// Eight times as much; with room for a busy machine, and far from sixty-four times.
 #[track_caller]
 fn check_growth(what: &str, judged: impl Fn(usize) -> Duration) {
-    let few = judged(250).max(Duration::from_millis(20));
-    let many = judged(2_000);
-    assert!(many < few * 30, "`{what}`: {few:?} for 250, {many:?} for 2000");
+    let few = judged(150).max(Duration::from_millis(20));
+    let many = judged(1_200);
+    assert!(many < few * 30, "`{what}`: {few:?} for 150, {many:?} for 1200");
 }
 
 #[test]

@@ -162,9 +162,17 @@ fn cancelled<'a>(trial: &'a Trial<'_>) -> impl Iterator<Item = (&'a str, &'a Ses
     })
 }
 
-fn permissions<'a>(trial: &'a Trial<'_>, session: &'a str) -> impl Iterator<Item = &'a Call> {
-    let calls = trial.exchange.calls_to("session/request_permission").filter(|call| call.from == Side::Agent);
-    calls.filter(move |call| call.session() == Some(session))
+/// The requests for permission of a session that were made between two messages.
+fn permissions<'a>(
+    trial: &'a Trial<'_>,
+    session: &'a str,
+    from: MessageIndex,
+    until: MessageIndex,
+) -> impl Iterator<Item = &'a Call> {
+    let calls = &trial.exchange.calls;
+    let calls = calls[calls.partition_point(|call| call.at <= from)..].iter().take_while(move |call| call.at < until);
+    let is_question = |call: &&Call| call.from == Side::Agent && call.method == "session/request_permission";
+    calls.filter(is_question).filter(move |call| call.session() == Some(session))
 }
 
 /// Whether the end of a turn may have been under way when it was cancelled. It was not if the agent waited for the client.
@@ -331,7 +339,7 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
             let is_call = matches!(update(*at)["sessionUpdate"].as_str(), Some("tool_call" | "tool_call_update"));
             is_call && update(*at)["toolCallId"].as_str().is_some_and(|id| !known.contains(id))
         });
-        let asked = permissions(trial, id).map(|call| call.at).filter(|at| *at > cancel && *at < ends);
+        let asked = permissions(trial, id, cancel, ends).map(|call| call.at);
         let new = started
             .take(MOST_LOOKED_AT)
             .chain(asked.take(MOST_LOOKED_AT))
@@ -347,7 +355,7 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
             let is_cancelled = call.result().is_some_and(|result| result["outcome"]["outcome"] == "cancelled");
             // A client that cancels before it sees the question asks the person, or finds the turn over.
             let is_late = |answered: MessageIndex| {
@@ -380,7 +388,7 @@ fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
 fn withdraws_permissions(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
             if call.cancelled_at.is_some() {
                 verdict.kept();
             } else if call.answered_at().is_none_or(|answered| answered > ends) {
@@ -392,7 +400,7 @@ fn withdraws_permissions(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 fn late_approval(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, session, turn, cancel) in cancelled(trial) {
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
             let is_selected = call.result().is_some_and(|result| result["outcome"]["outcome"] == "selected");
             let tool_call = call.params["subject"]["toolCall"]["toolCallId"].as_str();
             let (Some(answered), Some(tool_call)) = (call.answered_at().filter(|_| is_selected), tool_call) else {

@@ -1,6 +1,6 @@
 //! Ways through an exchange that the rules of several areas share.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use attache_proto::Dialect;
@@ -92,28 +92,47 @@ pub(super) fn is_replay(exchange: &Exchange<'_>, session: &str, message: Message
     call.map(|call| &exchange.calls[*call]).is_some_and(|call| call.method != "session/new" && call.is_open_at(message))
 }
 
-/// Whether work that began at a message may be going on and is not over by itself: a tool call of the session, or a question to the client.
-pub(super) fn has_open_work(exchange: &Exchange<'_>, session: &str, begins: MessageIndex) -> bool {
-    let mut unfinished: HashSet<&str> = HashSet::new();
-    for (_, of, update) in exchange.updates().filter(|(at, ..)| *at > begins) {
-        let Some(id) = update["toolCallId"].as_str().filter(|_| of == session) else { continue };
-        match update["status"].as_str() {
-            Some("completed" | "failed" | "cancelled") => unfinished.remove(id),
-            _ => unfinished.insert(id),
-        };
+/// Work that may be going on and is not over by itself.
+pub(super) struct OpenWork<'a> {
+    /// Where each session last told of a tool call that is not finished.
+    tool_calls: HashMap<&'a str, MessageIndex>,
+    /// The last question to the client that has no answer.
+    question: Option<MessageIndex>,
+}
+
+impl<'a> OpenWork<'a> {
+    pub(super) fn of(exchange: &'a Exchange<'_>) -> Self {
+        let mut unfinished: HashMap<(&str, &str), MessageIndex> = HashMap::new();
+        for (at, session, update) in exchange.updates() {
+            let Some(id) = update["toolCallId"].as_str() else { continue };
+            match update["status"].as_str() {
+                Some("completed" | "failed" | "cancelled") => unfinished.remove(&(session, id)),
+                _ => unfinished.insert((session, id), at),
+            };
+        }
+        let mut tool_calls = HashMap::new();
+        for ((session, _), at) in unfinished {
+            let last = tool_calls.entry(session).or_insert(at);
+            *last = at.max(*last);
+        }
+        let questions = exchange.calls_of(Side::Agent).filter(|call| call.answers.is_empty());
+        OpenWork { tool_calls, question: questions.map(|call| call.at).max() }
     }
-    let mut questions = exchange.calls_of(Side::Agent).filter(|call| call.at > begins && call.answers.is_empty());
-    !unfinished.is_empty() || questions.next().is_some()
+
+    /// Whether such work of a session began, or was told of, after a message: a tool call, or a question to the client.
+    pub(super) fn is_there(&self, session: &str, since: MessageIndex) -> bool {
+        self.tool_calls.get(session).copied().max(self.question).is_some_and(|at| at > since)
+    }
 }
 
 /// For how long the end of a prompt's turn was waited for, if it did not come although nothing held it up. Turns that were cancelled, and
 /// those of sessions that were closed, have rules of their own.
-pub(super) fn gave_up_on(exchange: &Exchange<'_>, prompt: &Call) -> Option<Duration> {
+pub(super) fn gave_up_on(exchange: &Exchange<'_>, prompt: &Call, work: &OpenWork<'_>) -> Option<Duration> {
     let id = prompt.session().filter(|_| prompt.method == "session/prompt" && prompt.from == Side::Client)?;
     let session = exchange.sessions.get(id)?;
-    let is_stopped = session.cancels.iter().any(|at| *at > prompt.at) || session.closed_at.is_some();
-    let is_held_up = || has_open_work(exchange, id, prompt.at);
-    exchange.gave_up_on_turn(prompt.at).filter(|_| !is_stopped && prompt.cancelled_at.is_none() && !is_held_up())
+    let is_stopped = session.cancels.last().is_some_and(|at| *at > prompt.at) || session.closed_at.is_some();
+    let is_held_up = is_stopped || prompt.cancelled_at.is_some() || work.is_there(id, prompt.at);
+    exchange.gave_up_on_turn(prompt.at).filter(|_| !is_held_up)
 }
 
 /// A time for people: `10 s`.

@@ -24,6 +24,7 @@ fn unanswered(call: &Call) -> String {
 }
 
 pub(super) fn answered(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let work = walk::OpenWork::of(trial.exchange);
     let choked = trial.choked_at(trial.side).unwrap_or(MessageIndex::MAX);
     for call in trial.calls.iter().filter(|call| call.to() == trial.side) {
         if !call.answers.is_empty() {
@@ -39,7 +40,7 @@ pub(super) fn answered(trial: &Trial<'_>, verdict: &mut Verdict) {
             verdict.broken(call.at, format!("{}: the {who} {departure}", unanswered(call)));
         } else if trial.is_ignored(call) {
             verdict.broken(call.at, unanswered(call));
-        } else if let Some(time) = walk::gave_up_on(trial.exchange, call) {
+        } else if let Some(time) = walk::gave_up_on(trial.exchange, call, &work) {
             verdict.broken(call.at, format!("{} after {}", unanswered(call), walk::seconds(time)));
         }
     }

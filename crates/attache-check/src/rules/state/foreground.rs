@@ -99,6 +99,7 @@ pub(super) fn running(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 pub(super) fn idle_when_done(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let work = walk::OpenWork::of(trial.exchange);
     for (id, session) in &trial.sessions {
         for (place, turn) in session.turns.iter().enumerate() {
             let call = &trial.calls[turn.call];
@@ -117,7 +118,7 @@ pub(super) fn idle_when_done(trial: &Trial<'_>, verdict: &mut Verdict) {
                 verdict.kept();
                 continue;
             }
-            if let Some(time) = walk::gave_up_on(trial.exchange, call) {
+            if let Some(time) = walk::gave_up_on(trial.exchange, call, &work) {
                 verdict.broken(turn.begins, format!("no `idle` after {}", walk::seconds(time)));
                 continue;
             }
@@ -126,7 +127,7 @@ pub(super) fn idle_when_done(trial: &Trial<'_>, verdict: &mut Verdict) {
                 continue;
             }
             let talk = updates_of_turn(session, place).filter(|at| is_talk(update_at(trial, *at).0)).last();
-            if let Some(at) = talk.filter(|_| !walk::has_open_work(trial.exchange, id, turn.begins)) {
+            if let Some(at) = talk.filter(|_| !work.is_there(id, turn.begins)) {
                 verdict.broken_by(vec![turn.begins, at], "the agent fell silent without reporting `idle`");
             }
         }
