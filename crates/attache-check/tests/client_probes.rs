@@ -87,7 +87,7 @@ async fn a_correct_client_breaks_no_rule_in_any_scenario() {
 async fn scenarios_make_a_client_do_things() {
     // How many requests a client that offers everything has to answer with a result.
     for (name, method, results) in [
-        ("read-files", "fs/read_text_file", 10),
+        ("read-files", "fs/read_text_file", 11),
         ("write-files", "fs/write_text_file", 5),
         ("write-files", "fs/read_text_file", 4),
         ("terminal", "terminal/wait_for_exit", 2),
