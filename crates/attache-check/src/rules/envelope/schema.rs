@@ -101,7 +101,7 @@ pub(super) fn optional_parts(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// Leaves out what rules on `initialize` say better: that the words are those of another version, and that a name is missing.
 fn drop_what_initialize_judges(tolerated: &mut Vec<DecodeError>, said: &Value) {
     let is_another = has_words_of_another_version(said);
-    tolerated.retain(|error| !is_another && !(error.reason() == Reason::Missing && error.path() == "info"));
+    tolerated.retain(|error| !(is_another || error.reason() == Reason::Missing && error.path() == "info"));
 }
 
 fn wrong_parts(method: Option<&str>, tolerated: &[DecodeError]) -> String {
