@@ -89,7 +89,7 @@ async fn scenarios_make_a_client_do_things() {
     for (name, method, results) in [
         ("read-files", "fs/read_text_file", 11),
         ("write-files", "fs/write_text_file", 5),
-        ("write-files", "fs/read_text_file", 4),
+        ("write-files", "fs/read_text_file", 5),
         ("terminal", "terminal/wait_for_exit", 2),
         ("terminal-kill", "terminal/wait_for_exit", 3),
         ("terminal-release", "terminal/release", 2),
