@@ -53,7 +53,6 @@ const FOUND_BY: &[(&str, Side, &str)] = &[
     ("files/absolute", Agent, "files"),
     ("files/line-positive", Agent, "files"),
     ("files/offered", Agent, "files"),
-    ("files/line", Client, "write-files"),
     ("sessions/own-sessions", Agent, "prompt"),
     ("elicitation/answer", Client, "form"),
     ("elicitation/form", Agent, "elicitation"),
