@@ -169,8 +169,11 @@ impl Driver {
 
     async fn hear_notification(&mut self, message: &Value) -> Flow {
         if let Some((session, "state_update")) = words::update_kind(message) {
-            if message["params"]["update"]["state"] == "idle" {
+            let update = &message["params"]["update"];
+            if update["state"] == "idle" {
                 *self.idles.entry(session.to_owned()).or_default() += 1;
+                let stop = update["stopReason"].as_str().unwrap_or_default();
+                self.stops.insert(session.to_owned(), stop.to_owned());
             }
         } else if message["method"] == "$/cancel_request" {
             let id = &message["params"]["requestId"];
