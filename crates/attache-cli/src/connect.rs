@@ -120,11 +120,14 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
     failure
 }
 
-/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end.
+/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end. Afterwards these signals
+/// do what they did before: what comes then may take its time, and listens to nobody.
 pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let listen =
         |kind| signal(kind).map_err(|error| Failure::new(Code::Agent, format!("cannot wait for signals: {error}")));
+    let before = crate::signals::Restored::note();
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let _restored = before.listening();
     tokio::select! {
         done = work => done,
         _ = interrupt.recv() => Err(Failure::new(Code::Interrupted, "interrupted")),

@@ -4,6 +4,11 @@ use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 
+#[cfg(unix)]
+mod restored;
+#[cfg(unix)]
+pub(crate) use restored::Restored;
+
 /// A wish that we stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
