@@ -28,6 +28,10 @@ enum Place {
     SecretOrCount,
     /// A secret: not even its shape is kept.
     Secret,
+    /// The schema of a form: what it asks for may be seen.
+    Schema,
+    /// The fields of a form, by name.
+    Fields,
     /// An address: who is asked for what may be seen, a user, a password and a query may not.
     Address,
     /// MCP servers, in an array or by name.
@@ -107,7 +111,7 @@ impl<'a> Copy<'a, '_> {
             // They say nothing.
             (_, Kind::Null) => true,
             (Place::Secret | Place::SecretOrCount | Place::Login, Kind::Bool) => true,
-            (Place::Open | Place::Address, _) => true,
+            (Place::Open | Place::Address | Place::Schema | Place::Fields, _) => true,
             (Place::Servers | Place::Server | Place::Pairs | Place::Pair | Place::Login, kind) => {
                 matches!(kind, Kind::Array | Kind::Object)
             }
@@ -173,6 +177,8 @@ impl<'a> Copy<'a, '_> {
         while let Some(key) = self.reader.next_key(&mut first)? {
             self.key(&key);
             let next = match place_of(&key, place) {
+                // `{"properties": {"password": {"type": "string"}}}`
+                _ if place == Place::Fields && self.reader.peek()? == Kind::Object => Place::Schema,
                 // `{"name": "API_KEY", "value": "…"}`
                 Place::Open if names_secret && key == "value" => Place::Secret,
                 next => next,
@@ -255,6 +261,8 @@ fn place_of(key: &str, around: Place) -> Place {
         (Place::Server, "args") => Place::Arguments,
         (Place::Server, "env" | "headers") => Place::Pairs,
         (Place::Server, _) => Place::Arguments,
+        (Place::Open, "requestedSchema") => Place::Schema,
+        (Place::Schema, "properties") => Place::Fields,
         _ => match named(key) {
             Named::Servers => Place::Servers,
             Named::Pairs => Place::Pairs,

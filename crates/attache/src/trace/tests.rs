@@ -133,6 +133,7 @@ fn what_the_protocol_needs_is_kept() {
         "{'authMethods':[{'id':'login','name':'Log in','description':'with a token'}],'agentCapabilities':{'auth':{'logout':{}},'loadSession':true}}",
         "{'content':{'type':'text','text':'a line: {not JSON}, \\u00e9 and more'},'data':'{\\n  1 }'}",
         "{'mode':'{\\'a\\': [1,  2]}'}",
+        "{'requestedSchema':{'type':'object','properties':{'password':{'type':'string','title':'Password'}}}}",
     ] {
         check(message, message);
     }

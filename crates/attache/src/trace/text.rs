@@ -40,9 +40,6 @@ const PREFIXES: [(&[u8], usize); 24] = [
     (b"xai-", 20),
 ];
 
-/// The longest header of a JSON web token.
-const LONGEST_HEADER: usize = 512;
-
 /// A text without the secrets that can be told by their looks.
 pub(super) fn masked(text: &str) -> Cow<'_, str> {
     let Some(first) = secret(text, 0) else { return Cow::Borrowed(text) };
@@ -64,11 +61,12 @@ pub(super) fn masked(text: &str) -> Cow<'_, str> {
 fn secret(text: &str, from: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = from;
+    let mut none_before = 0;
     while at < bytes.len() {
         let byte = bytes[at];
         let found = match byte {
             _ if is_word(byte) => {
-                if let Some(found) = token(bytes, at) {
+                if let Some(found) = token(bytes, at, &mut none_before) {
                     return Some(found);
                 }
                 at += bytes[at..].iter().position(|byte| !is_word(*byte)).unwrap_or(bytes.len() - at);
@@ -94,8 +92,19 @@ fn is_left_out(bytes: &[u8], at: usize) -> bool {
     bytes[at..].starts_with(LEFT_OUT.as_bytes())
 }
 
+/// The bytes that words are made of. Every byte of a text is looked up.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    table
+};
+
 fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    WORD[usize::from(byte)]
 }
 
 /// Of what tokens are made. Bytes of letters beyond ASCII are not.
@@ -108,11 +117,11 @@ fn run(bytes: &[u8], from: usize, is_in: impl Fn(u8) -> bool) -> usize {
 }
 
 /// A token that begins with this word: it has a known beginning, or it is said to be one.
-fn token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+fn token(bytes: &[u8], at: usize, none_before: &mut usize) -> Option<Range<usize>> {
     let rest = &bytes[at..];
     match rest[0] {
         b'B' | b'b' => return after_scheme(bytes, at),
-        b'e' if rest.starts_with(b"eyJ") => return json_web_token(bytes, at),
+        b'e' if rest.starts_with(b"eyJ") => return json_web_token(bytes, at, none_before),
         b's' | b'r' | b'g' | b'x' | b'A' | b'n' | b'p' | b'h' => {}
         _ => return None,
     }
@@ -142,12 +151,19 @@ fn looks_random(word: &[u8]) -> bool {
     word.len() >= 20 || word.len() >= 4 && (has_sign || has_capital || word.iter().any(u8::is_ascii_digit))
 }
 
-/// Three parts with dots between them. The first two are JSON objects: both begin like one.
-fn json_web_token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+/// Three parts with dots between them. The first two are JSON objects: the first begins like one. No token begins before `none_before`.
+fn json_web_token(bytes: &[u8], at: usize, none_before: &mut usize) -> Option<Range<usize>> {
+    if at < *none_before {
+        return None;
+    }
     let is_part = |byte| is_word(byte) || byte == b'-';
-    let first = run(&bytes[..bytes.len().min(at + LONGEST_HEADER)], at, is_part);
-    let is_one = bytes.get(first) == Some(&b'.') && first - at >= 8;
-    is_one.then(|| at..run(bytes, first, |byte| is_part(byte) || byte == b'.'))
+    let first = run(bytes, at, is_part);
+    if bytes.get(first) != Some(&b'.') {
+        // What begins later in this part ends with it.
+        *none_before = first;
+        return None;
+    }
+    (first - at >= 8).then(|| at..run(bytes, first, |byte| is_part(byte) || byte == b'.'))
 }
 
 /// A private key, to its end or that of the text.
