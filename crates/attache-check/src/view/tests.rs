@@ -86,10 +86,13 @@ fn with_updates(updates: impl Iterator<Item = String>) -> Record {
     Record::from_transcript(&text).unwrap()
 }
 
+/// Makes the update of a number.
+type Update = fn(usize) -> String;
+
 #[test]
 fn a_page_grows_with_what_was_said_and_not_faster() {
     const COUNT: usize = 2000;
-    let kinds: [(&str, fn(usize) -> String); 6] = [
+    let kinds: [(&str, Update); 6] = [
         ("terminals", |n| format!(r#"{{"sessionUpdate":"terminal_update","terminalId":"term{n}","command":"x"}}"#)),
         ("output", |_| {
             r#"{"sessionUpdate":"terminal_output_chunk","terminalId":"term","data":"cGFzc2VkDQo="}"#.to_owned()
