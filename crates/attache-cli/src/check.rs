@@ -136,13 +136,18 @@ fn waivers(judging: &Judging) -> Result<Waivers, Failure> {
     Waivers::parse(&text).map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))
 }
 
-/// Reads a trace or a transcript.
+/// Reads a trace or a transcript. What could not be read of a trace is told.
 pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("cannot read `{}`: {error}", path.display()));
     let mut bytes = Vec::new();
     let reader: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
+        // A device may go on for ever.
+        let kind = std::fs::metadata(path).map_err(cannot)?.file_type();
+        if kind.is_dir() || !(kind.is_file() || is_pipe(kind)) {
+            return Err(Failure::usage(format!("`{}` is neither a regular file nor a pipe", path.display())));
+        }
         Box::new(std::fs::File::open(path).map_err(cannot)?)
     };
     reader.take(LONGEST_FILE + 1).read_to_end(&mut bytes).map_err(cannot)?;
@@ -152,7 +157,21 @@ pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
     }
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".to_owned()))?;
     if text.trim_start().starts_with('{') {
-        return Record::from_trace(&text).map_err(|error| wrong(error.to_string()));
+        let record = Record::from_trace(&text).map_err(|error| wrong(error.to_string()))?;
+        if let Some(unreadable) = record.unreadable() {
+            eprintln!("warning: `{}`: {}", path.display(), crate::visible::one_line(unreadable));
+        }
+        return Ok(record);
     }
     Record::from_transcript(&text).map_err(|error| wrong(error.to_string()))
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: std::fs::FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: std::fs::FileType) -> bool {
+    false
 }

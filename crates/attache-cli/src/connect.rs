@@ -128,8 +128,10 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
     failure
 }
 
-/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end.
+/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end. Afterwards these signals
+/// do what they did before: what comes then may take its time, and listens to nobody.
 pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let _restored = crate::signals::Restored::note();
     let mut signals =
         Signals::new().map_err(|error| Failure::new(Code::Agent, format!("cannot wait for signals: {error}")))?;
     tokio::select! {

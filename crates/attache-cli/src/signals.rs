@@ -9,6 +9,14 @@ mod sys;
 
 pub(crate) use sys::{Pauses, Signals};
 
+#[cfg(unix)]
+mod restored;
+
+#[cfg(unix)]
+pub(crate) use restored::Restored;
+#[cfg(windows)]
+pub(crate) use sys::Restored;
+
 /// A wish that we stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {

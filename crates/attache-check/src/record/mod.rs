@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 pub use attache_proto::rpc::Side;
 pub use trace::TraceError;
+pub(crate) use trace::{Secrets, append_line};
 pub use transcript::TranscriptError;
 
 /// What was recorded, in the order in which it happened.

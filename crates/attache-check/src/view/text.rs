@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::OwnTexts;
 use super::data::beside;
 use crate::exchange::{Body, Exchange};
 use crate::judge::{Choice, judge};
@@ -20,13 +21,14 @@ pub(super) fn text(record: &Record) -> String {
         for judged in judge(record, side, &Choice::default()) {
             for finding in judged.findings {
                 let line = format!("{}: {} [{}]", judged.rule.level.as_str(), finding.seen, judged.rule.id);
-                findings.entry(finding.entries.first().copied().unwrap_or(0)).or_default().push(line);
+                findings.entry(finding.entries.last().copied().unwrap_or(0)).or_default().push(line);
             }
         }
     }
     let mut out = String::new();
     for (start, entries) in record.connections() {
         let exchange = Exchange::new(entries);
+        let mut texts = OwnTexts::default();
         let mut messages = exchange.messages.iter().enumerate().peekable();
         for (index, entry) in entries.iter().enumerate() {
             let time = format!("{:>10.3}", entry.at.as_secs_f64());
@@ -44,7 +46,7 @@ pub(super) fn text(record: &Record) -> String {
                     }
                     _ => String::new(),
                 };
-                let summary = harmless(&summary(message.text), LONGEST);
+                let summary = harmless(&summary(texts.of(message)), LONGEST);
                 let _ = writeln!(out, "{time} {arrow} {label}{id}{waited} {summary}");
             }
             if let Some(text) = beside(&entry.event) {

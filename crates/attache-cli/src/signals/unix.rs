@@ -16,11 +16,14 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Signals {
+        let signals = Signals {
             interrupt: unix::signal(SignalKind::interrupt())?,
             terminate: unix::signal(SignalKind::terminate())?,
             hangup: if is_hangup_ignored() { None } else { Some(unix::signal(SignalKind::hangup())?) },
-        })
+        };
+        // The runtime installs its handlers only once.
+        super::restored::listen_again();
+        Ok(signals)
     }
 
     /// The next one. It can be cancelled.

@@ -51,3 +51,12 @@ impl Pauses {
         std::future::pending().await
     }
 }
+
+/// Gives events back to whom they went to before. Nothing has to be given back here: the system ends programs that do not listen.
+pub(crate) struct Restored;
+
+impl Restored {
+    pub(crate) fn note() -> Self {
+        Restored
+    }
+}

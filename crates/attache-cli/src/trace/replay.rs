@@ -31,7 +31,7 @@ pub(super) async fn run(options: Replay) -> Result<u8, Failure> {
         at_recorded_speed: options.speed == Speed::Recorded,
         patience: Duration::from_secs(options.patience),
     };
-    let replayed = match options.part {
+    let (replayed, exited) = match options.part {
         Part::Client => {
             let command = agent(options.agent.as_deref(), &options.agent_command, "attache trace replay FILE")?;
             let (process, stdin, stdout) =
@@ -40,33 +40,45 @@ pub(super) async fn run(options: Replay) -> Result<u8, Failure> {
             let replayed = until_interrupted(async { Ok(trace::replay(&recording, peer, how).await) }).await;
             let ended = process.shutdown(GRACE).await;
             let replayed = replayed?;
-            if let Some(code) = ended.code.filter(|code| *code != 0) {
-                eprintln!("the agent exited with status {code}");
+            let is_given_up = replayed.given_up.is_some_and(|given_up| given_up.is_closed);
+            let exited = ended.code.map(|code| format!("the agent exited with status {code}"));
+            if let (false, Some(exited), true) = (is_given_up, &exited, ended.code != Some(0)) {
+                eprintln!("{exited}");
             }
-            replayed
+            (replayed, exited)
         }
         Part::Agent => {
             let taken = attache::stdio::take();
             let (reader, writer) =
                 taken.map_err(|error| Failure::usage(format!("cannot use stdin and stdout: {error}")))?;
-            until_interrupted(async { Ok(trace::replay(&recording, Peer { reader, writer }, how).await) }).await?
+            let playing = async { Ok(trace::replay(&recording, Peer { reader, writer }, how).await) };
+            (until_interrupted(playing).await?, None)
         }
     };
     if let Some(path) = &options.output {
         let written = crate::paths::write_private(path, replayed.record.to_trace().as_bytes());
         written.map_err(|error| Failure::usage(format!("cannot write `{}`: {error}", path.display())))?;
     }
-    report(&replayed, &recording, options.part)
+    report(&replayed, exited, &recording, options.part)
 }
 
-fn report(replayed: &Replayed, recording: &Record, part: Part) -> Result<u8, Failure> {
+fn report(replayed: &Replayed, exited: Option<String>, recording: &Record, part: Part) -> Result<u8, Failure> {
     if replayed.unasked > 0 {
         eprintln!("{} recorded answers were not sent: nobody asked for them this time", replayed.unasked);
     }
     if recording.connections().count() > 1 {
         eprintln!("the recording has several connections; the first was played");
     }
-    tell(&replayed.differences, |text| match part {
+    let peer = if part == Part::Client { "agent" } else { "client" };
+    let given_up = replayed.given_up.map(|given_up| {
+        let why = match given_up.is_closed {
+            true => exited.unwrap_or_else(|| format!("the {peer} closed its end")),
+            false => format!("the {peer} did not say what was waited for, three times in a row"),
+        };
+        let noun = if given_up.missing == 1 { "message" } else { "messages" };
+        format!("{why}: {} recorded {noun} did not come", given_up.missing)
+    });
+    tell(&replayed.differences, given_up, |text| match part {
         Part::Client => crate::print(&text),
         // Stdout is the wire.
         Part::Agent => {
