@@ -270,7 +270,7 @@ fn message(record: &Record, entry: usize) -> Option<String> {
     };
     let mut without_secrets = String::new();
     if !attache::trace::redact(&text, &mut without_secrets) {
-        without_secrets = text;
+        without_secrets = attache::trace::redact_text(&text).into_owned();
     }
     Some(format!("{arrow} {}", harmless(&without_secrets, LONGEST_MESSAGE)))
 }
@@ -292,7 +292,10 @@ fn ended(record: &Record, side: Side, entry: usize) -> Option<String> {
         _ => None,
     });
     Some(match last.last() {
-        Some(text) => format!("the {name} {how}; the last line of its stderr: {}", crate::rule::shown(text.trim())),
+        Some(text) => {
+            let text = attache::trace::redact_text(text.trim());
+            format!("the {name} {how}; the last line of its stderr: {}", crate::rule::shown(&text))
+        }
         None => format!("the {name} {how}"),
     })
 }
