@@ -321,9 +321,14 @@ pub fn start_from(command: Command, more: &[String]) -> Command {
     command.base_env(inherited(more))
 }
 
-/// What is let through of our environment.
+/// What is let through of our environment. On Windows also what keeps `cmd` and those who do as it does from starting programs
+/// out of the directory that they are in, where a project may have put them.
 pub fn inherited(more: &[String]) -> Vec<(OsString, OsString)> {
-    select(std::env::vars_os(), more)
+    let mut variables = select(std::env::vars_os(), more);
+    if cfg!(windows) {
+        variables.push(("NoDefaultCurrentDirectoryInExePath".into(), "1".into()));
+    }
+    variables
 }
 
 /// The variables of our environment that are not let through and are called like a key, sorted: to tell a person which

@@ -32,6 +32,10 @@ pub fn strip_prefix<'a>(path: &'a Path, base: &Path) -> Option<&'a Path> {
             return None;
         }
     }
+    // `\\?\UNC\server\share` ends without the root that it has, `\\server\share` with it.
+    if base.has_root() && rest.clone().next() == Some(Component::RootDir) {
+        rest.next();
+    }
     // What is a name behind a directory may be a disk at the beginning of a path, as the second part of `C:\a\D:\b`.
     let path = rest.as_path();
     path.components().eq(rest).then_some(path)

@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(
                 hidden
                     .iter()
-                    .any(|path| path.to_str().unwrap_or_default().to_lowercase() == format!("/home/me/{name}")),
+                    .any(|path| path.to_string_lossy().to_lowercase().replace('\\', "/") == format!("/home/me/{name}")),
                 secret.hidden == AtHome,
                 "{name}"
             );

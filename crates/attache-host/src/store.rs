@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::private;
 
@@ -27,14 +28,21 @@ pub(crate) fn change<E: From<io::Error>>(path: &Path, change: impl FnOnce(&str) 
     let mut file = tempfile::Builder::new().prefix(".attache-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
+    let mut file = Some(file);
+    patiently(|| {
+        let Some(made) = file.take() else { return Ok(()) };
+        made.persist(&path).map(drop).map_err(|error| {
+            file = Some(error.file);
+            error.error
+        })
+    })?;
     drop(lock);
     Ok(())
 }
 
 /// The text of a file, or `None` if there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
-    let file = match File::open(path) {
+    let file = match patiently(|| File::open(path)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -45,6 +53,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is larger than 4 MiB"));
     }
     Ok(Some(text))
+}
+
+/// Tries again for a second where another process may stand in the way: on Windows what somebody reads is not replaced, and
+/// what is being replaced is not opened.
+fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut left = if cfg!(windows) { 100 } else { 0 };
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && left > 0 => {
+                left -= 1;
+                std::thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Holds other processes off until it is dropped. The file that is locked is not the one that is replaced.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use attache_host::{
     commands::{Command, Invocation, Shell, ShellKind, shell, use_shell},
     environment,
-    permission::{Engine, Places, Policy, Session, Subject, Verdict},
+    permission::{Engine, Grants, Places, Policy, Session, Subject, Verdict},
 };
 
 /// The shell that is on every Windows, and also where the tests are run on something that only looks like Windows.
@@ -34,6 +34,12 @@ async fn a_line_is_read_by_the_shell_and_words_are_not() {
     assert_eq!(text, "\"a b\" c\r\n");
     let (code, _) = run(line("echo x> made.txt"), directory.path()).await;
     assert_eq!((code, directory.path().join("made.txt").exists()), (Some(0), true));
+    // A program that a project has put there is not what is run.
+    std::fs::write(directory.path().join("attache-tool.cmd"), "@echo taken\r\n").unwrap();
+    let (code, text) = run(line("attache-tool"), directory.path()).await;
+    if std::env::var_os("WINEPREFIX").is_none() {
+        assert!(code != Some(0) && !text.contains("taken"), "{text}");
+    }
     // What nobody listed does not reach it.
     let (_, text) = run(line("echo %SystemRoot% %CARGO_PKG_NAME%"), directory.path()).await;
     assert!(text.to_lowercase().starts_with(r"c:\windows %cargo_pkg_name%"), "{text}");
@@ -50,6 +56,23 @@ async fn a_killed_command_ends_at_once() {
     run.kill().await;
     assert!(begin.elapsed() < Duration::from_secs(30));
     assert!(run.exit_status().is_some());
+}
+
+#[test]
+fn a_line_is_not_taken_for_one_of_another_shell() {
+    with_cmd();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(Command::from_words(words(&["sh", "-c", "ls"])).words(), words(&["sh", "-c", "ls"]));
+    assert_eq!(Command::from_text(r"C:\tools\make.exe"), Command::Words(words(&[r"C:\tools\make.exe"])));
+    let session = Session::new("agent", "s1", r"C:\");
+    let run = |command| Invocation::new(command, r"C:\").action();
+    let (line, shown) = ("echo x", Command::Line("echo x".into()));
+    let other = Command::Shell { shell: "bash".into(), flag: "-c".into(), line: line.into() };
+    let mut grants = Grants::default();
+    let now = Instant::now();
+    grants.add(&Subject::new(session.clone(), vec![run(shown.clone())]), now);
+    assert!(!grants.take(&session, &run(other), now));
+    assert!(grants.take(&session, &run(shown), now));
 }
 
 #[test]

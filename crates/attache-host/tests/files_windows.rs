@@ -10,7 +10,7 @@ use std::{
 
 use attache_host::{
     files::{EntryKind, FileError, Files, Place},
-    paths,
+    paths, private,
 };
 
 /// A root with a file, beside something that must not be reached.
@@ -302,6 +302,17 @@ fn a_file_that_somebody_reads_is_replaced_or_left_as_it_is() {
     assert!(matches!(result, Ok(()) | Err(FileError::Denied { .. })), "{result:?}");
     assert_eq!(files.read(&path).unwrap(), if result.is_ok() { "two" } else { "one" });
     assert_eq!(fs::read_dir(scratch.root()).unwrap().count(), 2, "no draft is left behind");
+}
+
+#[test]
+fn a_private_file_stays_private() {
+    let scratch = Scratch::new();
+    let files = scratch.files();
+    let path = scratch.path("key");
+    drop(private::create_new(&path).unwrap());
+    files.write(&path, "one").unwrap();
+    assert!(private::is_private(&path).unwrap());
+    assert_eq!(files.read(&path).unwrap(), "one");
 }
 
 #[test]

@@ -116,7 +116,8 @@ fn while_a_file_changes_only_the_trusted_bytes_are_trusted() {
                 desk.write("permissions.toml", "good");
             }
         });
-        for _ in 0..2000 {
+        // Where files are opened in a millisecond and not in a microsecond, so many are enough.
+        for _ in 0..if cfg!(windows) { 50 } else { 2000 } {
             let (status, contents) = desk.trust.check(&desk.project()).unwrap();
             let is_good = contents.file("permissions.toml") == Some(b"good");
             assert_eq!(status == Status::Trusted, is_good);
@@ -233,7 +234,12 @@ fn a_program_of_the_project_is_part_of_what_is_trusted() {
         .iter()
         .flat_map(|started| started.files.iter().map(|file| (started.name.as_str(), file.is_covered)))
         .collect();
-    assert_eq!(started, [("MCP server `tools`", true), ("agent `a`", false), ("agent `a`", true)]);
+    let mut expected = vec![("MCP server `tools`", true), ("agent `a`", false), ("agent `a`", true)];
+    if cfg!(windows) {
+        // There is no `/bin/sh`.
+        expected.remove(1);
+    }
+    assert_eq!(started, expected);
     // The file that is started is the one that was looked at, from every directory.
     let attache::model::mcp::McpServer::Stdio(server) = contents.mcp_servers().unwrap().servers.remove(0) else {
         panic!()

@@ -38,7 +38,8 @@ fn role() {
         // Starts a descendant and lives on.
         "parent" => {
             tell_id();
-            next("sleeper").spawn().unwrap();
+            // Nobody waits for it, which is the point.
+            let _child = std::mem::ManuallyDrop::new(next("sleeper").spawn().unwrap());
             thread::sleep(LONG);
         }
         // Starts a descendant and is gone.

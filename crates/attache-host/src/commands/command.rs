@@ -35,7 +35,10 @@ impl Command {
             names.into_iter().any(|name| SHELLS.contains(&name))
         };
         match words.as_slice() {
-            [shell, flag, line] if shell == "sh" && flag == "-c" => Command::Line(line.clone()),
+            // Where lines are read by another shell, it would not be the same line.
+            [name, flag, line] if name == "sh" && flag == "-c" && shell().kind == ShellKind::Posix => {
+                Command::Line(line.clone())
+            }
             [shell, flag, line] if matches!(flag.as_str(), "-c" | "-lc") && is_shell(shell) => {
                 Command::Shell { shell: shell.clone(), flag: flag.clone(), line: line.clone() }
             }
@@ -54,7 +57,7 @@ impl Command {
     /// assert_eq!(Command::from_text("make all"), Command::Line("make all".into()));
     /// ```
     pub fn from_text(text: &str) -> Self {
-        let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c);
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
         match text.chars().all(is_plain) {
             true => Command::Words(vec![text.to_owned()]),
             false => Command::Line(text.to_owned()),

@@ -37,9 +37,8 @@ use windows_sys::{
             HANDLE, LocalFree, NTSTATUS, OBJ_CASE_INSENSITIVE, RtlNtStatusToDosError, UNICODE_STRING,
         },
         Security::{
-            Authorization::{GetSecurityInfo, SE_FILE_OBJECT, SetSecurityInfo},
-            DACL_SECURITY_INFORMATION, GetSecurityDescriptorControl, PROTECTED_DACL_SECURITY_INFORMATION,
-            SE_DACL_PROTECTED, UNPROTECTED_DACL_SECURITY_INFORMATION,
+            Authorization::{GetSecurityInfo, SE_FILE_OBJECT},
+            DACL_SECURITY_INFORMATION, SetKernelObjectSecurity,
         },
         Storage::FileSystem::{
             BY_HANDLE_FILE_INFORMATION, DELETE, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_HIDDEN, FILE_ATTRIBUTE_NORMAL,
@@ -670,32 +669,24 @@ pub(super) fn copy_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
 }
 
 fn copy_access_list(old: &File, new: &File) -> io::Result<()> {
-    let (mut list, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the handle is open, and the pointers are to variables that live during the call.
+    let mut descriptor = ptr::null_mut();
+    // SAFETY: the handle is open, and the pointer is to a variable that lives during the call.
     let error = unsafe {
         let none = ptr::null_mut();
         let what = DACL_SECURITY_INFORMATION;
         let handle = old.as_raw_handle();
-        GetSecurityInfo(handle, SE_FILE_OBJECT, what, none, none, &mut list, ptr::null_mut(), &mut descriptor)
+        GetSecurityInfo(handle, SE_FILE_OBJECT, what, none, none, ptr::null_mut(), ptr::null_mut(), &mut descriptor)
     };
     if error != 0 {
         let error = io::Error::from_raw_os_error(error.cast_signed());
         // Not every file system has such lists.
         return if is_unsupported(&error) { Ok(()) } else { Err(error) };
     }
-    let (mut control, mut revision) = (0, 0);
-    // SAFETY: the descriptor is valid, and the list in it; all of it is freed once, after its use.
-    let error = unsafe {
-        let is_known = GetSecurityDescriptorControl(descriptor, &mut control, &mut revision) != 0;
-        let how = match is_known && control & SE_DACL_PROTECTED == 0 {
-            true => UNPROTECTED_DACL_SECURITY_INFORMATION,
-            false => PROTECTED_DACL_SECURITY_INFORMATION,
-        };
-        let (handle, none) = (new.as_raw_handle(), ptr::null_mut());
-        let what = DACL_SECURITY_INFORMATION | how;
-        let error = SetSecurityInfo(handle, SE_FILE_OBJECT, what, none, none, list, ptr::null());
+    // SAFETY: the handle is open, and the descriptor valid; it is freed once, after its use.
+    unsafe {
+        let is_set = SetKernelObjectSecurity(new.as_raw_handle(), DACL_SECURITY_INFORMATION, descriptor) != 0;
+        let error = io::Error::last_os_error();
         LocalFree(descriptor);
-        error
-    };
-    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error.cast_signed())) }
+        if is_set { Ok(()) } else { Err(error) }
+    }
 }

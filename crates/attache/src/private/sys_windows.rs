@@ -19,11 +19,10 @@ use windows_sys::Win32::{
         ACCESS_ALLOWED_ACE, ACE_HEADER, ACL,
         Authorization::{
             ConvertSidToStringSidW, ConvertStringSecurityDescriptorToSecurityDescriptorW, GetNamedSecurityInfoW,
-            SDDL_REVISION_1, SE_FILE_OBJECT, SetNamedSecurityInfoW,
+            SDDL_REVISION_1, SE_FILE_OBJECT,
         },
-        DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorDacl, GetTokenInformation,
-        PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES, TOKEN_QUERY, TOKEN_USER,
-        TokenUser,
+        DACL_SECURITY_INFORMATION, GetAce, GetTokenInformation, PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES,
+        SetFileSecurityW, TOKEN_QUERY, TOKEN_USER, TokenUser,
     },
     Storage::FileSystem::{
         CREATE_NEW, CreateDirectoryW, CreateFileW, FILE_APPEND_DATA, FILE_ATTRIBUTE_NORMAL, FILE_SHARE_DELETE,
@@ -134,18 +133,11 @@ fn is_harmless(list: *const ACL, index: u32) -> io::Result<bool> {
 
 pub(super) fn protect(path: &Path) -> io::Result<()> {
     let descriptor = Descriptor::for_us(fs::metadata(path)?.is_dir())?;
-    let (mut is_there, mut list, mut is_default) = (0, ptr::null_mut(), 0);
-    // SAFETY: the descriptor is valid, and the pointers are to variables that live during the call.
-    if unsafe { GetSecurityDescriptorDacl(descriptor.0, &mut is_there, &mut list, &mut is_default) } == 0 {
-        return Err(io::Error::last_os_error());
-    }
     let name = wide(path)?;
-    let what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
-    let none = ptr::null_mut();
-    // SAFETY: the name ends with a zero, and the list lives as long as the descriptor.
-    match unsafe { SetNamedSecurityInfoW(name.as_ptr(), SE_FILE_OBJECT, what, none, none, list, ptr::null()) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error.cast_signed())),
+    // SAFETY: the name ends with a zero, and it and the descriptor live during the call.
+    match unsafe { SetFileSecurityW(name.as_ptr(), DACL_SECURITY_INFORMATION, descriptor.0) } {
+        0 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 

@@ -69,7 +69,8 @@ fn what_others_may_read_can_be_taken_from_them() {
     #[cfg(unix)]
     assert!(!is_private(&path).unwrap());
     protect(&path).unwrap();
+    assert!(is_private(&path).unwrap(), "the file");
     protect(&scratch.0).unwrap();
-    assert!(is_private(&path).unwrap() && is_private(&scratch.0).unwrap());
+    assert!(is_private(&scratch.0).unwrap(), "the directory");
     assert_eq!(fs::read(&path).unwrap(), b"text");
 }

@@ -226,7 +226,7 @@ impl Command {
         let mut command = std::process::Command::new(&self.program);
         #[cfg(windows)]
         let mut command = std::process::Command::new(
-            self.find_program()
+            self.program_file()
                 .ok_or_else(|| SpawnError::NotFound { program: self.program.to_string_lossy().into_owned() })?,
         );
         if self.clear_env {
@@ -246,7 +246,7 @@ impl Command {
 
     fn explain(&self, error: io::Error) -> SpawnError {
         let program = self.program.to_string_lossy().into_owned();
-        match (error.kind(), self.find_program().is_some()) {
+        match (error.kind(), self.program_file().is_some()) {
             (io::ErrorKind::NotFound, true) => SpawnError::NoInterpreter { program },
             // A directory on the PATH that we may not enter turns "not found" into "permission denied".
             (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, false) => SpawnError::NotFound { program },
@@ -255,8 +255,8 @@ impl Command {
         }
     }
 
-    /// The file that the program's name stands for, if there is one.
-    fn find_program(&self) -> Option<PathBuf> {
+    /// The file that the program's name stands for, if there is one: what is there, or in the search path of the command.
+    pub fn program_file(&self) -> Option<PathBuf> {
         #[cfg(windows)]
         return super::program::find(&self.program, self.cwd.as_deref(), self.search_path().as_deref());
         #[cfg(not(windows))]
