@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 #[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use attache::model::diff::Diff;
 use attache::model::tool::{ToolCallContent, ToolKind};

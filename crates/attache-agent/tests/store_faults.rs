@@ -329,6 +329,7 @@ fn a_full_disk_is_told_and_the_log_goes_on_when_there_is_room() {
     }
 }
 
+#[cfg(unix)]
 fn fill(directory: &Path) {
     let store = FileStore::open(directory).unwrap();
     let mut log = store.create("s", opened()).unwrap();
