@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Drives `attache chat` through the scenes, and writes what the screen shows as SVG."""
 
+import codecs
 import json
 import os
 import pathlib
 import re
+import shutil
 import sys
 import tempfile
 from xml.sax.saxutils import escape
@@ -152,14 +154,99 @@ def picture(opened, wanted):
     return screen
 
 
+def clock(reads, longest=1.2):
+    """The reads of a terminal with their times, in which nothing lasts longer than a reader needs."""
+    now, before = 0, 0
+    for when, data in reads:
+        now += min(when - before, longest)
+        before = when
+        yield now, data
+
+
+def cast(reads):
+    """The recording as asciinema reads it, version 2."""
+    head = {"version": 2, "width": COLUMNS, "height": ROWS, "title": "A first session"}
+    lines = [json.dumps(head, ensure_ascii=False)]
+    decode = codecs.getincrementaldecoder("utf-8")("replace")
+    lines += [json.dumps([round(when, 3), "o", decode.decode(data)], ensure_ascii=False) for when, data in clock(reads)]
+    return "\n".join(lines) + "\n"
+
+
+def film(reads, stops, title, seconds=3):
+    """The screens after so many reads, one after the other, as one picture that moves."""
+    frames = []
+    for stop in stops:
+        screen = Screen(COLUMNS, ROWS)
+        for _, data in reads[:stop]:
+            screen.feed(data)
+        frames.append(svg(screen, title))
+    head, _, rest = frames[0].partition(f'<g font-family="')
+    share = 100 / len(frames)
+    style = (
+        f"<style>.f{{visibility:hidden;animation:f {seconds * len(frames)}s step-end infinite}}"
+        f"@keyframes f{{0%{{visibility:visible}}{share:.3f}%{{visibility:hidden}}}}"
+        "@media(prefers-reduced-motion:reduce){.f{animation:none}.f:last-of-type{visibility:visible}}</style>"
+    )
+    shown = []
+    for number, frame in enumerate(frames):
+        inner = '<g font-family="' + frame.partition('<g font-family="')[2].removesuffix("</svg>\n")
+        shown.append(f'<g class="f" style="animation-delay:{seconds * number}s">{inner}</g>')
+    return "\n".join([head + style, *shown, "</svg>", ""])
+
+
 def main(folder):
     # A path that is the same every time, because it is in the picture.
     project = pathlib.Path("/tmp/client")
     project.mkdir()
     try:
         play(project, folder)
+        first_session(project, folder)
     finally:
-        project.rmdir()
+        shutil.rmtree(project)
+
+
+def first_session(project, folder):
+    """The built-in agent with the model that needs no key: a prompt, a question, an answer."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            "HOME": home,
+            "PATH": os.environ["PATH"],
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+            "ATTACHE_MODEL_LISTS": "off",
+        }
+        (project / "hello.txt").write_text("hello\n")
+        command = [os.environ["ATTACHE"], "chat", "-a", "attache", "--model", "offline"]
+        opened = terminal.Terminal(command, COLUMNS, ROWS, environment, project)
+        stops = []
+
+        def stop(wanted):
+            opened.wait_for(wanted)
+            opened.read_until_quiet(0.5, 5)
+            stops.append(len(opened.reads))
+
+        with opened:
+            stop("Write to the agent")
+            for prompt, wanted, answer in [
+                ("search hello", "hello.txt:1", None),
+                ('replace hello with "good morning" in hello.txt', r"\by\b.*\bonce|[Aa]llow", b"y"),
+            ]:
+                for letter in prompt:
+                    opened.write(letter.encode())
+                    opened.read_for(0.03)
+                stop(re.escape(prompt.split()[0]))
+                opened.write(b"\r")
+                stop(wanted)
+                if answer:
+                    # A question takes no key of the first half second.
+                    opened.read_for(1)
+                    opened.write(answer)
+                    stop("Changed|Replaced|Edited|good morning")
+            opened.read_for(1)
+            stops.append(len(opened.reads))
+        (folder / "first-session.cast").write_text(cast(opened.reads))
+        (folder / "first-session.svg").write_text(film(opened.reads, stops, "attache chat"))
 
 
 def play(project, folder):

@@ -183,7 +183,7 @@ impl CodingAgent {
     /// Prepares to serve it, with all that it offers.
     pub fn server(self) -> Server<Self> {
         let info = self.models.first_info();
-        let can_log_in = self.models.can_log_in();
+        let can_log_in = !self.models.auth_methods().is_empty();
         let server = attache::serve(self)
             .restores()
             .lists()
@@ -584,11 +584,11 @@ fn is_refused(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    /// Only what the client can do something about is its fault.
+    /// Only what the client can do something about is its fault. The numbers are Unix's own.
     #[test]
     fn a_directory_that_we_cannot_open_is_not_the_clients_fault() {
         let said = |error: std::io::Error| {

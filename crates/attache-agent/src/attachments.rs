@@ -17,9 +17,7 @@ fn part(block: &ContentBlock, model: &ModelInfo) -> Part {
         ContentBlock::Image(image) => Part::text(format!("<image type={:?}/> (you cannot see it)", image.mime_type)),
         ContentBlock::Audio(audio) => Part::text(format!("<audio type={:?}/> (you cannot hear it)", audio.mime_type)),
         ContentBlock::ResourceLink(link) => {
-            // Any other address is not what it was when it is decoded.
-            let target = link.uri.strip_prefix("file://").map_or_else(|| link.uri.clone(), decoded);
-            let target = target.replace("</link", "< /link");
+            let target = target(&link.uri).replace("</link", "< /link");
             Part::text(format!("<link>{target}</link> (the person points to it; read it if you need it)"))
         }
         ContentBlock::Resource(resource) => match &resource.resource {
@@ -46,6 +44,15 @@ fn media(mime: &str, data: &str) -> Part {
     Part::Media { mime: mime.into(), data: data.into() }
 }
 
+/// Where a link leads: the path of a file, as it is written here, or the address of anything else, which is not what it was
+/// when it is decoded.
+fn target(uri: &str) -> String {
+    let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
+    // A disk has its own place in an address.
+    let local = attache_host::paths::from_uri(uri).filter(|_| cfg!(windows));
+    local.map_or_else(|| decoded(path), |path| path.to_string_lossy().into_owned())
+}
+
 /// The path of a `file:` address; as it is when it is not well-formed.
 fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8().map_or_else(|_| text.into(), Into::into)
@@ -56,6 +63,17 @@ mod tests {
     use attache::model::content::{EmbeddedResource, TextResource};
 
     use super::*;
+
+    #[test]
+    fn a_link_to_a_file_leads_to_its_path() {
+        for (uri, unix, windows) in [
+            ("file:///a%20b/c", "/a b/c", "/a b/c"),
+            ("file:///C:/a%20b/c.rs", "/C:/a b/c.rs", r"C:\a b\c.rs"),
+            ("https://a/%20", "https://a/%20", "https://a/%20"),
+        ] {
+            assert_eq!(target(uri), if cfg!(windows) { windows } else { unix });
+        }
+    }
 
     #[test]
     fn an_attached_text_cannot_end_its_mark() {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use attache_host::paths::canonicalize;
 use attache_host::permission::{Policy, Rule};
 use attache_host::sandbox::LayerLimits;
 
@@ -358,7 +359,7 @@ impl Config {
             };
             let path = path.ok_or_else(|| wrong(format!("`{name}` is neither absolute nor begins with `~/`")))?;
             // Without links, so that it stays what was looked at.
-            let path = path.canonicalize().map_err(|error| wrong(format!("`{name}`: {error}")))?;
+            let path = canonicalize(&path).map_err(|error| wrong(format!("`{name}`: {error}")))?;
             let sandbox = sandbox.get_or_insert_with(|| {
                 let mut sandbox = attache_host::sandbox::Policy::new([""; 0]);
                 sandbox.hidden.extend([self.config_dir.clone(), self.state_dir.clone()]);
@@ -471,7 +472,7 @@ mod tests {
     #[test]
     fn what_commands_may_change_exists_and_is_no_secret() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap();
+        let path = attache_host::paths::canonicalize(directory.path()).unwrap();
         let config = read(&format!("[commands]\nwritable = ['{}']", path.display())).unwrap();
         assert_eq!(config.writable, [path]);
     }
@@ -496,6 +497,8 @@ mod tests {
         assert_eq!(config.model_id("offline").unwrap(), "offline:rules");
     }
 
+    // On Unix, because its paths and its words for errors are in the rows.
+    #[cfg(unix)]
     #[test]
     fn mistakes_are_named() {
         for (text, named) in [

@@ -8,6 +8,7 @@ use attache::Error;
 use attache::agent::{Ask, Decision, Turn};
 use attache::model::permission::{PermissionOption, PermissionOptionKind};
 use attache::model::tool::{ToolCallUpdate, ToolKind};
+use attache_host::paths::canonicalize;
 use attache_host::permission::carried;
 use attache_host::permission::{
     self as judged, Action, Engine, Places, Policy, Rule, Scope, Session, Subject, Verdict,
@@ -300,13 +301,13 @@ fn leads_out(roots: &[PathBuf], action: &Action) -> bool {
         // Of what is not there yet, the nearest directory that is.
         let real = path.ancestors().find_map(|known| {
             let rest = path.strip_prefix(known).ok()?;
-            Some(known.canonicalize().ok()?.join(rest))
+            Some(canonicalize(known).ok()?.join(rest))
         });
         let is_plain = !path.components().any(|part| part == Component::ParentDir);
         path.is_absolute()
             && is_plain
             && real.is_some_and(|real| {
-                roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root))
+                roots.iter().filter_map(|root| canonicalize(root).ok()).any(|root| real.starts_with(root))
             })
     };
     !paths.iter().chain(cwd).all(is_beneath)
@@ -365,7 +366,7 @@ fn options(pattern: &str) -> Vec<PermissionOption> {
 /// Whether an action only looks at what is in a directory.
 fn is_inside(directory: &Path, action: &Action) -> bool {
     let Action::Files { kind: ToolKind::Read | ToolKind::Search, paths } = action else { return false };
-    let real = directory.canonicalize();
+    let real = canonicalize(directory);
     paths.iter().map(Path::new).all(|path| {
         let is_inside = path.starts_with(directory) || real.as_ref().is_ok_and(|real| path.starts_with(real));
         is_inside && path.components().all(|part| part != Component::ParentDir)

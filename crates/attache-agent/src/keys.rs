@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use attache::model::Secret;
+use attache::private;
+use attache_host::own_files;
 
 use crate::model::catalog::Provider;
 
@@ -50,7 +51,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Somebody else could read the file.
-    #[error("`{}` can be read by others\nhint: chmod 600 {}", path.display(), path.display())]
+    #[error("`{}` can be read by others\nhint: {}", path.display(), own_files::hint_to_protect(path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -105,13 +106,18 @@ impl Keys {
     /// The same for any name.
     pub fn keep_for(&self, name: &str, key: &str) -> Result<(), KeyError> {
         let key = key.trim();
-        if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if !Keys::is_key(key) {
             return Err(KeyError::NoKey);
         }
         let _lock = self.lock()?;
         let mut keys = self.read()?;
         keys.insert(name.into(), key.into());
         self.write(&keys)
+    }
+
+    /// Whether a text can be a key.
+    pub fn is_key(text: &str) -> bool {
+        !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control())
     }
 
     /// Forgets a key. Tells whether there was one.
@@ -139,8 +145,7 @@ impl Keys {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(KeyError::Io { path: path(), error }),
         };
-        let mode = fs::metadata(&self.file).map_err(|error| KeyError::Io { path: path(), error })?;
-        if mode.permissions().mode() & 0o077 != 0 {
+        if !private::is_private(&self.file).map_err(|error| KeyError::Io { path: path(), error })? {
             return Err(KeyError::Open { path: path() });
         }
         serde_json::from_slice(&text).map_err(|_| KeyError::Broken { path: path() })
@@ -161,7 +166,7 @@ impl Keys {
         let _ = fs::remove_file(&temporary);
         let text = serde_json::to_vec_pretty(keys).map_err(|error| failed(error.into()))?;
         let write = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let mut file = private::create_new(&temporary)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&temporary, &self.file)
@@ -190,15 +195,16 @@ mod tests {
         assert!(keys.find(vllm).unwrap().is_none());
         keys.keep(vllm, " secret-1\n").unwrap();
         assert_eq!(keys.find(vllm).unwrap().unwrap().expose(), "secret-1");
-        let mode = fs::metadata(&keys.file).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert!(private::is_private(&keys.file).unwrap());
         assert!(keys.forget(vllm).unwrap());
         assert!(!keys.forget(vllm).unwrap());
         assert!(keys.find(vllm).unwrap().is_none());
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_file_that_others_can_read_or_that_is_broken_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let keys = Keys::new(directory.path());
         let vllm = provider("vllm").unwrap();

@@ -14,6 +14,8 @@
 //! # Ok(())
 //! # }
 //! ```
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod agent;
 mod attachments;
@@ -60,6 +62,8 @@ pub use turn::{Limits, NOT_DONE};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use attache::private;
+
 /// A lock that a panic elsewhere does not spoil.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,10 +71,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A file that is there to be locked, so that only one process at a time changes another one.
 fn open_lock(path: &std::path::Path) -> std::io::Result<std::fs::File> {
-    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-    let directory = path.parent().unwrap_or(std::path::Path::new("/"));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+    private::create_directory(path.parent().unwrap_or(std::path::Path::new("/")))?;
+    private::open_or_create(path)
 }
 
 /// Runs work on one of the threads for work that blocks. In a box, so that the compiler makes one kind of task of them all:

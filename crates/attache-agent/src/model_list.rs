@@ -287,19 +287,22 @@ impl ModelList {
         self.shared.describe(id, &listed).0
     }
 
-    /// The provider that was chosen and wants a key: there is a login for it.
+    /// The provider of the model that sessions begin with, if it wants a key: there is a login for it.
     fn login_provider(&self) -> Option<&'static Provider> {
         self.shared.login_provider()
     }
 
-    /// Whether there is anything to log in to.
-    pub fn can_log_in(&self) -> bool {
-        self.login_provider().is_some()
-    }
-
     /// The ways to log in.
     pub fn auth_methods(&self) -> Vec<AuthMethod> {
-        let Some(provider) = self.login_provider() else { return Vec::new() };
+        let Some(provider) = self.login_provider() else {
+            // Nobody chose a model that needs no key: one with a key may be had as well. The ACP registry takes no agent
+            // that knows no way to log in.
+            let any = AgentAuthMethod::new("key", "Key of a model provider").description(
+                "Uses a key from the environment, or one that `attache login` keeps; without any, a model server on this \
+                 machine, else the built-in `offline`",
+            );
+            return if self.shared.is_chosen { Vec::new() } else { vec![AuthMethod::Agent(any)] };
+        };
         let variable = provider.key_variables.first().copied().unwrap_or_default();
         let kept = AgentAuthMethod::new("key", format!("Key for {}", provider.name))
             .description(format!("Uses ${variable}, or the key that `attache login` keeps"));
@@ -319,10 +322,10 @@ impl ModelList {
 
     /// Says what is missing before sessions can be opened.
     pub fn check_key(&self) -> Result<(), ModelError> {
-        if self.can_log_in() {
-            self.open(self.first())?;
+        match self.login_provider() {
+            Some(_) => self.open(self.first()).map(|_| ()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Logs in with the key that there is.
@@ -462,11 +465,11 @@ impl Shared {
         self.config.base_url.as_deref().filter(|_| provider_of(&self.first) == provider)
     }
 
-    /// The provider that was chosen and wants a key: there is a login for it.
+    /// The provider of the model that sessions begin with, if it wants a key: there is a login for it.
     fn login_provider(&self) -> Option<&'static Provider> {
         let provider = catalog::parse(&self.first).ok()?.provider;
         let is_catalogs = !self.config.providers.contains_key(provider.name);
-        (self.is_chosen && is_catalogs && provider.needs_key && !self.is_elsewhere(&self.first)).then_some(provider)
+        (is_catalogs && provider.needs_key && !self.is_elsewhere(&self.first)).then_some(provider)
     }
 }
 

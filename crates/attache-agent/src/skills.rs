@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use attache::model::tool::ToolKind;
 use attache_host::files::{EntryKind, Files, read_named};
+use attache_host::paths::canonicalize;
 use attache_host::permission::visible;
 use attache_host::trust::Contents;
 use serde_json::{Value, json};
@@ -249,7 +250,7 @@ fn open_file(skill: &Skill, wanted: &str) -> Result<String, String> {
         Beside::Trusted(files) => files.iter().find(|(name, _)| name == wanted).ok_or_else(missing)?.1.clone(),
         Beside::Folder(folder) => {
             // A link in the folder leads nowhere else.
-            let files = folder.canonicalize().ok().and_then(|folder| Some((Files::open(&folder, &[]).ok()?, folder)));
+            let files = canonicalize(folder).ok().and_then(|folder| Some((Files::open(&folder, &[]).ok()?, folder)));
             let (files, folder) = files.ok_or_else(missing)?;
             files.read_bytes(&folder.join(wanted), LARGEST_FILE).map_err(|_| missing())?
         }
@@ -262,7 +263,7 @@ fn open_file(skill: &Skill, wanted: &str) -> Result<String, String> {
 
 /// The files of a folder, from there, in order. Links are left out.
 fn listed(folder: &Path) -> Vec<String> {
-    let Some(folder) = folder.canonicalize().ok() else { return Vec::new() };
+    let Some(folder) = canonicalize(folder).ok() else { return Vec::new() };
     let Ok(files) = Files::open(&folder, &[]) else { return Vec::new() };
     let mut names = Vec::new();
     let mut todo = vec![(folder.clone(), 0)];

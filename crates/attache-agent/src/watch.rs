@@ -190,6 +190,7 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(10), watch.changed()).await.is_ok()
     }
 
+    #[cfg(target_os = "linux")]
     fn watched(watches: &Watches) -> Vec<PathBuf> {
         let watcher = lock(&watches.0.watcher);
         let mut paths: Vec<PathBuf> = watcher.iter().flat_map(|watcher| watcher.counts.keys().cloned()).collect();

@@ -1,11 +1,15 @@
 //! The tools for files, on a real file system: what the model is told, what people are shown, and what is on the disk.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::ffi::OsStrExt as _;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use attache::model::diff::Diff;
 use attache::model::tool::{ToolCallContent, ToolKind};
@@ -19,8 +23,9 @@ use tempfile::TempDir;
 
 /// A project, and something beside it.
 struct World {
-    dir: TempDir,
+    // First to go: it has the project open, and on Windows the directory goes only when nobody has.
     workspace: Workspace,
+    dir: TempDir,
 }
 
 impl World {
@@ -34,7 +39,7 @@ impl World {
         fs::create_dir(dir.path().join("outside")).unwrap();
         fs::write(dir.path().join("outside/secret"), "secret\n").unwrap();
         let workspace = Workspace::open(&dir.path().join("proj"), &[], None).unwrap();
-        let world = World { dir, workspace };
+        let world = World { workspace, dir };
         for (path, content) in files {
             world.put(path, content);
         }
@@ -81,6 +86,8 @@ impl World {
             })
             .collect();
         let text = text.join("\n").replace(self.dir.path().to_str().unwrap(), "/TOP");
+        // As if everything were written with slashes.
+        let text = if cfg!(windows) { text.replace('\\', "/") } else { text };
         format!("{}{text}", if outcome.is_error { "!" } else { "" })
     }
 
@@ -158,6 +165,8 @@ async fn images_are_shown_and_other_binary_files_are_refused() {
     assert_eq!(outcome.parts[1], Part::Media { mime: "image/gif".into(), data: "R0lGODlhLi4uLg==".into() });
 }
 
+// On Unix: it makes FIFOs and sparse files.
+#[cfg(unix)]
 #[tokio::test]
 async fn nothing_that_is_no_file_is_waited_for_and_large_files_cost_no_memory() {
     let world = World::new();
@@ -222,12 +231,14 @@ async fn changes_keep_encoding_line_ends_and_mode() {
         ("utf16", b"\xff\xfea\0\n\0b\0", b"\xff\xfea\0\n\0\xe9\0\n\0c\0", b"\xff\xfex\0\n\0y\0\n\0"),
     ] {
         world.put(name, before);
+        #[cfg(unix)]
         fs::set_permissions(world.at(name), fs::Permissions::from_mode(0o751)).unwrap();
         world.read(name).await;
         assert_eq!(world.call("edit_file", edit(name)).await, format!("`{name}` is edited: replaced line 2"));
         assert_eq!(world.bytes(name), edited, "{name}");
         assert_eq!(world.call("write_file", write(name)).await, format!("`{name}` is written"));
         assert_eq!(world.bytes(name), written, "{name}");
+        #[cfg(unix)]
         assert_eq!(fs::metadata(world.at(name)).unwrap().permissions().mode() & 0o777, 0o751);
     }
 }
@@ -303,6 +314,8 @@ async fn an_edit_points_at_the_first_line_that_it_changes() {
     assert_eq!(**diff, Diff::text(path.to_str().unwrap(), Some("one\ntwo\nthree\n".into()), "one\ntwo\n3\n"));
 }
 
+// On Unix: it makes links.
+#[cfg(unix)]
 #[tokio::test]
 async fn what_is_outside_is_named_and_only_touched_when_it_is_performed() {
     let world = World::new();
@@ -341,6 +354,8 @@ async fn what_is_outside_is_named_and_only_touched_when_it_is_performed() {
     );
 }
 
+// On Unix: it makes links.
+#[cfg(unix)]
 #[tokio::test]
 async fn what_was_allowed_is_done_to_just_that() {
     let world = World::with(&[("a/file", "mine\n"), ("b/file", "mine\n")]);
@@ -389,6 +404,8 @@ async fn a_file_with_several_names_is_asked_about() {
     assert!(files::perform(&world.workspace, prepared.work).await.is_error);
 }
 
+// On Unix: it makes links.
+#[cfg(unix)]
 #[tokio::test]
 async fn files_and_empty_directories_are_deleted_and_nothing_else() {
     let world = World::with(&[("a", "x"), ("full/b", "x"), ("changed", "x")]);
@@ -443,6 +460,8 @@ async fn moving_overwrites_nothing_and_what_was_read_stays_read() {
     assert!(world.call("edit_file", edit).await.contains("has not been read"));
 }
 
+// On Unix: names there are no bytes.
+#[cfg(unix)]
 #[tokio::test]
 async fn a_directory_is_listed_with_names_of_any_bytes() {
     let world = World::with(&[(".gitignore", "target\n"), ("src/a.rs", ""), ("target/x", ""), ("b.txt", "12345")]);
@@ -464,6 +483,8 @@ async fn a_directory_is_listed_with_names_of_any_bytes() {
     assert!(listed.ends_with("0999 (0 bytes)\n[1000 of 1100 names are shown]"), "{listed}");
 }
 
+// On Unix: it makes links.
+#[cfg(unix)]
 #[tokio::test]
 async fn files_are_found_by_their_names() {
     let world = World::with(&[
@@ -554,6 +575,8 @@ async fn the_content_of_files_is_searched() {
     assert_eq!(found, format!("wide:1: {}…", "é".repeat(300)));
 }
 
+// On Unix: names there are no bytes.
+#[cfg(unix)]
 #[tokio::test]
 async fn names_that_cannot_be_told_are_refused() {
     let world = World::new();
@@ -566,6 +589,8 @@ async fn names_that_cannot_be_told_are_refused() {
 }
 
 /// Runs itself again, in a process that may not write much.
+// On Unix: it has itself run with a limit on what it writes.
+#[cfg(unix)]
 #[test]
 fn a_full_disk_is_told_and_the_old_file_stays() {
     if let Ok(dir) = std::env::var("ATTACHE_TEST_FULL_DISK") {

@@ -1,5 +1,5 @@
 //! Searching and finding against the plainest way to do it, on random trees.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -23,6 +23,7 @@ fn plant(dice: &mut Dice, directory: &Path, depth: usize) {
             fs::create_dir(&path).unwrap();
             plant(dice, &path, depth - 1);
         } else if dice.one_in(8) {
+            #[cfg(unix)]
             std::os::unix::fs::symlink("/etc", &path).unwrap();
         } else {
             let end = dice.pick(&["\n", "\r\n"]);
@@ -58,6 +59,8 @@ async fn call(workspace: &Workspace, tool: &str, arguments: Value) -> Vec<String
     let outcome = files::perform(workspace, prepared.work).await;
     assert!(!outcome.is_error, "{outcome:?}");
     let Part::Text { text } = &outcome.parts[0] else { panic!() };
+    // As if everything were written with slashes.
+    let text = if cfg!(windows) { text.replace('\\', "/") } else { text.clone() };
     text.lines().map(str::to_owned).collect()
 }
 

@@ -5,7 +5,6 @@
 #[path = "support/oauth.rs"]
 mod oauth;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -83,7 +82,7 @@ async fn a_server_that_wants_a_login_is_used_once_somebody_has_logged_in() {
 
     // What is kept is for its owner alone, and good for the next session.
     let file = directory.path().join("mcp-logins.json");
-    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(attache::private::is_private(&file).unwrap());
     let others = started(&site, directory.path()).await;
     assert_eq!((others.notices(), say(&others, "hello").await), (vec![], "hello".into()));
 

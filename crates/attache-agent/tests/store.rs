@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use attache::private::is_private;
 use attache_agent::store::{Entry, FileStore, Kept, Opened, Page, Query, Store, StoreError};
 use tempfile::TempDir;
 
@@ -55,16 +55,16 @@ fn nobody_else_can_read_sessions() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("wide");
     fs::create_dir(&place).unwrap();
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let store = FileStore::open(&place).unwrap();
     let mut log = store.create("s", opened("/p")).unwrap();
     log.sync().unwrap();
     store.fork("s", "f", opened("/p")).unwrap();
-    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&place), 0o700);
+    assert!(is_private(&place).unwrap());
     let files: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.len(), 3, "{files:?}");
-    assert!(files.iter().all(|file| mode(file) == 0o600));
+    assert!(files.iter().all(|file| is_private(file).unwrap()));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Judges a record by all rules: what was kept, what was broken, what was never tested.
 
+use std::collections::BTreeSet;
+
 use attache_proto::Dialect;
 
-use crate::exchange::Exchange;
-use crate::record::{Record, Side};
+use crate::exchange::{Exchange, MessageIndex};
+use crate::record::{Event, Record, Side};
 use crate::rule::{Dialects, Level, Rule, Trial, Verdict};
-use crate::rules;
+use crate::rules::{self, Past};
 
 /// Which rules to judge by.
 #[derive(Debug, Clone, Default)]
@@ -49,35 +51,55 @@ pub struct Judged {
 pub struct Finding {
     /// What was seen.
     pub seen: String,
-    /// The entries of the record that show it.
+    /// The entries of the record that show it: first the one that breaks the rule, then what it goes back to, in order.
     pub entries: Vec<usize>,
     /// How the connection spoke.
     pub dialect: Dialect,
 }
 
-/// Judges what one side did in a record, by the rules that bind it in the dialects that were spoken.
+/// Judges what one side did in a record, by the rules that bind it in the dialects that were spoken. A connection whose beginning is
+/// not in the record is not judged: what was said there decides what may be said later.
 pub fn judge(record: &Record, side: Side, choice: &Choice) -> Vec<Judged> {
     let connections: Vec<_> = record.connections().collect();
     let exchanges: Vec<Exchange<'_>> = connections.iter().map(|(_, entries)| Exchange::new(entries)).collect();
-    let is_in = |rule: &Rule, exchange: &Exchange<'_>| {
-        rule.dialects.includes(exchange.dialect) && choice.includes_dialect(exchange.dialect)
-    };
-    let is_spoken = |rule: &Rule| exchanges.iter().any(|exchange| is_in(rule, exchange));
-    let chosen = rules::all().filter(|rule| rule.binds.includes(side) && choice.includes(rule) && is_spoken(rule));
-    let judge_one = |rule: &'static Rule| {
-        let mut judged = Judged { rule, tested: 0, findings: Vec::new() };
-        for (index, exchange) in exchanges.iter().enumerate().filter(|(_, exchange)| is_in(rule, exchange)) {
+    let spoken: BTreeSet<Dialect> = exchanges.iter().map(|exchange| exchange.dialect).collect();
+    let is_in = |rule: &Rule, dialect: Dialect| rule.dialects.includes(dialect) && choice.includes_dialect(dialect);
+    let is_chosen = |rule: &&Rule| rule.binds.includes(side) && choice.includes(rule);
+    let chosen = rules::all().filter(is_chosen).filter(|rule| spoken.iter().any(|dialect| is_in(rule, *dialect)));
+    let mut all: Vec<Judged> = chosen.map(|rule| Judged { rule, tested: 0, findings: Vec::new() }).collect();
+    let mut before = Past::default();
+    for (exchange, (start, entries)) in exchanges.iter().zip(&connections) {
+        if entries.first().is_some_and(|entry| entry.event == Event::Continued) {
+            continue;
+        }
+        for judged in all.iter_mut().filter(|judged| is_in(judged.rule, exchange.dialect)) {
             let mut verdict = Verdict::default();
-            (rule.judge)(&Trial { exchange, before: &exchanges[..index], side }, &mut verdict);
+            (judged.rule.judge)(&Trial { exchange, before: &before, side }, &mut verdict);
             judged.tested += verdict.tested;
             let entry = |message: usize| exchange.messages.get(message).map_or(0, |message| message.entry);
-            judged.findings.extend(verdict.faults.into_iter().map(|fault| Finding {
-                seen: fault.seen,
-                entries: fault.messages.into_iter().map(|message| connections[index].0 + entry(message)).collect(),
-                dialect: exchange.dialect,
+            judged.findings.extend(verdict.faults.into_iter().map(|fault| {
+                Finding {
+                    entries: culprit_first(exchange, side, fault.messages)
+                        .into_iter()
+                        .map(|message| start + entry(message))
+                        .collect(),
+                    seen: fault.seen,
+                    dialect: exchange.dialect,
+                }
             }));
         }
-        judged
-    };
-    chosen.map(judge_one).collect()
+        before.add(exchange);
+    }
+    all
+}
+
+/// Puts the message that breaks a rule first: the last one that the judged side sent. If it sent none, what it did not do is the matter, and
+/// the order stays.
+fn culprit_first(exchange: &Exchange<'_>, side: Side, mut messages: Vec<MessageIndex>) -> Vec<MessageIndex> {
+    let is_ours = |at: &MessageIndex| exchange.messages.get(*at).is_some_and(|message| message.from == side);
+    let ours = messages.iter().copied().enumerate().filter(|(_, at)| is_ours(at));
+    if let Some((place, _)) = ours.max_by_key(|(_, at)| *at) {
+        messages[..=place].rotate_right(1);
+    }
+    messages
 }

@@ -15,6 +15,8 @@
 //! assert_eq!(version.findings[0].seen, "a message without `\"jsonrpc\":\"2.0\"`");
 //! # Ok::<(), attache_check::record::TranscriptError>(())
 //! ```
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod exchange;
 mod judge;

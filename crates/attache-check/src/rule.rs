@@ -7,6 +7,7 @@ use attache_proto::Dialect;
 
 use crate::exchange::{Exchange, MessageIndex};
 use crate::record::Side;
+use crate::rules::Past;
 
 /// A rule of the protocol.
 pub struct Rule {
@@ -131,8 +132,8 @@ impl BitOr for Dialects {
 pub struct Trial<'a> {
     /// The exchange.
     pub exchange: &'a Exchange<'a>,
-    /// The connections before it, oldest first.
-    pub before: &'a [Exchange<'a>],
+    /// The connections before it.
+    pub before: &'a Past<'a>,
     /// Who is judged.
     pub side: Side,
 }

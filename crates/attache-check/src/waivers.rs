@@ -10,6 +10,9 @@ use crate::rules;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waivers(BTreeMap<&'static str, String>);
 
+/// How much of a reason is shown.
+const LONGEST_REASON: usize = 500;
+
 /// What is wrong with a file of waivers: the number of the line, from 1, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaiverError {
@@ -51,7 +54,7 @@ impl Waivers {
             if reason.trim().is_empty() {
                 return Err(wrong(format!("the waiver of {shown} has no reason")));
             }
-            if waivers.insert(rule.id, reason.trim().to_owned()).is_some() {
+            if waivers.insert(rule.id, crate::rule::harmless(reason.trim(), LONGEST_REASON)).is_some() {
                 return Err(wrong(format!("duplicate waiver of {shown}")));
             }
         }

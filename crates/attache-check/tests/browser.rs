@@ -14,6 +14,7 @@ const RECORD: &str = "
 <== {\"id\":0,\"result\":{\"protocolVersion\":2,\"info\":{\"name\":\"a\",\"version\":\"1\"},\"capabilities\":{\"session\":{}}}}
 --> {'id':1,'method':'session/new','params':{'cwd':'/p'}}
 <-- {'id':1,'result':{'sessionId':'s'}}
+(note) greeting
 --> {'id':2,'method':'session/prompt','params':{'sessionId':'s','prompt':[{'type':'text','text':'hi'}]}}
 <-- {'id':2,'result':{'messageId':'m'}}
 <-- {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'state_update','state':'running'}}}
@@ -78,12 +79,23 @@ fn a_page_works_in_a_browser_and_runs_nothing_of_what_was_said() {
     };
     let messages = dom("");
     assert!(messages.contains("session/update agent_message_chunk") && messages.contains("Findings ("), "{messages}");
-    let row = dom("#row=3");
+    // A row says what the message says, and a note is no method.
+    assert!(messages.contains("<span class=\"said\">hi</span>"), "{messages}");
+    let menu = |id: &str| {
+        let (_, rest) = messages.split_once(&format!("<select id=\"{id}\">")).unwrap();
+        rest.split_once("</select>").unwrap().0.to_owned()
+    };
+    assert!(menu("method").contains("session/prompt") && !menu("method").contains("greeting"), "{}", menu("method"));
+    let row = dom("#row=4");
+    assert!(row.contains("row 4, "), "{row}");
     assert!(row.contains("answers ") && row.contains("the session at this moment"), "{row}");
-    let before = dom("#at=7");
+    let view = |hash| dom(hash).split_once("<section id=\"view\"").unwrap().1.to_owned();
+    let before = view("#at=9");
     assert!(before.contains("&lt;/script&gt;") && !before.contains("second piece"), "{before}");
-    let after = dom("#at=8");
+    let after = view("#at=10");
     assert!(after.contains("&gt; second piece</pre>"), "{after}");
-    assert!(dom("#turns").contains("end_turn") && dom("#findings").contains("envelope/version"));
+    let turns = dom("#turns");
+    assert!(["end_turn", "ends with", "<td>hi</td>"].iter().all(|text| turns.contains(text)), "{turns}");
+    assert!(dom("#findings").contains("envelope/version"));
     assert!(dom("#statistics").contains("median ms"));
 }

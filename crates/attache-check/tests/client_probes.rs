@@ -12,6 +12,7 @@ use attache_check::probe::Peer;
 use attache_check::probe::client::{Kind, Options, Scenario, Selection, find, scenarios, serve};
 use attache_check::record::Event;
 use attache_check::{Choice, Level, Record, Side, judge};
+use attache_testkit::defect::{Defect, Flow, Way};
 use client::Behaviour;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinHandle;
@@ -87,9 +88,9 @@ async fn a_correct_client_breaks_no_rule_in_any_scenario() {
 async fn scenarios_make_a_client_do_things() {
     // How many requests a client that offers everything has to answer with a result.
     for (name, method, results) in [
-        ("read-files", "fs/read_text_file", 10),
+        ("read-files", "fs/read_text_file", 11),
         ("write-files", "fs/write_text_file", 5),
-        ("write-files", "fs/read_text_file", 4),
+        ("write-files", "fs/read_text_file", 5),
         ("terminal", "terminal/wait_for_exit", 2),
         ("terminal-kill", "terminal/wait_for_exit", 3),
         ("terminal-release", "terminal/release", 2),
@@ -103,6 +104,26 @@ async fn scenarios_make_a_client_do_things() {
         let exchange = Exchange::new(&record.entries);
         let found = exchange.calls_to(method).filter(|call| call.result().is_some()).count();
         assert_eq!(found, results, "{name}: {method}\n{}", record.to_transcript());
+    }
+}
+
+/// Files are real here, so what a client overlooks of a request can be seen in what it returns.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_overlooks_the_line_is_found() {
+    let overlooking = Defect::new(|_, way, mut message| {
+        if way == Way::ToPeer && message["method"] == "fs/read_text_file" {
+            message["params"].as_object_mut().unwrap().remove("line");
+        }
+        vec![Flow::message(way, message)]
+    });
+    for name in ["read-files", "write-files"] {
+        let cwd = tempfile::tempdir().unwrap();
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let peer = Peer::from_stream(overlooking.before(near));
+        let serving = tokio::spawn(serve(peer, Selection::One(find(name).unwrap()), Options::unattended()));
+        client::run(far, cwd.path(), usual(Protocol::V1)).await.unwrap();
+        let found = faults(&serving.await.unwrap());
+        assert!(found.iter().all(|fault| fault.starts_with("files/line: ")) && !found.is_empty(), "{name}: {found:?}");
     }
 }
 

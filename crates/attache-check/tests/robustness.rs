@@ -77,13 +77,20 @@ fn whatever_comes_is_judged() {
     }
 }
 
-/// How long it takes to judge a line that comes so many times.
-fn time(line: &str, count: usize) -> Duration {
-    let text: String = (0..count).map(|number| line.replace("NUMBER", &number.to_string()) + "\n").collect();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts/include/v2-session.txt");
-    let greeting = std::fs::read_to_string(path).expect("transcripts can be read");
-    let record =
-        Record::from_transcript(&format!("{greeting}{text}(waited 2000 ms)")).expect("transcripts can be read");
+/// The text of a transcript that others begin with.
+fn included(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("transcripts/include/{name}.txt"));
+    std::fs::read_to_string(path).expect("transcripts can be read")
+}
+
+/// Lines that come so many times, each with its number.
+fn repeated(lines: &str, count: usize) -> String {
+    (0..count).map(|number| lines.replace("NUMBER", &number.to_string()) + "\n").collect()
+}
+
+/// How long it takes to judge a transcript.
+fn time(text: &str) -> Duration {
+    let record = Record::from_transcript(text).expect("transcripts can be read");
     let started = Instant::now();
     for side in [Side::Agent, Side::Client] {
         judge(&record, side, &Choice::default());
@@ -105,9 +112,52 @@ fn time_grows_with_the_record() {
         "--> []",
     ];
     for line in lines {
-        let few = time(line, 500).max(Duration::from_millis(20));
-        let many = time(line, 4_000);
-        // Eight times as much; with room for a busy machine, and far from sixty-four times.
-        assert!(many < few * 30, "`{line}`: {few:?} for 500, {many:?} for 4000");
+        let judged = |count| time(&format!("{}{}(waited 2000 ms)", included("v2-session"), repeated(line, count)));
+        check_growth(line, judged);
+    }
+}
+
+/// Eight times as much; with room for a busy machine, and far from sixty-four times.
+#[track_caller]
+fn check_growth(what: &str, judged: impl Fn(usize) -> Duration) {
+    let few = judged(150).max(Duration::from_millis(20));
+    let many = judged(1_200);
+    assert!(many < few * 30, "`{what}`: {few:?} for 150, {many:?} for 1200");
+}
+
+#[test]
+fn time_grows_with_connections_turns_and_reopenings() {
+    let session = included("v1-session");
+    let prompt = "--> {'id':'pNUMBER','method':'session/prompt','params':{'sessionId':'s','prompt':[]}}";
+    let end = "<-- {'id':'pNUMBER','result':{'stopReason':'end_turn'}}";
+    let said = "<-- {'method':'session/update','params':{'sessionId':'s','update':{'sessionUpdate':'agent_message_chunk','content':{'type':'text','text':'a'}}}}";
+    let cancel = "--> {'method':'session/cancel','params':{'sessionId':'s'}}";
+    let load = "--> {'id':'lNUMBER','method':'session/load','params':{'sessionId':'s','cwd':'/p','mcpServers':[]}}";
+    let loaded = "<-- {'id':'lNUMBER','result':{}}";
+    check_growth("connections", |count| time(&repeated(&format!("{session}(restarted)"), count)));
+    check_growth("turns", |count| time(&format!("{session}{}", repeated(&[prompt, said, end].join("\n"), count))));
+    check_growth("prompts at once", |count| {
+        time(&format!("{session}{}{}{}", repeated(prompt, count), repeated(said, count), repeated(end, count)))
+    });
+    check_growth("prompts without an end", |count| {
+        time(&format!("{session}{}(waited 9000 ms)", repeated(prompt, count)))
+    });
+    check_growth("cancelled turns", |count| {
+        time(&format!("{session}{}", repeated(&[prompt, said, cancel, said, end].join("\n"), count)))
+    });
+    check_growth("reopenings", |count| {
+        time(&format!("{session}{}", repeated(&[load, said, loaded].join("\n"), count)))
+    });
+}
+
+#[test]
+fn waits_of_ages_are_added_up() {
+    let cancel = "--> {'method':'session/cancel','params':{'sessionId':'s'}}\n";
+    let mut record = Record::from_transcript(&format!("{}{cancel}", included("v1-prompt"))).unwrap();
+    for _ in 0..3 {
+        record.push(Duration::MAX, Event::Waited { time: Duration::MAX });
+    }
+    for side in [Side::Agent, Side::Client] {
+        judge(&record, side, &Choice::default());
     }
 }

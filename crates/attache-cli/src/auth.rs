@@ -16,7 +16,7 @@ use crate::agents::AgentSpec;
 use crate::client::foreground;
 use crate::connect::{self, Opening};
 use crate::exit::{Code, Failure};
-use crate::tty::Tty;
+use crate::tty::{Tty, open_ends};
 use crate::visible::{one_line, visible};
 
 /// Starts an agent, and authenticates by the method with this id if one is given.
@@ -90,13 +90,13 @@ pub(crate) async fn in_terminal(
 ) -> Result<(), Failure> {
     check_login_is_free(opening)?;
     let spec = opening.spec;
-    let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else {
+    let Ok((input, output)) = open_ends() else {
         let what = format!("to log in to `{}` takes a terminal", spec.name);
         let typed = spec.typed_login(method.id.as_str());
         return Err(Failure::new(Code::Login, format!("{what}\nhint: in a terminal, type `{typed}`")));
     };
     // Streams that lead elsewhere, because they carry a prompt or a result, are none of the login's business.
-    let stream = |is_terminal: bool| match is_terminal {
+    let stream = |is_terminal: bool, terminal: &File| match is_terminal {
         true => Ok(Stdio::inherit()),
         false => terminal.try_clone().map(Stdio::from),
     };
@@ -109,13 +109,13 @@ pub(crate) async fn in_terminal(
     if !spec.is_built_in && !is_agreed {
         confirm_login(spec, method, &words).await?;
     }
-    let mut command = std::process::Command::new(program);
+    let mut command = std::process::Command::new(crate::agents::catalog::startable(program));
     command.env_clear().envs(environment::inherited(&[&spec.pass_env[..], &browser_env()].concat()));
     command.args(args).args(&method.args).envs(&spec.env).current_dir(opening.cwd);
     command.envs(method.env.iter().map(|variable| (&variable.name, variable.value.expose())));
-    command.stdin(stream(io::stdin().is_terminal()).map_err(cannot)?);
-    command.stdout(stream(io::stdout().is_terminal()).map_err(cannot)?);
-    command.stderr(stream(io::stderr().is_terminal()).map_err(cannot)?);
+    command.stdin(stream(io::stdin().is_terminal(), &input).map_err(cannot)?);
+    command.stdout(stream(io::stdout().is_terminal(), &output).map_err(cannot)?);
+    command.stderr(stream(io::stderr().is_terminal(), &output).map_err(cannot)?);
     let status = foreground::run(command, None).await.map_err(cannot)?;
     if !status.success() {
         return Err(Failure::new(Code::Login, format!("the login to `{}` did not work: {status}", spec.name)));

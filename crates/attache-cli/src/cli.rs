@@ -20,6 +20,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Choose a model, keep its key, make the agent known to an editor, and try it: three questions, or options
+    Setup(crate::setup::options::Setup),
     /// Give an agent a prompt, and print what comes of it
     Run(Box<Run>),
     /// Sit down with an agent: a screen with the conversation, several sessions, and all that an agent offers.
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Sandbox(SandboxCommand),
     /// Tell what works on this machine, and what to do about the rest
     Doctor(Doctor),
+    /// Ask whether there is a newer version. Nothing else asks
+    Update(crate::update::Update),
     /// Print a JSON Schema
     Schema {
         /// Which
@@ -1021,67 +1025,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
-    }
-
-    /// What is wrong with a command as a page names it, if anything.
-    fn mistake(words: &str) -> Option<String> {
-        let mut command = Cli::command();
-        command.build();
-        for word in words.split_whitespace().take_while(|word| *word != "--") {
-            if let Some(option) = word.strip_prefix("--") {
-                let name = option.split('=').next().unwrap_or_default();
-                let known = command.get_arguments().find(|argument| argument.get_long() == Some(name));
-                match known {
-                    None => return Some(format!("no option `--{name}` in `attache {words}`")),
-                    // All that follows is the command of another program.
-                    Some(argument) if argument.is_allow_hyphen_values_set() => return None,
-                    Some(_) => {}
-                }
-            } else if let Some(found) = command.find_subcommand(word) {
-                if found.is_hide_set() {
-                    return Some(format!("`attache {words}` is an old name"));
-                }
-                command = found.clone();
-            } else if command.has_subcommands() && command.get_positionals().next().is_none() {
-                return Some(format!("no command `{word}` in `attache {words}`"));
-            }
-        }
-        None
-    }
-
-    #[test]
-    fn every_command_that_the_documents_name_is_there() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let mut seen = 0;
-        for page in [
-            "README.md",
-            "docs/check.md",
-            "docs/interop.md",
-            "docs/migration.md",
-            "docs/remote.md",
-            "deploy/README.md",
-            "SECURITY.md",
-        ] {
-            let text = std::fs::read_to_string(root.join(page)).unwrap();
-            let spans = text.split('`').skip(1).step_by(2);
-            let fenced = text.split("```").skip(1).step_by(2).flat_map(str::lines);
-            for code in spans.filter(|span| span.lines().count() < 3).chain(fenced) {
-                let code = code.split(" #").next().unwrap_or_default().replace('\n', " ");
-                // What stands in quotes is a prompt.
-                let bare: String = code.split(['"', '\'']).step_by(2).collect();
-                let Some(words) = bare.split(['|', '>']).find_map(|part| part.trim().strip_prefix("attache ")) else {
-                    continue;
-                };
-                // A line of a Cargo.toml.
-                if words.starts_with('=') {
-                    continue;
-                }
-                assert_eq!(mistake(words), None, "{page}: {code}");
-                seen += 1;
-            }
-        }
-        assert!(seen > 20, "{seen}");
-        assert!(mistake("agent sessions list").is_some() && mistake("run --nonsense").is_some());
     }
 
     #[test]

@@ -9,13 +9,13 @@ use attache::trace::Tap;
 use attache::{Client, Connection, Error, LaunchCause, Protocol};
 use attache_host::files::{FileError, resolve_named};
 use attache_host::sandbox::Sandbox;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agents::AgentSpec;
 use crate::cli::Version;
 use crate::exit::{Code, Failure};
-use crate::remote;
+use crate::signals::{Signal, Signals};
 use crate::visible::one_line;
+use crate::{paths, remote};
 
 /// How long an agent may take to answer when it is started.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,6 +104,14 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
             (LaunchCause::NotStarted(SpawnError::NotFound { .. }), Some(install), _) => {
                 Some(format!("\nhint: to install it: {install}"))
             }
+            (LaunchCause::NotStarted(SpawnError::Io { source, .. }), ..)
+                if cfg!(windows) && source.kind() == std::io::ErrorKind::InvalidInput =>
+            {
+                // What `cmd.exe` makes of some characters cannot be told beforehand, so they are not given to it.
+                let what = "hint: its program is a batch file, which takes no line breaks and not every sign in its \
+                            arguments; name the program that the batch file starts, such as `node` with a script";
+                Some(format!("\n{what}"))
+            }
             (LaunchCause::NotStarted(_), ..) => None,
             (LaunchCause::TimedOut(_), ..) => Some("\nhint: does it speak the Agent Client Protocol?".to_owned()),
             (_, _, Some(login)) if !spec.is_built_in => Some(format!("\nhint: if it wants a login: `{login}`")),
@@ -120,15 +128,18 @@ fn not_started(spec: &AgentSpec, error: Error) -> Failure {
     failure
 }
 
-/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end.
+/// Gives up when Ctrl-C is pressed or somebody ends us: the future is dropped, and agents that it started end. Afterwards these signals
+/// do what they did before: what comes then may take its time, and listens to nobody.
 pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let listen =
-        |kind| signal(kind).map_err(|error| Failure::new(Code::Agent, format!("cannot wait for signals: {error}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let _restored = crate::signals::Restored::note();
+    let mut signals =
+        Signals::new().map_err(|error| Failure::new(Code::Agent, format!("cannot wait for signals: {error}")))?;
     tokio::select! {
         done = work => done,
-        _ = interrupt.recv() => Err(Failure::new(Code::Interrupted, "interrupted")),
-        _ = terminate.recv() => Err(Failure::new(Code::Terminated, "terminated")),
+        signal = signals.next() => Err(match signal {
+            Signal::Interrupt => Failure::new(Code::Interrupted, "interrupted"),
+            Signal::Terminate => Failure::new(Code::Terminated, "terminated"),
+        }),
     }
 }
 
@@ -138,7 +149,7 @@ pub(crate) async fn until_interrupted<T>(work: impl Future<Output = Result<T, Fa
 pub(crate) fn directory(path: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = path.unwrap_or(Path::new("."));
     let unusable = |what: &str| Failure::usage(format!("`{}` {what}", path.display()));
-    let found = path.canonicalize().map_err(|error| unusable(&format!("cannot be used: {error}")))?;
+    let found = paths::real(path).map_err(|error| unusable(&format!("cannot be used: {error}")))?;
     let here = here()?;
     if let Err(error @ FileError::LeadsOut { .. }) = resolve_named(&here.join(path), Some(&here)) {
         return Err(Failure::usage(error.to_string()));

@@ -5,9 +5,10 @@ mod mcp;
 
 use std::fs;
 use std::io::IsTerminal;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use attache::private;
+use attache_host::own_files;
 use attache_host::permission::{Engine, Places, Policy, Rule, Verdict};
 use attache_host::sandbox::{Sandbox, layer_use};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::agents::config::{self, Config};
 use crate::agents::{BUILT_IN, is_known, print_lines};
 use crate::cli::Doctor;
 use crate::exit::{Code, Failure};
-use crate::paths;
+use crate::paths::{self, is_writable};
 use crate::visible::{self, one_line};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -115,10 +116,15 @@ fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> 
     match fs::metadata(&path) {
         Ok(found) if !found.is_dir() => Row::fail(check, format!("{shown} is no directory"), "move it away"),
         Ok(_) if !is_writable(&path) => {
-            Row::fail(check, format!("{shown} cannot be written to"), format!("chown it, or `chmod u+rwx {shown}`"))
+            let hint = match cfg!(windows) {
+                true => "make yourself its owner".to_owned(),
+                false => format!("chown it, or `chmod u+rwx {shown}`"),
+            };
+            Row::fail(check, format!("{shown} cannot be written to"), hint)
         }
-        Ok(found) if found.permissions().mode() & 0o077 != 0 => {
-            Row::warn(check, format!("{shown} is open to others"), format!("`chmod 700 {shown}`"))
+        Ok(_) if !private::is_private(&path).unwrap_or(false) => {
+            let hint = format!("`{}`", own_files::hint_to_protect(&path));
+            Row::warn(check, format!("{shown} is open to others"), hint)
         }
         Ok(_) => Row::ok(check, shown),
         Err(_) => match path.ancestors().find(|above| above.is_dir()) {
@@ -128,25 +134,20 @@ fn directory(check: &'static str, path: Result<std::path::PathBuf, Failure>) -> 
     }
 }
 
-fn is_writable(path: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
-    // SAFETY: the path is a string that ends in a zero byte, and lives through the call.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
-}
-
 fn agents_file() -> Row {
     const CHECK: &str = "agents.toml";
     let path = match config::path() {
         Ok(path) => path,
         Err(_) => return Row::warn(CHECK, "cannot determine the settings directory", "set HOME"),
     };
-    let Ok(found) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
+    let Ok(_) = fs::metadata(&path) else { return Row::ok(CHECK, "not there; only built-in agents have names") };
     let config = match Config::read() {
         Ok(config) => config,
         Err(failure) => return Row::fail(CHECK, failure.message, "mend that line"),
     };
-    if found.permissions().mode() & 0o077 != 0 && config.agents.values().any(|agent| !agent.env.is_empty()) {
-        let hint = format!("`chmod 600 {}`", path.display());
+    let is_open = !private::is_private(&path).unwrap_or(false);
+    if is_open && config.agents.values().any(|agent| !agent.env.is_empty()) {
+        let hint = format!("`{}`", own_files::hint_to_protect(&path));
         return Row::warn(CHECK, "others can read the secrets in it", hint);
     }
     let known = |name: &String| config.agents.contains_key(name) || is_known(name);
@@ -235,7 +236,21 @@ fn close(descriptor: libc::c_long) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+fn kernel() -> Vec<Row> {
+    let what = "commands and agents are not confined on this system: they may do what you may do";
+    vec![
+        Row::ok("files", "open directories keep what agents ask us for in them"),
+        Row::ok("processes", "jobs end agents with all they started"),
+        Row::warn(
+            "confinement",
+            what,
+            "every command is asked about, also in mode `code`; use Linux, or WSL, for more",
+        ),
+    ]
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn kernel() -> Vec<Row> {
     let what = "agents are not confined on this system, and processes may outlive them";
     vec![Row::warn("processes", what, "use Linux for agents that you do not trust")]
@@ -257,6 +272,7 @@ fn terminal() -> Row {
 }
 
 /// What runs the commands of agents that give a whole line.
+#[cfg(not(windows))]
 fn shell() -> Row {
     match catalog::on_path("sh") {
         Some(path) => {
@@ -264,6 +280,21 @@ fn shell() -> Row {
             Row::ok("shell", format!("{}{own}", path.display()))
         }
         None => Row::fail("shell", "there is no `sh` on PATH", "check PATH"),
+    }
+}
+
+/// What runs the commands of agents that give a whole line. Rules know the language of `sh` only.
+#[cfg(windows)]
+fn shell() -> Row {
+    use attache_host::commands::{ShellKind, shell};
+    let shell = shell();
+    let found = format!("{} ({})", shell.kind.name(), shell.program.display());
+    match shell.kind {
+        ShellKind::Posix => Row::ok("shell", found),
+        _ => {
+            let what = format!("{found}; every line for it is asked about, whatever rules say");
+            Row::warn("shell", what, "install Git for Windows: rules know the language of its `sh`")
+        }
     }
 }
 
@@ -320,7 +351,7 @@ fn is_agent(name: &str) -> bool {
         let project = std::env::current_dir().ok().and_then(|cwd| crate::project::Project::find(&cwd).ok());
         project.and_then(|project| project.agents().ok()).is_some_and(|config| config.agents.contains_key(name))
     };
-    name.starts_with(['/', '\'']) || is_known(name) || is_configured() || of_project()
+    name.starts_with('\'') || Path::new(name).is_absolute() || is_known(name) || is_configured() || of_project()
 }
 
 /// What a sandbox in this directory can enforce.

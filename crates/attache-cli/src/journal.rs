@@ -6,11 +6,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use attache::private;
 use attache::trace;
+use attache_host::own_files;
 
 use crate::event::{Event, Line, Result as RunResult, Start};
 use crate::exit::{Code, Failure};
@@ -46,10 +47,9 @@ impl Journal {
             let directory = directory().map_err(io::Error::other)?;
             paths::private_directory(&directory)?;
             prune(&directory, MOST_RUNS, MOST_BYTES);
-            let file =
-                fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(file_of(&directory, run))?;
+            let file = private::create_new(&file_of(&directory, run))?;
             // Whoever removes old records leaves this one. A file system without locks is no reason not to record.
-            let _ = file.try_lock();
+            let _ = own_files::try_lock(&file);
             Ok(file)
         };
         match open() {
@@ -104,7 +104,7 @@ fn prune(directory: &Path, most_runs: usize, most_bytes: u64) {
 fn remove(directory: &Path, run: &str) -> io::Result<()> {
     let path = file_of(directory, run);
     let file = File::open(&path)?;
-    match file.try_lock() {
+    match own_files::try_lock(&file) {
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::other("it is still running")),
         _ => fs::remove_file(path),
     }
@@ -342,7 +342,7 @@ mod tests {
         prune(directory.path(), 4, 40);
         assert_eq!(left(), "4 3 2", "there is to be room for one more");
         let held = File::open(file_of(directory.path(), "2")).unwrap();
-        held.lock().unwrap();
+        own_files::try_lock(&held).unwrap();
         prune(directory.path(), 5, 10);
         assert_eq!(left(), "4 2");
         drop(held);

@@ -11,8 +11,11 @@ mod complete;
 mod connect;
 mod doctor;
 mod document;
+#[cfg(test)]
+mod documents;
 mod event;
 mod exit;
+mod fetch;
 mod ids;
 mod journal;
 mod login;
@@ -29,10 +32,12 @@ mod run;
 mod sandbox;
 mod serve;
 mod sessions;
+mod setup;
 mod signals;
 mod stdout;
 mod trace;
 mod tty;
+mod update;
 mod usage;
 mod visible;
 
@@ -55,6 +60,9 @@ fn main() -> ExitCode {
     }));
     // Before there is a second thread.
     private::close_off();
+    // A console understands colours once it is told so; this tells it, and asks.
+    #[cfg(windows)]
+    crossterm::ansi_support::supports_ansi();
     // Whatever we start ends with us, to the last daemon.
     attache::process::use_keeper();
     let Some(command) = parse() else {
@@ -104,6 +112,10 @@ fn parse() -> Option<Command> {
 
 async fn run(command: Command) -> Code {
     let done = match command {
+        Command::Setup(options) => match setup::run(options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Run(args) => return run::run(args.in_one_way()).await,
         Command::Chat(args) => match chat::run(*args).await {
             Ok(code) => return code,
@@ -133,6 +145,10 @@ async fn run(command: Command) -> Code {
         Command::Trust(args) => connect::until_interrupted(project::trust(&args)).await,
         Command::Sandbox(command) => sandbox::run(command).await,
         Command::Doctor(options) => doctor::run(&options).await,
+        Command::Update(options) => match update::run(&options).await {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Schema { what: SchemaOf::Events } => print(event::SCHEMA),
         Command::Completions { shell } => complete::script(shell).and_then(|script| print_bytes(&script)),
         Command::Man { command } => man(command.as_deref()),

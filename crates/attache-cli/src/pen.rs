@@ -56,13 +56,24 @@ pub(crate) enum OutputError {
 impl OutputError {
     /// What an error of writing means. `was_terminal` is from before: one that was closed is a terminal no longer.
     fn new(error: &io::Error, was_terminal: bool) -> Self {
-        let is_hung_up = error.raw_os_error() == Some(libc::EIO) && was_terminal;
+        let is_hung_up = was_terminal && is_hung_up(error);
         match error.kind() {
             io::ErrorKind::BrokenPipe => OutputError::Closed,
             _ if is_hung_up => OutputError::Closed,
             _ => OutputError::Failed(without_number(error)),
         }
     }
+}
+
+#[cfg(unix)]
+fn is_hung_up(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EIO)
+}
+
+/// A console goes with its programs.
+#[cfg(not(unix))]
+fn is_hung_up(_: &io::Error) -> bool {
+    false
 }
 
 /// The words of an error without the number that the standard library adds.
@@ -265,8 +276,34 @@ fn write_all(mut receiver: mpsc::Receiver<Piece>, failed: &OnceLock<OutputError>
 }
 
 /// A file of a standard descriptor that does not close it.
+#[cfg(unix)]
 fn raw(descriptor: i32) -> std::mem::ManuallyDrop<std::fs::File> {
     use std::os::fd::FromRawFd;
     // SAFETY: the descriptor stays open for the whole program; `ManuallyDrop` keeps it from being closed here.
     std::mem::ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(descriptor) })
+}
+
+/// A standard stream that is written to at once. Not as a file: a console takes no UTF-8.
+#[cfg(windows)]
+fn raw(descriptor: i32) -> impl Write {
+    struct Stream(i32);
+
+    impl Write for Stream {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.0 {
+                1 => {
+                    let mut out = io::stdout().lock();
+                    out.write_all(bytes).and_then(|()| out.flush())?;
+                }
+                _ => io::stderr().write_all(bytes)?,
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    Stream(descriptor)
 }

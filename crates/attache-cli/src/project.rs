@@ -204,7 +204,7 @@ fn started(contents: &Contents) -> String {
         let words: Vec<String> = started.words.iter().map(|word| visible_strictly(word)).collect();
         text += &format!("it would start {}: {}\n", visible_strictly(&started.name), Command::from(words));
         let program = started.words.first().map(String::as_str).unwrap_or_default();
-        if !program.contains('/') {
+        if !crate::paths::has_directory(program) {
             let found = on_path(program).map(|path| format!("`{}`", visible_strictly(&path.to_string_lossy())));
             let found = found.unwrap_or_else(|| "not installed here".into());
             text += &format!("  its program is {found}; changes of it are not noticed\n");

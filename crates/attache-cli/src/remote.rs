@@ -48,7 +48,11 @@ pub(crate) fn command(url: &str, fingerprint: Option<&str>, directory: Option<&s
 }
 
 fn check_directory(directory: Option<&str>) -> Result<(), Failure> {
-    match directory.filter(|directory| !directory.starts_with('/')) {
+    // The server may be of another system than we are.
+    let has_drive =
+        |path: &str| matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    let is_absolute = |path: &str| path.starts_with('/') || path.starts_with(r"\\") || has_drive(path);
+    match directory.filter(|directory| !is_absolute(directory)) {
         None => Ok(()),
         Some(directory) => Err(Failure::usage(format!(
             "`--dir {}` is not absolute\nhint: it is a directory of the server, such as /srv/projects/shop",

@@ -6,6 +6,11 @@ mod log;
 mod mcp;
 pub(crate) mod options;
 mod owners;
+#[cfg(unix)]
+mod sockets;
+#[cfg(windows)]
+#[path = "serve/sockets_windows.rs"]
+mod sockets;
 mod tokens;
 
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! `attache agent` as it is typed and as an editor starts it: settings, keys, the wire, what ends it.
+// On Unix, because they need signals, modes of files and descriptors. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

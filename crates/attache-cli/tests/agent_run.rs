@@ -1,4 +1,6 @@
 //! `attache run` with the built-in agent: what it may do, what it is given, what it remembers, and with a language model.
+// On Unix, because programs in it are shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,6 @@
 //! The commands `attache agents` and `attache doctor`, as they are typed.
+// On Unix, because they need terminals, signals and shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

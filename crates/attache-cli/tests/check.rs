@@ -1,4 +1,6 @@
 //! `attache check` and `attache trace`, as they are typed.
+// On Unix, because their home is that of Unix, with programs that are shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/mod.rs"]
@@ -84,10 +86,19 @@ fn recorded_traffic_is_judged_and_the_exit_code_says_how() {
         &["must: Every message says", "[envelope/version]", "not conformant: 1 rule broken"],
         &[],
     );
-    check(&broken, &["--only", "tools"]).check(0, &["nothing was tested"], &[]);
+    check(&broken, &["--only", "tools"]).check(2, &["nothing was tested"], &["nothing was tested: "]);
     check(&broken, &["--only", "nothing"]).check(2, &[], &["there is no rule or area `nothing`"]);
     check(&broken, &["--junit"]).check(1, &["<failure message=\"Every message says"], &[]);
-    check(&broken, &["--sarif"]).check(1, &["\"ruleId\":\"envelope/version\""], &[]);
+    // Both sides are judged, and a document is one document all the same.
+    assert_eq!(check(&broken, &["--junit"]).out.matches("<?xml").count(), 1);
+    let sarif: serde_json::Value = serde_json::from_str(&check(&broken, &["--sarif"]).out).unwrap();
+    assert_eq!(sarif["runs"].as_array().unwrap().len(), 2);
+    let results: Vec<_> = (0..2).flat_map(|run| sarif["runs"][run]["results"].as_array().unwrap()).collect();
+    assert!(results.iter().any(|result| result["ruleId"] == "envelope/version"), "{results:?}");
+    assert!(results.iter().all(|result| result["locations"][0]["physicalLocation"].is_object()), "{results:?}");
+    let json = check(&broken, &["--json"]).out;
+    let sides: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&sides[0]["side"], &sides[1]["side"]), (&"agent".into(), &"client".into()));
     let waivers = home.path("waivers.txt");
     fs::write(&waivers, "envelope/version: an old proxy\n").unwrap();
     let waivers = waivers.to_str().unwrap();
@@ -100,6 +111,10 @@ fn recorded_traffic_is_judged_and_the_exit_code_says_how() {
     let badge = home.path("badge.svg");
     check(&broken, &["--badge", badge.to_str().unwrap()]).check(1, &[], &[]);
     assert!(fs::read_to_string(badge).unwrap().contains("not conformant"));
+    // The report is not lost with the badge.
+    check(&broken, &["--badge", "/no/such/badge.svg"]).check(2, &["not conformant"], &["cannot write"]);
+    fs::write(&clean, format!("(continued)\n{CLEAN}")).unwrap();
+    check(&clean, &[]).check(2, &[], &["begins in the middle of a conversation"]);
     fs::write(&broken, "neither\n").unwrap();
     check(&broken, &[]).check(2, &[], &["line 1: expected `-->`"]);
     check(&home.path("missing"), &[]).check(2, &[], &["cannot read"]);
@@ -119,7 +134,7 @@ fn what_cannot_be_checked_says_why() {
     home.run(&["check", "agent", "--probe", "nothing", "--", "/bin/cat"]).check(
         2,
         &[],
-        &["there is no probe `nothing`"],
+        &["no probe `nothing`", "attache check probes"],
     );
     home.run(&["check", "client", "--scenario", "text", "--run", "/bin/false"]).check(
         2,
@@ -129,8 +144,48 @@ fn what_cannot_be_checked_says_why() {
     home.run(&["check", "client", "--scenario", "none", "--run", "/bin/true"]).check(
         2,
         &[],
-        &["there is no scenario `none`"],
+        &["no scenario `none`", "attache check probes"],
     );
+}
+
+/// An agent of version 1 that opens no session without a login, and knows no way to log in but `key`.
+const LOCKED: &str = r#"
+PATH=/usr/bin:/bin
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  [ -n "$id" ] || continue
+  case $line in
+    *'"initialize"'*) answer='"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[{"id":"key","name":"Key"}]}' ;;
+    *'"authenticate"'*) answer='"error":{"code":-32602,"message":"no such method"}' ;;
+    *) answer='"error":{"code":-32000,"message":"log in first"}' ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done
+"#;
+
+#[test]
+fn an_agent_that_was_not_really_checked_is_not_conformant() {
+    let home = Home::new();
+    let check = |more: &[&str]| {
+        let words = [&["check", "agent", "--level", "must", "--probe", "prompt/text"], more].concat();
+        home.run(&[&words[..], &["--", "/bin/sh", "-c", LOCKED]].concat())
+    };
+    check(&["--protocol", "1"]).check(2, &[], &["wants a login first", "`--auth METHOD`; it has `key`"]);
+    check(&["--protocol", "1", "--auth", "kee"]).check(2, &[], &["refused to authenticate with `kee`; it has `key`"]);
+    check(&["--protocol", "2"]).check(2, &[], &["the agent speaks protocol 1"]);
+    home.run(&["check", "probes"]).check(0, &["cancel/in-mid-text", "--scenario"], &[]);
+}
+
+#[test]
+fn a_client_that_does_not_speak_is_tried_once() {
+    let home = Home::new();
+    let start = std::time::Instant::now();
+    home.run(&["check", "client", "--timeout", "1", "--run", "/bin/sleep", "100"]).check(
+        2,
+        &[],
+        &["did not speak to the agent within 1 s"],
+    );
+    assert!(start.elapsed() < std::time::Duration::from_secs(40), "all scenarios take minutes");
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! Habits of real agents that `attache run` has to live with.
+// On Unix, because their home is that of Unix, with programs that are shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

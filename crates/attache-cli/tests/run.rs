@@ -1,4 +1,6 @@
 //! `attache run` as it is typed: output, exit codes, permissions, signals, what is left behind.
+// On Unix, because they need signals, modes of files and shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,6 @@
 //! What a person is asked during a run, and what an agent is told of the answer.
+// On Unix, because they need terminals. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

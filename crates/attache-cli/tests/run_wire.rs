@@ -1,4 +1,6 @@
 //! `attache run` with agents that are wrong on the wire, or right in ways that few are.
+// On Unix, because they need signals. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

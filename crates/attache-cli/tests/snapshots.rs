@@ -1,4 +1,6 @@
 //! What people and scripts see, word for word: help, errors and every format. `BLESS=1` takes what there is for right.
+// On Unix, because paths are in what is shown. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -136,6 +138,7 @@ fn help() {
     let home = Home::new();
     let rows: &[&[&str]] = &[
         &[],
+        &["setup"],
         &["run"],
         &["chat"],
         &["agent"],
@@ -166,6 +169,7 @@ fn help() {
         &["sandbox", "explain"],
         &["sandbox", "run"],
         &["doctor"],
+        &["update"],
         &["schema"],
         &["completions"],
         &["man"],

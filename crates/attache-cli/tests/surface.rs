@@ -1,4 +1,6 @@
 //! The surface of the command line: help, options, ids, rules, logins and completions, as they are typed.
+// On Unix, because they need terminals and modes of files. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

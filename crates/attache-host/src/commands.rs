@@ -1,5 +1,8 @@
 //! Commands: what is judged and what is executed is one value.
 //!
+//! A line is read by the [`shell`] of this machine: on Windows that is not always one whose grammar rules know, and then no
+//! rule allows a line.
+//!
 //! An [`Invocation`] is made once from what somebody wants to run. Its [`action`](Invocation::action) is what rules and
 //! people decide about, and [`start`](Invocation::start) executes the very same. A [`Run`] is the process with everything
 //! it starts, and the end of what it wrote; it ends when the run is dropped. How far "everything" reaches is up to the
@@ -19,21 +22,15 @@
 //! ```
 
 mod command;
-#[cfg(unix)]
 mod error;
-#[cfg(unix)]
 mod invocation;
-#[cfg(unix)]
 mod output;
-#[cfg(unix)]
 mod run;
-#[cfg(unix)]
+mod shell;
 mod view;
 
 pub use command::Command;
-#[cfg(unix)]
 pub use error::CommandError;
-#[cfg(unix)]
 pub use invocation::{Invocation, Run, Written};
-#[cfg(unix)]
+pub use shell::{Shell, ShellKind, shell, use_shell};
 pub use view::{OutputPart, View};

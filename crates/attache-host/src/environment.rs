@@ -31,6 +31,41 @@ use attache::process::Command;
 /// The variables that are passed to every process, by what they are for. A `*` at the end stands for any end.
 pub const PASSED: &[(&str, &[&str])] = &[
     ("who and where one is", &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "HOSTTYPE", "OSTYPE"]),
+    (
+        "the same on Windows, and where the system and its programs are",
+        &[
+            "ALLUSERSPROFILE",
+            "APPDATA",
+            "COMPUTERNAME",
+            "ComSpec",
+            "CommonProgramFiles",
+            "CommonProgramFiles(x86)",
+            "CommonProgramW6432",
+            "HOMEDRIVE",
+            "HOMEPATH",
+            "LOCALAPPDATA",
+            "NUMBER_OF_PROCESSORS",
+            "OS",
+            "PATHEXT",
+            "PROCESSOR_ARCHITECTURE",
+            "PROCESSOR_ARCHITEW6432",
+            "PROCESSOR_IDENTIFIER",
+            "PROCESSOR_LEVEL",
+            "PROCESSOR_REVISION",
+            "PSModulePath",
+            "PUBLIC",
+            "ProgramData",
+            "ProgramFiles",
+            "ProgramFiles(x86)",
+            "ProgramW6432",
+            "SystemDrive",
+            "SystemRoot",
+            "USERDOMAIN",
+            "USERNAME",
+            "USERPROFILE",
+            "windir",
+        ],
+    ),
     ("language and time", &["LANG", "LANGUAGE", "LC_*", "TZ", "TZDIR", "LOCPATH", "LOCALE_ARCHIVE", "NLSPATH"]),
     (
         "how output looks",
@@ -286,9 +321,14 @@ pub fn start_from(command: Command, more: &[String]) -> Command {
     command.base_env(inherited(more))
 }
 
-/// What is let through of our environment.
+/// What is let through of our environment. On Windows also what keeps `cmd` and those who do as it does from starting programs
+/// out of the directory that they are in, where a project may have put them.
 pub fn inherited(more: &[String]) -> Vec<(OsString, OsString)> {
-    select(std::env::vars_os(), more)
+    let mut variables = select(std::env::vars_os(), more);
+    if cfg!(windows) {
+        variables.push(("NoDefaultCurrentDirectoryInExePath".into(), "1".into()));
+    }
+    variables
 }
 
 /// The variables of our environment that are not let through and are called like a key, sorted: to tell a person which
@@ -318,10 +358,12 @@ fn is_named(name: &str, more: &[String]) -> bool {
     more.iter().any(|pattern| is_like(name, pattern))
 }
 
+/// Windows does not tell capitals from small letters in names.
 fn is_like(name: &str, pattern: &str) -> bool {
+    let is_same = |one: &str, other: &str| if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other };
     match pattern.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name == pattern,
+        Some(beginning) => name.get(..beginning.len()).is_some_and(|name| is_same(name, beginning)),
+        None => is_same(name, pattern),
     }
 }
 
@@ -365,7 +407,11 @@ mod tests {
             ("DISPLAY", false),
             ("XDG_RUNTIME_DIR", false),
             ("LD_PRELOAD", false),
-            ("path", false),
+            ("path", cfg!(windows)),
+            ("SYSTEMROOT", cfg!(windows)),
+            ("SystemRoot", true),
+            ("lc_all", cfg!(windows)),
+            ("openai_api_key", false),
             ("PATHS", false),
             ("", false),
         ];
@@ -380,7 +426,7 @@ mod tests {
             let is_key =
                 ["KEY", "TOKEN", "SECRET", "PASSWORD", "AUTH", "CREDENTIAL"].iter().any(|key| name.contains(key));
             assert!(!is_key || name.starts_with("GIT_AUTHOR_"), "{name}");
-            assert!(name.len() > 2 || matches!(*name, "TZ" | "CC" | "LD" | "AR" | "CI"), "{name}");
+            assert!(name.len() > 2 || matches!(*name, "TZ" | "CC" | "LD" | "AR" | "CI" | "OS"), "{name}");
         }
     }
 

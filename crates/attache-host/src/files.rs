@@ -9,8 +9,11 @@
 //! A file with several names (hard links) may be one from outside, and nothing in it tells. So it is asked for too:
 //! [`FileError::HardLink`]. FIFOs, sockets, devices and directories are never opened.
 //!
-//! A kernel without `openat2` (Linux before 5.6) is an error when the roots are opened, never a weaker check. Other Unix
+//! A kernel without `openat2` (Linux before 5.6) is an error when the roots are opened, never a weaker check. Other
 //! systems have no such call: each name on a path is opened on its own there, and links are refused at every step.
+//!
+//! On Windows names that Windows reads as something else (devices, streams, `a.` for `a`) are [`FileError::BadName`], and
+//! nothing is asked of another machine unless a root is there or a person has allowed the path.
 //!
 //! ```
 //! use std::path::Path;
@@ -42,6 +45,7 @@ mod error;
 mod manage;
 mod read;
 mod resolve;
+#[cfg_attr(windows, path = "files/sys_windows.rs")]
 mod sys;
 mod unasked;
 mod write;
@@ -55,6 +59,7 @@ pub use entry::{Entry, EntryKind, Info, Listing};
 pub use error::FileError;
 pub(crate) use error::shown;
 use resolve::{Roots, Spot};
+pub(crate) use sys::links;
 pub use unasked::{open_named, read_named, resolve_named};
 
 /// How many bytes a read returns unless told otherwise. JSON may need six bytes for one, and the answer still has to fit
@@ -189,9 +194,13 @@ impl Files {
 
     /// Opens a file beneath a root for reading. Only a regular file, and reading it never waits for anybody but the disk.
     pub fn open_for_read(&self, path: &Path) -> Result<(std::fs::File, PathBuf), FileError> {
+        self.open_for(path, sys::Access::Read)
+    }
+
+    fn open_for(&self, path: &Path, access: sys::Access) -> Result<(std::fs::File, PathBuf), FileError> {
         retry(|| {
             let spot = self.spot(path)?;
-            let file = self.roots.open_file(&spot, sys::Access::Read)?;
+            let file = self.roots.open_file(&spot, access)?;
             self.check_links(&file, &spot)?;
             Ok((file, spot.path))
         })
@@ -215,18 +224,18 @@ impl Files {
             if let Some(old) = &old {
                 self.check_links(old, &spot)?;
             }
-            write::replace(self.roots.base(&spot), &spot, old.as_ref(), content)
+            write::replace(self.roots.base(&spot)?, &spot, old, content)
         })
     }
 
     fn resolve(&self, path: &Path) -> Result<Spot, FileError> {
-        self.roots.resolve(path, self.follows_links)
+        self.roots.resolve(path, self.follows_links, self.is_allowed(path))
     }
 
     /// Where the path leads, if that is beneath a root or was allowed.
     fn spot(&self, path: &Path) -> Result<Spot, FileError> {
         let spot = self.resolve(path)?;
-        self.check_place(spot.root, &spot.path)?;
+        self.check_place(spot.root(), &spot.path)?;
         Ok(spot)
     }
 
@@ -252,7 +261,7 @@ impl Files {
 
 impl From<Spot> for Place {
     fn from(spot: Spot) -> Self {
-        match spot.root {
+        match spot.root() {
             Some(root) => Place::Inside { root, relative: spot.relative, path: spot.path },
             None => Place::Outside { path: spot.path },
         }

@@ -4,17 +4,21 @@
 //! answer to its user, and replies to its peer. What a protocol has to do with it is in two places: [`terminals`] gives
 //! commands the names that an agent has for them, and [`permission::Subject::from_request`] reads what an agent that is
 //! not ours asks for.
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod commands;
 pub mod environment;
-#[cfg(unix)]
 pub mod files;
 pub mod mcp;
+pub mod own_files;
+pub mod paths;
 pub mod permission;
 pub mod sandbox;
 mod secrets;
 mod store;
-#[cfg(unix)]
 pub mod terminals;
 pub mod trust;
 pub mod visible;
+
+pub use attache::private;

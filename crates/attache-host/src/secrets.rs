@@ -109,6 +109,34 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     ".yarnrc.yml"                 AtHome  "tokens of npm";
     ".zsh_history"                AtHome  "what was typed, passwords included";
     "_netrc"                      AtHome  "passwords of many programs";
+    "appdata/local/attache"       Nowhere "our own rules, trust, sessions and records, on Windows";
+    "appdata/local/bravesoftware" Nowhere "cookies and passwords of a browser, on Windows";
+    "appdata/local/google/chrome" Nowhere "cookies and passwords of a browser, on Windows";
+    "appdata/local/microsoft/credentials" Nowhere "passwords that Windows keeps";
+    "appdata/local/microsoft/edge" Nowhere "cookies and passwords of a browser, on Windows";
+    "appdata/local/microsoft/vault" Nowhere "passwords that Windows keeps";
+    "appdata/roaming/attache"     Nowhere "our own keys, rules and settings, on Windows";
+    "appdata/roaming/bitwarden cli" Nowhere "the vault of Bitwarden, on Windows";
+    "appdata/roaming/composer/auth.json" Nowhere "tokens of Composer repositories, on Windows";
+    "appdata/roaming/docker"      Nowhere "logins of container registries, on Windows";
+    "appdata/roaming/gcloud"      Nowhere "tokens of Google Cloud, on Windows";
+    "appdata/roaming/github cli"  Nowhere "tokens of GitHub, on Windows";
+    "appdata/roaming/gnupg"       Nowhere "private keys, on Windows";
+    "appdata/roaming/microsoft/credentials" Nowhere "passwords that Windows keeps";
+    "appdata/roaming/microsoft/crypto" Nowhere "private keys that Windows keeps";
+    "appdata/roaming/microsoft/protect" Nowhere "what Windows encrypts passwords with";
+    "appdata/roaming/microsoft/vault" Nowhere "passwords that Windows keeps";
+    "appdata/roaming/microsoft/windows/powershell/psreadline" Nowhere "what was typed, passwords included";
+    "appdata/roaming/mozilla"     Nowhere "cookies and passwords of a browser, on Windows";
+    "appdata/roaming/mysql/.mylogin.cnf" Nowhere "passwords of MySQL, on Windows";
+    "appdata/roaming/nuget/nuget.config" Nowhere "passwords of NuGet repositories, on Windows";
+    "appdata/roaming/pip/pip.ini" Nowhere "passwords of package indexes, on Windows";
+    "appdata/roaming/postgresql/pgpass.conf" Nowhere "passwords of PostgreSQL, on Windows";
+    "appdata/roaming/pypoetry/auth.toml" Nowhere "passwords of package indexes, on Windows";
+    "appdata/roaming/rclone"      Nowhere "tokens of cloud storage, on Windows";
+    "appdata/roaming/terraform.d/credentials.tfrc.json" Nowhere "tokens of Terraform, on Windows";
+    "appdata/roaming/terraform.rc" Nowhere "tokens of Terraform, on Windows";
+    "appdata/roaming/thunderbird" Nowhere "mail and passwords, on Windows";
     "credentials.json"            Nowhere "keys of service accounts";
     "id_dsa"                      Nowhere "a private key";
     "id_ecdsa"                    Nowhere "a private key";
@@ -116,6 +144,11 @@ pub(crate) const SECRETS: &[Secret] = secrets! {
     "id_ed25519"                  Nowhere "a private key";
     "id_ed25519_sk"               Nowhere "a private key";
     "id_rsa"                      Nowhere "a private key";
+    "library/application support/bravesoftware" Nowhere "cookies and passwords of a browser, on macOS";
+    "library/application support/firefox" Nowhere "cookies and passwords of a browser, on macOS";
+    "library/application support/google/chrome" Nowhere "cookies and passwords of a browser, on macOS";
+    "library/cookies"             Nowhere "cookies of a browser, on macOS";
+    "library/keychains"           Nowhere "passwords that macOS keeps";
     "secrets.json"                Nowhere "keys of a project";
     "secrets.yaml"                Nowhere "keys of a project";
     "secrets.yml"                 Nowhere "keys of a project";
@@ -225,7 +258,7 @@ mod tests {
             assert_eq!(
                 hidden
                     .iter()
-                    .any(|path| path.to_str().unwrap_or_default().to_lowercase() == format!("/home/me/{name}")),
+                    .any(|path| path.to_string_lossy().to_lowercase().replace('\\', "/") == format!("/home/me/{name}")),
                 secret.hidden == AtHome,
                 "{name}"
             );

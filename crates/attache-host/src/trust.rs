@@ -22,7 +22,7 @@ pub use starts::{Started, StartedFile};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use crate::mcp::{Loaded, Written};
-use crate::store;
+use crate::{paths, store};
 
 /// The folder of a repository that can take effect.
 pub const FOLDER: &str = ".attache";
@@ -258,8 +258,7 @@ impl Reading {
         if !metadata.is_file() {
             return Err(TrustError::NotAFile(path.to_path_buf()));
         }
-        #[cfg(unix)]
-        if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+        if crate::files::links(&file).map_err(failed)? > 1 {
             return Err(TrustError::HardLink(path.to_path_buf()));
         }
         let mut bytes = Vec::new();
@@ -275,7 +274,7 @@ type NamedFiles = Vec<(String, Vec<u8>)>;
 /// The directory, without links, and the files of its folder.
 fn read_files(directory: &Path) -> Result<(PathBuf, NamedFiles), TrustError> {
     let directory =
-        directory.canonicalize().map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
+        paths::canonicalize(directory).map_err(|error| TrustError::Io { path: directory.to_path_buf(), error })?;
     let mut reading = Reading { files: Vec::new(), bytes: 0 };
     reading.read_folder(&directory.join(FOLDER), "", 0)?;
     let mut files = reading.files;
@@ -289,6 +288,12 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    // A link is opened itself then, and is no file.
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OPEN_REPARSE_POINT,
+    );
     options.open(path)
 }
 
@@ -398,7 +403,7 @@ impl Trust {
 
     /// Trusts a directory no longer. One that is gone can be named, too.
     pub fn revoke(&self, directory: &Path) -> Result<(), TrustError> {
-        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        let directory = paths::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
         let key = self.key(&directory)?;
         self.change(|list| _ = list.remove(key))
     }

@@ -16,6 +16,8 @@
 //! - A server that is told to stop says so by the notification `_attache/stopping`, before running turns are ended.
 //!
 //! With other implementations a lost connection is lost, and the session has to be loaded again.
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod access;
 mod channel;

@@ -41,6 +41,8 @@
 //!
 //! The project's files, what `/undo` keeps, and long outputs of tools are on the machine that made them. Servers that share
 //! sessions need the same project directories in the same places.
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod database;
 mod leases;

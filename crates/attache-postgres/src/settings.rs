@@ -80,6 +80,7 @@ impl Settings {
         let mut database: tokio_postgres::Config = url.parse().map_err(|_| SettingsError::InvalidUrl)?;
         let is_local = database.get_hostaddrs().iter().all(IpAddr::is_loopback)
             && database.get_hosts().iter().all(|host| match host {
+                #[cfg(unix)]
                 Host::Unix(_) => true,
                 Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|host: IpAddr| host.is_loopback()),
             });
@@ -125,6 +126,7 @@ impl fmt::Display for Settings {
             let comma = if number > 0 { "," } else { "" };
             match host {
                 Host::Tcp(name) => write!(f, "{comma}{name}")?,
+                #[cfg(unix)]
                 Host::Unix(path) => write!(f, "{comma}{}", path.display())?,
             }
             let ports = self.database.get_ports();

@@ -3,6 +3,8 @@
 //!
 //! `ATTACHE_TEST_KILLS` is how often: 10 times unless it says otherwise.
 
+// On Unix, because the database that they start is a program of Unix.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
 #[path = "../../attache-agent/tests/store_suite/mod.rs"]

@@ -1,5 +1,7 @@
 //! What only a store has that several servers share: leases, fences, hand-over, a database that is away.
 
+// On Unix, because the database that they start is a program of Unix.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../attache-agent/tests/store_suite/mod.rs"]

@@ -168,6 +168,19 @@ impl Splitter {
 
     /// The buffer to append bytes to, with room for a good many. Only append: what is in it is looked after here.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.make_room(CHUNK / 4);
+        &mut self.buffer
+    }
+
+    /// Appends bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Makes room for so many bytes. What is done with gives its room first, so that a buffer is never much larger than the longest
+    /// message and what is fed at once.
+    fn make_room(&mut self, wanted: usize) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
@@ -175,20 +188,14 @@ impl Splitter {
                 self.buffer = Vec::new();
             }
         }
-        if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {
+        if self.buffer.capacity() - self.buffer.len() < wanted {
             // Moved only when less is left than was taken since the last time, so that a byte is moved once on average.
             if self.start > self.held() {
                 self.buffer.drain(..self.start);
                 self.start = 0;
             }
-            self.buffer.reserve(CHUNK);
+            self.buffer.reserve(CHUNK.max(wanted));
         }
-        &mut self.buffer
-    }
-
-    /// Appends bytes.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.buffer().extend_from_slice(bytes);
     }
 
     /// Notes that the stream has ended: what is left are lines, even without a line end, unless it is half a message.

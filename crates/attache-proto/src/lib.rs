@@ -54,7 +54,8 @@
 //!
 //! All are on by default: `bridge` and `view` for the modules of these names, `serde` for serde's traits on the types of
 //! [`model`].
-
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 pub mod base64;

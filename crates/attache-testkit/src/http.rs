@@ -15,6 +15,10 @@ use tokio::task::{JoinHandle, JoinSet};
 const HEAD_LIMIT: u64 = 64 * 1024;
 /// The longest body of a request that is read: prompts with images stay below it.
 pub(crate) const BODY_LIMIT: usize = 16 * 1024 * 1024;
+/// How many connections are served at a time; the others wait.
+const MOST_CONNECTIONS: usize = 64;
+/// How long a client may take to send its request.
+const REQUEST_TIME: Duration = Duration::from_secs(60);
 /// How long a refused client may go on sending before the connection is closed over it.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -51,12 +55,13 @@ where
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
                     Ok((stream, _)) => { connections.spawn(serve(Connection::new(stream))); }
                     // Out of file descriptors, most likely: some are free again when connections have ended.
                     Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
                 },
                 Some(_) = connections.join_next() => {}
+                else => unreachable!("either there is room, or a connection that ends"),
             }
         }
     });
@@ -104,6 +109,10 @@ impl Connection {
 
     /// Reads the request.
     pub(crate) async fn request(&mut self) -> Result<HttpRequest, NoRequest> {
+        tokio::time::timeout(REQUEST_TIME, self.read_request()).await.unwrap_or(Err(NoRequest::Gone))
+    }
+
+    async fn read_request(&mut self) -> Result<HttpRequest, NoRequest> {
         let mut head = (&mut self.reader).take(HEAD_LIMIT);
         let line = head_line(&mut head).await?;
         let mut words = line.split(' ');

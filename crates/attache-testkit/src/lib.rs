@@ -27,6 +27,8 @@
 //! Beside it: streams that break off or deliver byte by byte ([`Cut`], [`Dribble`]), an allocator that counts
 //! ([`CountingAllocator`]), peers that break one rule ([`defect`]), repeatable chance ([`Dice`]), a time limit for a child ([`TimeLimit`]), and two servers on the loopback device: one with a scripted model
 //! ([`model_server`]), one with fixed pages ([`HttpFixture`]). Everything here is for tests only.
+// The program in the README has to compile, too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod alloc;
 mod conversation;

@@ -63,10 +63,28 @@ impl ProcessHandle {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+/// The same on Windows.
+#[cfg(windows)]
+struct ProcessHandle(std::os::windows::io::OwnedHandle);
+
+#[cfg(windows)]
+impl ProcessHandle {
+    fn of(child: &Child) -> Self {
+        use std::os::windows::io::AsHandle;
+        ProcessHandle(child.as_handle().try_clone_to_owned().expect("the handle of a child can be copied"))
+    }
+
+    fn kill(&self) {
+        use std::os::windows::io::AsRawHandle;
+        // SAFETY: the handle is open. One that has ended is not ended again.
+        unsafe { windows_sys::Win32::System::Threading::TerminateProcess(self.0.as_raw_handle(), 1) };
+    }
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 struct ProcessHandle(u32);
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", windows)))]
 impl ProcessHandle {
     fn of(child: &Child) -> Self {
         ProcessHandle(child.id())

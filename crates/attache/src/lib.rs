@@ -106,6 +106,7 @@ mod extension;
 mod launch;
 mod limits;
 mod link;
+pub mod private;
 #[cfg(feature = "process")]
 pub mod process;
 mod prompt;
@@ -182,6 +183,12 @@ pub use transport::pair;
 mod documents {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
+    #[doc = include_str!("../README.md")]
+    struct CrateReadme;
     #[doc = include_str!("../../../docs/migration.md")]
     struct Migration;
+    #[doc = include_str!("../../../docs/writing-an-agent.md")]
+    struct WritingAnAgent;
+    #[doc = include_str!("../../../docs/writing-a-client.md")]
+    struct WritingAClient;
 }

@@ -19,8 +19,9 @@ static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Takes stdin and stdout, once, in a tokio runtime with IO enabled.
 ///
-/// On Unix fd 0 reads from `/dev/null` and fd 1 writes to stderr from then on. Elsewhere they stay as they are, and it
-/// is up to the program not to print. Dropping the writer closes stdout, where it is a pipe or a socket.
+/// On Unix fd 0 reads from `/dev/null` and fd 1 writes to stderr from then on; on Windows so do the standard handles. Elsewhere
+/// they stay as they are, and it is up to the program not to print. Dropping the writer closes stdout, where it is a pipe or
+/// a socket.
 pub fn take() -> io::Result<(Reader, Writer)> {
     crate::error::check_runtime().map_err(io::Error::other)?;
     if IS_TAKEN.swap(true, Ordering::Relaxed) {
@@ -29,7 +30,7 @@ pub fn take() -> io::Result<(Reader, Writer)> {
     sys::take()
 }
 
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 mod sys {
     use super::*;
 
@@ -38,10 +39,13 @@ mod sys {
     }
 }
 
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 mod blocking;
 #[cfg(unix)]
 #[path = "stdio/sys_unix.rs"]
+mod sys;
+#[cfg(windows)]
+#[path = "stdio/sys_windows.rs"]
 mod sys;
 #[cfg(all(test, unix))]
 mod tests;

@@ -8,7 +8,9 @@
 //! {"time":"2026-11-15T09:30:00.251Z","dir":"in","junk":17}
 //! ```
 
+mod names;
 mod redact;
+mod text;
 mod time;
 
 pub use time::rfc3339;
@@ -16,19 +18,31 @@ pub use time::rfc3339;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, fs, time::SystemTime};
+use std::{fmt, time::SystemTime};
 
 use attache_proto::frame::{Frame, Splitter};
+use redact::Texts;
+
+use crate::private;
 
 /// Writes down what goes over a connection. Clones write to the same place.
 ///
-/// Left out, as `"…"`, are the values of environment variables and headers and whatever a key calls a token, key,
-/// password, secret or cookie, wherever it is. Text that people or models write is kept: a secret that somebody types
-/// into a prompt is in the trace. What is not JSON is counted, not repeated.
+/// Left out, as `…`, are
+///
+/// - the values of environment variables and headers, and whatever a key calls a token, key, password, secret, signature, cookie,
+///   credential or login (`auth`), wherever it is; numbers of tokens stay, and so do ids of sessions, tool calls and messages,
+/// - of MCP servers all but the name, the program and the host; the arguments after `--token` and its likes,
+/// - users, passwords and queries in addresses, in any text,
+/// - in any text, also JSON in a string: tokens of well-known forms (`Bearer …`, `sk-…`, `ghp_…`, `xoxb-…`, `AKIA…`, JSON web tokens and
+///   others), private keys, and what is assigned to a name that says so (`API_KEY=…`, `password: …`).
+///
+/// Other text that people or models write is kept: a password in a sentence is in the trace, and so is a token that comes in pieces,
+/// or one of a form that nobody knows. What is not JSON is counted, not repeated.
 ///
 /// A trace that cannot be written never disturbs the conversation.
 ///
@@ -62,7 +76,8 @@ impl Tap {
         Tap::with(writer, false, None)
     }
 
-    /// Writes the messages alone, one a line, without their time and direction; what is not JSON is left out.
+    /// Writes the messages alone, one a line, without their time and direction; what is not JSON is left out. They are for programs:
+    /// texts are not looked through, and stay as they are.
     pub fn messages(writer: impl Write + Send + 'static) -> Self {
         Tap::with(writer, true, None)
     }
@@ -77,13 +92,9 @@ impl Tap {
         Tap(Arc::new(Inner { writer: Mutex::new(Box::new(writer)), is_bare, also, failures: AtomicU64::new(0) }))
     }
 
-    /// Appends to a file. A new one can be read by its owner only (on Unix), for conversations are private.
+    /// Appends to a file. A new one can be read by its owner only, for conversations are private.
     pub fn file(path: impl AsRef<Path>) -> io::Result<Self> {
-        let mut options = fs::OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path).map(Tap::new)
+        private::append(path.as_ref()).map(Tap::new)
     }
 
     /// How many messages could not be written down.
@@ -124,14 +135,14 @@ impl Tap {
         let text = std::str::from_utf8(message);
         let mut line = Vec::new();
         if self.0.is_bare {
-            if !text.is_ok_and(|text| redact::redact(text, &mut line)) {
+            if !text.is_ok_and(|text| redact::redact(text, &mut line, Texts::Kept)) {
                 return;
             }
         } else {
             line = format!(r#"{{"time":"{}","dir":"{direction}","#, rfc3339(SystemTime::now())).into_bytes();
             let start = line.len();
             line.extend_from_slice(br#""message":"#);
-            if !text.is_ok_and(|text| redact::redact(text, &mut line)) {
+            if !text.is_ok_and(|text| redact::redact(text, &mut line, Texts::Masked)) {
                 line.truncate(start);
                 line.extend_from_slice(format!(r#""junk":{}"#, message.len()).as_bytes());
             }
@@ -156,12 +167,21 @@ impl Tap {
 pub fn redact(message: &str, line: &mut String) -> bool {
     let length = line.len();
     let mut bytes = std::mem::take(line).into_bytes();
-    let is_json = redact::redact(message, &mut bytes);
+    let is_json = redact::redact(message, &mut bytes, Texts::Masked);
     if !is_json {
         bytes.truncate(length);
     }
     *line = String::from_utf8(bytes).expect("the writer takes strings and adds ASCII");
     is_json
+}
+
+/// A text as a trace has it: without what looks like a secret. JSON in it is redacted like a message.
+///
+/// ```
+/// assert_eq!(attache::trace::redact_text("GET /me\nAuthorization: Bearer 5f3c"), "GET /me\nAuthorization: …");
+/// ```
+pub fn redact_text(text: &str) -> Cow<'_, str> {
+    redact::redact_text(text, 0)
 }
 
 impl fmt::Debug for Tap {

@@ -1,11 +1,11 @@
 //! Contents of files, each kept once under the digest of its bytes.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use attache::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -59,7 +59,7 @@ impl Contents {
         if self.size.saturating_add(bytes.len() as u64) > MOST {
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "too much is kept for this session"));
         }
-        private_directory(&self.directory)?;
+        private::create_directory(&self.directory)?;
         let draft = self.directory.join("new");
         let write = || {
             let mut file = private_file(&draft)?;
@@ -108,20 +108,14 @@ fn files_in(directory: &Path) -> impl Iterator<Item = (PathBuf, u64)> + use<> {
     entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok().filter(|file| file.is_file())?.len())))
 }
 
-pub(super) fn private_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
 /// Creates a file for its owner alone, empty.
 pub(super) fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+    private::create(path)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]
@@ -136,8 +130,8 @@ mod tests {
         contents.keep(&two, b"two").unwrap();
         assert_eq!(contents.read(&one).unwrap(), b"one");
         assert_eq!((contents.size, files_in(&path).count()), (6, 2));
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(&path.join(&one.0))), (0o700, 0o600));
+        let is_private = |path: &Path| private::is_private(path).unwrap();
+        assert!(is_private(&path) && is_private(&path.join(&one.0)));
         fs::write(path.join(&two.0), "other").unwrap();
         assert_eq!(contents.read(&two).unwrap_err().kind(), io::ErrorKind::InvalidData);
         contents.retain(&HashSet::from([one.clone()]));

@@ -1,13 +1,13 @@
 //! What was changed, turn by turn: a line of JSON for each step, written before the change is made.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use attache::private;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{private_directory, private_file};
+use super::contents::private_file;
 use super::state::State;
 
 /// A longer journal is cut at its beginning: the oldest turns can no longer be taken back.
@@ -255,11 +255,13 @@ impl Journal {
             text.push(b'\n');
         }
         if self.file.is_none() {
-            private_directory(self.path.parent().unwrap_or(Path::new("/")))?;
-            self.file = Some(OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?);
+            private::create_directory(self.path.parent().unwrap_or(Path::new("/")))?;
+            self.file = Some(private::open_or_create(&self.path)?);
         }
         if let Some(file) = &mut self.file {
-            let written = file.write_all(&text).and_then(|()| file.sync_data());
+            // Not by opening it to append: what is open like that cannot be cut on Windows.
+            let written =
+                file.seek(io::SeekFrom::End(0)).and_then(|_| file.write_all(&text)).and_then(|()| file.sync_data());
             if written.is_err() {
                 // Without half a line at its end.
                 let _ = file.set_len(self.size);
@@ -283,8 +285,9 @@ impl Journal {
             text.push(b'\n');
         }
         private_file(&draft)?.write_all(&text)?;
-        fs::rename(&draft, &self.path)?;
+        // Not every Windows replaces a file that is open.
         self.file = None;
+        fs::rename(&draft, &self.path)?;
         self.size = text.len() as u64;
         Ok(())
     }
@@ -322,8 +325,9 @@ mod tests {
             Record::Undone { turn: 1 },
         ];
         journal.append(&records).unwrap();
+        drop(journal);
         let half = "{\"type\":\"before\",\"turn\":4";
-        std::io::Write::write_all(&mut OpenOptions::new().append(true).open(&path).unwrap(), half.as_bytes()).unwrap();
+        std::io::Write::write_all(&mut File::options().append(true).open(&path).unwrap(), half.as_bytes()).unwrap();
         for _ in 0..2 {
             let (_, turns) = Journal::open(path.clone());
             let steps = vec![

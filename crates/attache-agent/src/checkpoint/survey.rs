@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache::private;
 use attache_host::files::{EntryKind, FileError, Files, Info};
 use attache_host::permission::is_secret;
 
-use super::contents::{Address, private_directory, private_file};
+use super::contents::Address;
+#[cfg(unix)]
+use super::contents::private_file;
 use super::state::State;
 use crate::workspace::{Stop, Walk};
 
@@ -187,7 +189,7 @@ impl Surveyor {
     fn hold(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let Some((file, size)) = &mut self.hold else { return Err(io::ErrorKind::NotFound.into()) };
         let offset = *size;
-        file.write_all_at(bytes, offset)?;
+        write_at(file, bytes, offset)?;
         *size += bytes.len() as u64;
         Ok(offset)
     }
@@ -195,7 +197,7 @@ impl Surveyor {
     fn held(&self, seen: &Seen) -> Option<(Address, Vec<u8>)> {
         let (Is::File { content, offset }, Some((file, _))) = (&seen.is, &self.hold) else { return None };
         let mut bytes = vec![0; usize::try_from(seen.info.size).ok().filter(|size| *size <= LARGEST_FILE)?];
-        file.read_exact_at(&mut bytes, *offset).ok()?;
+        read_at(file, &mut bytes, *offset).ok()?;
         (Address::of(&bytes) == *content).then(|| (content.clone(), bytes))
     }
 
@@ -261,9 +263,47 @@ fn changed(info: &Info) -> Duration {
 const LARGE: &str = "it has more than 2 MiB";
 const _: () = assert!(LARGEST_FILE == 2 << 20 && MOST_BYTES == 64 << 20, "the texts above name these limits");
 
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+// Nobody else has the file, so it does not matter that there is one place only that reading and writing goes on at.
+#[cfg(windows)]
+fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    use io::{Seek as _, Write as _};
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.write_all(bytes)
+}
+
+#[cfg(windows)]
+fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    use io::{Read as _, Seek as _};
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
+}
+
 /// A file for our own use that nobody else can open, and that is gone with us.
+#[cfg(windows)]
 fn nameless_file(directory: &Path) -> io::Result<File> {
-    private_directory(directory)?;
+    use std::os::windows::fs::OpenOptionsExt as _;
+    /// The system removes the file when its last handle is closed, whoever closes it.
+    const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+    private::create_directory(directory)?;
+    let path = directory.join(format!("held-{}", crate::random_word()));
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create_new(true).share_mode(0).custom_flags(DELETE_ON_CLOSE).open(path)
+}
+
+/// A file for our own use that nobody else can open, and that is gone with us.
+#[cfg(unix)]
+fn nameless_file(directory: &Path) -> io::Result<File> {
+    private::create_directory(directory)?;
     let path = directory.join("held");
     // What is left of one that was killed between these two.
     let _ = std::fs::remove_file(&path);
@@ -272,7 +312,8 @@ fn nameless_file(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-#[cfg(test)]
+// On Unix, because they compare modes and links.
+#[cfg(all(test, unix))]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::fs;

@@ -15,7 +15,7 @@ impl Project {
     /// One with these files, which all hold `0`.
     fn with(names: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let top = directory.path().canonicalize().unwrap().join("project");
+        let top = attache_host::paths::canonicalize(directory.path()).unwrap().join("project");
         for name in names {
             fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
             fs::write(top.join(name), "0").unwrap();
@@ -27,7 +27,7 @@ impl Project {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().canonicalize().unwrap().join("project").join(name)
+        attache_host::paths::canonicalize(self.directory.path()).unwrap().join("project").join(name)
     }
 
     /// Somebody writes a file, or a program does.

@@ -1,9 +1,11 @@
 //! The files of a session that hold what was too long for the model.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+
+use attache::private;
 
 /// How much a session keeps. When there is more, the oldest files go.
 const MOST: u64 = 64 << 20;
@@ -45,10 +47,7 @@ impl Spill {
         if text.len() as u64 > self.most {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too long"));
         }
-        let mut builder = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&self.directory)?;
+        private::create_directory(&self.directory)?;
         let last = self.make_room(text.len() as u64)?;
         self.write(last + 1, text)
     }
@@ -78,13 +77,9 @@ impl Spill {
     }
 
     fn write(&self, mut number: u64, text: &str) -> io::Result<PathBuf> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         loop {
             let path = self.directory.join(format!("{PREFIX}{number}{SUFFIX}"));
-            match options.open(&path) {
+            match private::create_new(&path) {
                 Ok(mut file) => {
                     return match file.write_all(text.as_bytes()) {
                         Ok(()) => Ok(path),

@@ -70,15 +70,13 @@ fn one_long_line_is_cut_between_characters() {
     assert!(line.starts_with("[… 282 bytes"), "{line}");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_files_are_for_the_user_alone() {
-    use std::os::unix::fs::PermissionsExt as _;
+    use attache::private::is_private;
     let directory = tempfile::tempdir().unwrap();
     let spill = Spill::new(directory.path().join("a/b"));
     let path = spill.keep("text").unwrap();
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::metadata(spill.directory()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(is_private(&path).unwrap() && is_private(spill.directory()).unwrap());
 }
 
 #[test]

@@ -109,6 +109,8 @@ mod tests {
 
     use super::*;
 
+    // On Unix, because of the paths in it.
+    #[cfg(unix)]
     #[test]
     fn roots_are_the_directories_of_the_session_as_urls() {
         let handler = Handler::new(&["/a dir/ü".into(), "relative".into()]);

@@ -109,6 +109,8 @@ mod tests {
         parts
     }
 
+    // On Unix, because `sh` is always there.
+    #[cfg(unix)]
     #[tokio::test]
     async fn arguments_are_not_told_when_a_program_cannot_be_started() {
         let server = McpServerStdio::new("s", "sh").args(["--token", "hidden-value\0"]);

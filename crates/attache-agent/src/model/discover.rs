@@ -35,15 +35,15 @@ const MOST_BYTES: usize = 1 << 20;
 /// How many models are kept.
 const MOST_MODELS: usize = 500;
 
-/// The places that are looked at: those of Ollama (where `OLLAMA_HOST` says, if that is this machine), LM Studio and
-/// llama.cpp.
+/// The places that are looked at: those of Ollama (where `OLLAMA_HOST` says, if that is this machine), LM Studio,
+/// llama.cpp and vLLM.
 pub fn usual_places(ollama_host: &str) -> Vec<Place> {
     let local = |provider, port| Place { provider, address: (Ipv4Addr::LOCALHOST, port).into() };
     let mut ollama = local("ollama", 11434);
     if let Some(address) = loopback(ollama_host) {
         ollama.address = address;
     }
-    vec![ollama, local("lmstudio", 1234), local("llamacpp", 8080)]
+    vec![ollama, local("lmstudio", 1234), local("llamacpp", 8080), local("vllm", 8000)]
 }
 
 /// Asks all places at the same time, and gives the first in their order that answered in time and has a model.

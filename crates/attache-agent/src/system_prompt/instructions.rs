@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+#[cfg(unix)]
+use std::time::Duration;
+use std::time::SystemTime;
 
 use attache_host::files::{FileError, Files, open_named};
 use attache_host::permission::visible;
@@ -32,6 +33,7 @@ type Known = HashMap<PathBuf, (Stamp, Vec<u8>)>;
 type Stamp = (u64, u64, u64, SystemTime, i64, i64);
 
 /// A file that has changed a moment ago may change once more without a sign of it: times come in ticks.
+#[cfg(unix)]
 const SETTLED: Duration = Duration::from_secs(2);
 
 impl Cache {
@@ -52,10 +54,18 @@ impl Cache {
 }
 
 /// What a file is known by, if it did not change just now.
+#[cfg(unix)]
 fn stamp(file: &Metadata) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt as _;
     let modified = file.modified().ok()?;
     let is_settled = modified.elapsed().is_ok_and(|age| age > SETTLED);
     is_settled.then(|| (file.dev(), file.ino(), file.len(), modified, file.ctime(), file.ctime_nsec()))
+}
+
+/// Nothing tells for certain there that a file is the same, so it is always read.
+#[cfg(not(unix))]
+fn stamp(_: &Metadata) -> Option<Stamp> {
+    None
 }
 
 /// The files that are there and are not sent, as sentences for the person.
@@ -163,7 +173,8 @@ fn worth_telling(path: PathBuf, read: Result<Vec<u8>, FileError>) -> Option<(Pat
     is_worth.then_some((path, read))
 }
 
-#[cfg(test)]
+// On Unix: elsewhere a file is always read again.
+#[cfg(all(test, unix))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

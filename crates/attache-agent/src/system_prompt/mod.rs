@@ -9,6 +9,8 @@ mod surroundings;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use attache_host::commands::shell;
+
 use crate::model::ModelInfo;
 use crate::skills::Skill;
 
@@ -80,7 +82,8 @@ pub(crate) fn system_prompt(place: &Place, detail: Detail) -> String {
         for directory in &place.directories {
             text.push_str(&format!("- Also part of the project: {}\n", directory.display()));
         }
-        text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: sh\n", std::env::consts::OS));
+        let shell = shell().kind.name();
+        text.push_str(&format!("- Operating system: {}\n- Shell of `run_command`: {shell}\n", std::env::consts::OS));
     }
     if !detail.is_small {
         text.push_str(&crate::skills::summary(&place.skills));

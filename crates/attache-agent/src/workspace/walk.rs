@@ -188,13 +188,13 @@ mod tests {
     fn walked(files: &Files, start: &Path) -> Vec<String> {
         let stop = Stop::after(Duration::from_secs(10));
         let walk = Walk::new(files, start, &stop).unwrap();
-        walk.map(|found| found.relative.to_str().unwrap().to_owned()).collect()
+        walk.map(|found| found.relative.to_str().unwrap().replace(std::path::MAIN_SEPARATOR, "/")).collect()
     }
 
     #[test]
     fn what_git_ignores_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
+        let top = attache_host::paths::canonicalize(dir.path()).unwrap();
         for (path, content) in [
             (".git/HEAD", ""),
             (".git/info/exclude", "excluded\n"),
@@ -216,6 +216,7 @@ mod tests {
             fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
             fs::write(top.join(path), content).unwrap();
         }
+        #[cfg(unix)]
         std::os::unix::fs::symlink("/etc", top.join("link")).unwrap();
         let below = ["deep/.gitignore", "deep/module/file", "deep/x.log", "keep.log", "only-top"];
         let all: Vec<String> = [".gitignore".to_owned(), ".hidden".to_owned()]
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn a_walk_ends_when_it_is_stopped() {
         let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
+        let top = attache_host::paths::canonicalize(dir.path()).unwrap();
         fs::write(top.join("a"), "").unwrap();
         let stop = Stop::after(Duration::ZERO);
         let mut walk = Walk::new(&Files::open(&top, &[]).unwrap(), &top, &stop).unwrap();

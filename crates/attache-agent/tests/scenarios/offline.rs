@@ -20,7 +20,7 @@ async fn plain_commands_drive_the_tools() {
         check(
             &chat.turn("read a.txt").await,
             r#"
-            text _This is the built-in `offline` model: a few fixed rules, not a language model. Say `help` for what it knows._
+            text _This is the built-in `offline` model: a few fixed rules, not a language model; `attache setup` gives the agent one. Say `help` for what it knows._
             tool read_file "Read `a.txt`" read: pending → in_progress → completed
               at ~/a.txt
               | ```txt
@@ -110,7 +110,7 @@ async fn what_is_refused_is_not_done_and_said() {
     check(
         &chat.turn("run touch made.txt").await,
         r#"
-        text _This is the built-in `offline` model: a few fixed rules, not a language model. Say `help` for what it knows._
+        text _This is the built-in `offline` model: a few fixed rules, not a language model; `attache setup` gives the agent one. Say `help` for what it knows._
         tool run_command "touch made.txt" execute: pending → failed
           | the person refused this call
         usage

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
+use attache_proto::json::MAX_DEPTH;
 use attache_proto::model::request::RequestId;
 use attache_proto::rpc::{Envelope, Violation, parse};
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub enum Mistake {
     Blank,
     /// A line that is not JSON.
     NotJson,
+    /// JSON of more levels than a reader has to take.
+    TooDeep,
     /// Bytes that were not kept.
     Junk,
     /// An array without anything in it.
@@ -48,7 +51,7 @@ impl Mistake {
     /// The code of the error that it calls for, if it calls for one.
     pub fn code(&self) -> Option<i32> {
         match self {
-            Mistake::NotJson | Mistake::Junk => Some(-32700),
+            Mistake::NotJson | Mistake::TooDeep | Mistake::Junk => Some(-32700),
             Mistake::EmptyBatch | Mistake::Invalid(_) => Some(-32600),
             Mistake::Blank | Mistake::Response => None,
         }
@@ -136,6 +139,9 @@ impl Tracker {
             Body::Junk => Mistake::Junk,
             Body::NotJson if message.text.trim().is_empty() => Mistake::Blank,
             Body::NotJson if is_broken_response(message.text) => Mistake::Response,
+            Body::NotJson if depth(message.text).is_some_and(|depth| depth > usize::from(MAX_DEPTH)) => {
+                Mistake::TooDeep
+            }
             Body::NotJson => Mistake::NotJson,
             Body::Invalid { is_response: true, .. } => Mistake::Response,
             Body::Invalid { violation, .. } => Mistake::Invalid(violation.clone()),
@@ -296,6 +302,32 @@ fn place(side: Side) -> usize {
 /// Whether a text is not JSON, but begins as a response does.
 fn is_broken_response(text: &str) -> bool {
     matches!(parse(text), Envelope::NotJson { response_to } if !response_to.is_empty())
+}
+
+/// How deep the arrays and objects of a text nest, if they are all closed as they were opened.
+pub fn depth(text: &str) -> Option<usize> {
+    let (mut open, mut deepest) = (Vec::new(), 0);
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                open.push(byte);
+                deepest = deepest.max(open.len());
+            }
+            b']' | b'}' => {
+                let begin = if byte == b']' { b'[' } else { b'{' };
+                if open.pop() != Some(begin) {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+    }
+    (open.is_empty() && !in_string).then_some(deepest)
 }
 
 /// An id as JSON.

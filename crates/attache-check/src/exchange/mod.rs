@@ -18,8 +18,8 @@ use serde_json::Value;
 
 pub use calls::{Answer, Call, CallIndex, other};
 pub use message::{Body, Message, MessageIndex, RpcError};
-pub use mishaps::{Batch, Mishap, Mistake, Stray};
-pub use pulse::Pulse;
+pub use mishaps::{Batch, Mishap, Mistake, Stray, depth};
+pub use pulse::{Departure, Pulse};
 pub use sessions::{Session, Turn};
 
 use crate::record::{Entry, Event, Side};
@@ -51,6 +51,10 @@ pub struct Exchange<'r> {
     strayed: HashSet<MessageIndex>,
     /// The last entry until which a side had time, if the other side let it: the agent, the client.
     time_until: [Option<usize>; 2],
+    /// Who left first, where, and how.
+    departed: Option<(Side, usize, Departure)>,
+    /// The long waits after the last that the client said.
+    waits: Vec<pulse::Wait>,
 }
 
 impl<'r> Exchange<'r> {
@@ -66,6 +70,8 @@ impl<'r> Exchange<'r> {
         }
         let mut exchange = Exchange {
             entries,
+            departed: pulse::departed(entries),
+            waits: pulse::last_waits(entries, &messages),
             dialect: Dialect::V1,
             messages,
             calls,

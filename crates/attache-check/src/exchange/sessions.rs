@@ -1,6 +1,6 @@
 //! Sessions: how they were opened and closed, and their turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use attache_proto::conversation::ClientSession;
 use attache_proto::json::RawJson;
@@ -30,6 +30,8 @@ pub struct Session {
     pub turns: Vec<Turn>,
     /// Where `session/cancel` was sent.
     pub cancels: Vec<MessageIndex>,
+    /// For each turn, where the last of the turns up to it ended; at the end of time, if one of them did not.
+    ended_by: Vec<MessageIndex>,
 }
 
 /// A turn: a prompt, and what came of it.
@@ -50,7 +52,8 @@ pub struct Turn {
 impl Session {
     /// The turn that was running when a message was sent, if one was.
     pub fn turn_at(&self, message: MessageIndex) -> Option<&Turn> {
-        self.turns.iter().find(|turn| turn.begins < message && turn.ends.is_none_or(|ends| ends >= message))
+        let first = self.ended_by.partition_point(|ended| *ended < message);
+        self.turns.get(first).filter(|turn| turn.begins < message)
     }
 }
 
@@ -62,12 +65,18 @@ pub(super) fn read(exchange: &Exchange<'_>) -> BTreeMap<String, Session> {
     let mut known: BTreeMap<&str, ClientSession> = BTreeMap::new();
     // By the call of their prompt: session, number of the turn, its place.
     let mut turns = BTreeMap::new();
+    let mut places = HashMap::new();
+    // The turns that nobody has cancelled, by their place.
+    let mut not_cancelled: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, message) in exchange.messages.iter().enumerate() {
         match &message.body {
             Body::Request { method, params, .. } if message.from == Side::Client && method == "session/prompt" => {
                 let (Some(id), Some(call)) = (params["sessionId"].as_str(), exchange.call_of(index)) else { continue };
                 let Some(session) = sessions.get_mut(id) else { continue };
-                turns.insert(call, (id, known.entry(id).or_default().begin_turn(), session.turns.len()));
+                let turn = known.entry(id).or_default().begin_turn();
+                turns.insert(call, (id, turn, session.turns.len()));
+                places.insert((id, turn), session.turns.len());
+                not_cancelled.entry(id).or_default().push(session.turns.len());
                 session.turns.push(Turn { call, begins: index, ends: None, stop: None, cancelled: None });
             }
             Body::Response { outcome, .. } if message.from == Side::Agent => {
@@ -93,22 +102,31 @@ pub(super) fn read(exchange: &Exchange<'_>) -> BTreeMap<String, Session> {
                     continue;
                 };
                 for end in known.entry(id).or_default().handle_update(&mut notification.update) {
-                    // An end is of the last turns, mostly.
-                    let ended = turns.values().rfind(|(owner, turn, _)| *owner == id && *turn == end.turn);
-                    if let Some((.., place)) = ended {
+                    if let Some(place) = places.get(&(id, end.turn)) {
                         end_turn(&mut session.turns[*place], index, update["stopReason"].as_str());
                     }
                 }
             }
             Body::Notification { method, params } if message.from == Side::Client && method == "session/cancel" => {
-                let Some(session) = params["sessionId"].as_str().and_then(|id| sessions.get_mut(id)) else { continue };
+                let Some((id, session)) = params["sessionId"].as_str().and_then(|id| Some((id, sessions.get_mut(id)?)))
+                else {
+                    continue;
+                };
                 session.cancels.push(index);
-                for turn in session.turns.iter_mut().filter(|turn| turn.ends.is_none()) {
-                    turn.cancelled.get_or_insert(index);
+                for place in not_cancelled.remove(id).unwrap_or_default() {
+                    let turn = &mut session.turns[place];
+                    turn.cancelled = turn.ends.is_none().then_some(index);
                 }
             }
             _ => {}
         }
+    }
+    for session in sessions.values_mut() {
+        let mut latest = 0;
+        session.ended_by.extend(session.turns.iter().map(|turn| {
+            latest = turn.ends.unwrap_or(MessageIndex::MAX).max(latest);
+            latest
+        }));
     }
     sessions
 }

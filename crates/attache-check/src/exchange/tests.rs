@@ -145,3 +145,25 @@ fn a_side_that_ends_by_itself_has_no_pulse() {
     assert_eq!((pulse.beats_after(0), pulse.beats_after(3)), (Some(true), Some(false)));
     assert_eq!(exchange.pulse(Side::Client).beats_after(2), Some(false), "whose process it is is not said");
 }
+
+/// What was recorded of a prompt that was given up after ten seconds. The agent said something after so many of them.
+#[track_caller]
+fn check_given_up(spoke: u64, expected: Option<u64>) {
+    let mut record = Record::from_transcript(
+        "
+        --> {'id':0,'method':'initialize','params':{'protocolVersion':1}}
+        <-- {'id':0,'result':{'protocolVersion':1}}
+        --> {'id':1,'method':'session/prompt','params':{'sessionId':'s','prompt':[]}}",
+    )
+    .unwrap();
+    let text = "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{}}".to_owned();
+    record.push(Duration::from_secs(spoke), Event::Frame { from: Side::Agent, text });
+    record.push(Duration::from_secs(10), Event::Waited { time: Duration::from_secs(10) });
+    assert_eq!(Exchange::new(&record.entries).gave_up_on_turn(2), expected.map(Duration::from_secs));
+}
+
+#[test]
+fn an_agent_that_still_speaks_is_slow_and_one_that_is_silent_does_not_answer() {
+    check_given_up(1, Some(10));
+    check_given_up(8, None);
+}

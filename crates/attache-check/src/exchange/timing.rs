@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Body, ENOUGH_TIME, Exchange, MessageIndex, other};
-use crate::record::{Event, Side};
+use crate::record::{Entry, Event, Side};
 
 /// No message is longer under way. One that comes later was sent by somebody who had seen what was sent to him before.
 const LONGEST_TRIP: Duration = Duration::from_secs(1);
@@ -20,8 +20,14 @@ impl Exchange<'_> {
     /// long that it would be a coincidence.
     pub fn may_have_crossed(&self, earlier: MessageIndex, later: MessageIndex) -> bool {
         let Some(sender) = self.messages.get(later).map(|message| message.from) else { return true };
-        let took = self.time_of(later).saturating_sub(self.time_of(earlier));
-        took < LONGEST_TRIP && !self.has_seen(sender, earlier, later) && !self.was_quiet_before(sender, earlier)
+        self.is_soon(earlier, later)
+            && !self.has_seen(sender, earlier, later)
+            && !self.was_quiet_before(sender, earlier)
+    }
+
+    /// Whether a message came so soon after another that its sender may not have had that one yet.
+    pub fn is_soon(&self, earlier: MessageIndex, later: MessageIndex) -> bool {
+        self.time_of(later).saturating_sub(self.time_of(earlier)) < LONGEST_TRIP
     }
 
     /// Whether a side answered, up to a message of its own, something that was asked after `earlier`.
@@ -44,7 +50,7 @@ impl Exchange<'_> {
     pub fn quiet_at_the_end(&self, side: Side) -> Duration {
         let rest = self.entries[..self.closed_at(other(side)).unwrap_or(self.entries.len())].iter().rev();
         let rest = rest.take_while(|entry| !matches!(&entry.event, Event::Frame { from, .. } if *from == side));
-        rest.map(|entry| if let Event::Waited { time } = entry.event { time } else { Duration::ZERO }).sum()
+        waited(rest)
     }
 
     /// For how long whoever recorded it waited for a side after a message, until the side said something or the recording ended.
@@ -52,7 +58,7 @@ impl Exchange<'_> {
         let Some(start) = self.messages.get(message).map(|message| message.entry + 1) else { return Duration::ZERO };
         let rest = self.entries[start..].iter();
         let rest = rest.take_while(|entry| !matches!(&entry.event, Event::Frame { from, .. } if *from == side));
-        rest.map(|entry| if let Event::Waited { time } = entry.event { time } else { Duration::ZERO }).sum()
+        waited(rest)
     }
 
     /// The session that a request or notification is about.
@@ -62,4 +68,10 @@ impl Exchange<'_> {
             _ => None,
         }
     }
+}
+
+/// For how long whoever recorded it waited in all.
+fn waited<'a>(entries: impl Iterator<Item = &'a Entry>) -> Duration {
+    let waits = entries.filter_map(|entry| if let Event::Waited { time } = entry.event { Some(time) } else { None });
+    waits.fold(Duration::ZERO, Duration::saturating_add)
 }

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod client;
+mod plain_file;
 mod wire;
 
 pub(crate) use wire::{LONGEST_FRAME, MOST_RECORDED};

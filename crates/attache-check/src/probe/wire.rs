@@ -15,7 +15,7 @@ use crate::record::{Event, Record, Side};
 /// The longest line that is kept; longer ones are counted.
 pub(crate) const LONGEST_FRAME: usize = 8 << 20;
 
-/// How many bytes of a peer are recorded, at most. What comes after is read, and not kept.
+/// How many bytes of a connection are recorded, at most. What comes after is read, and not kept.
 pub(crate) const MOST_RECORDED: usize = 64 << 20;
 
 /// What a line costs beside its text, here and when it is judged: a peer that floods sends short ones.
@@ -141,7 +141,7 @@ impl Wire {
     /// Sends a line to the letter.
     pub async fn send_text(&mut self, line: &str, limit: Duration) -> io::Result<()> {
         let from = if self.peer == Side::Agent { Side::Client } else { Side::Agent };
-        self.note(Event::Frame { from, text: line.to_owned() });
+        self.note_frame(Event::Frame { from, text: line.to_owned() }, line.len());
         self.send_bytes(format!("{line}\n").as_bytes(), limit).await
     }
 
@@ -236,12 +236,16 @@ impl Wire {
                 }
                 None => continue,
             };
-            self.recorded = self.recorded.saturating_add(size + ENTRY);
-            if self.recorded > MOST_RECORDED {
-                return Some(received);
-            }
-            self.note(event);
+            self.note_frame(event, size);
             return Some(received);
+        }
+    }
+
+    /// Writes down a line of one side, unless there is too much already: what we answer counts as well, because a peer can ask for much.
+    fn note_frame(&mut self, event: Event, size: usize) {
+        self.recorded = self.recorded.saturating_add(size + ENTRY);
+        if self.recorded <= MOST_RECORDED {
+            self.note(event);
         }
     }
 }

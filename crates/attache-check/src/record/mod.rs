@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 pub use attache_proto::rpc::Side;
 pub use trace::TraceError;
+pub(crate) use trace::{Secrets, append_line};
 pub use transcript::TranscriptError;
 
 /// What was recorded, in the order in which it happened.
@@ -70,6 +71,9 @@ pub enum Event {
     },
     /// What follows is a new connection, to a new process where there are processes.
     Restarted,
+    /// What follows goes on in the middle of a conversation: the recording was rotated. What came before is elsewhere, if this is the
+    /// first entry.
+    Continued,
     /// What whoever recorded this is about to do.
     Note {
         /// In words.

@@ -10,12 +10,15 @@
 //! ```
 //!
 //! `-->` is what the client sends and `<--` what the agent sends: single quotes stand for double quotes, and `"jsonrpc":"2.0"` is
-//! added where it is missing. `==>` and `<==` are taken to the letter. Other lines, in parentheses, say what else happened.
+//! added where it is missing. `==>` and `<==` are taken to the letter. Other lines, in parentheses, say what else happened. A text
+//! with control characters in it, such as line breaks, is written as a string of JSON: `(stderr) "one\ntwo"`,
+//! `(line from agent) "one\ntwo"`.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::trace::on_one_line;
 use super::{Event, Record, Side};
 
 /// Why a text is no transcript: the number of the line, from 1, and what is wrong with it.
@@ -111,16 +114,41 @@ fn event_of(event: &str, text: &str) -> Result<Event, String> {
             Event::Junk { from: side(who)?, bytes: usize::try_from(number(bytes)?).unwrap_or_default() }
         }
         ["restarted"] => Event::Restarted,
-        ["note"] => Event::Note { text: text.to_owned() },
-        ["stderr"] => Event::Stderr { text: text.to_owned() },
-        _ => return Err("expected closed by …, exited, waited … ms, junk from …, restarted, note or stderr".to_owned()),
+        ["continued"] => Event::Continued,
+        ["note"] => Event::Note { text: unquoted(text) },
+        ["stderr"] => Event::Stderr { text: unquoted(text) },
+        ["line", "from", who] => Event::Frame { from: side(who)?, text: unquoted(text) },
+        _ => {
+            return Err(
+                "expected closed by …, exited, waited … ms, junk from …, line from …, restarted, continued, note or stderr"
+                    .to_owned(),
+            );
+        }
     })
+}
+
+/// A text on one line: as a string of JSON if it has a line break in it, or could be taken for such a string.
+fn quoted(text: &str) -> String {
+    let is_plain = !text.contains(char::is_control) && text.trim() == text && unquoted(text) == text;
+    if is_plain { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+fn unquoted(text: &str) -> String {
+    serde_json::from_str(text).unwrap_or_else(|_| text.to_owned())
 }
 
 fn line(event: &Event) -> String {
     let side = |from: &Side| if *from == Side::Client { "client" } else { "agent" };
     match event {
         Event::Frame { from, text } => {
+            let text = if serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok() {
+                on_one_line(text)
+            } else if text.contains(char::is_control) {
+                return format!("(line from {}) {}", side(from), quoted(text));
+            } else {
+                text.into()
+            };
+            let text = &*text;
             let quoted = text.replace('"', "'");
             // What would not be read back as the same message is written to the letter.
             let value = |text: &str| serde_json::from_str::<Value>(text).ok();
@@ -133,13 +161,14 @@ fn line(event: &Event) -> String {
             }
         }
         Event::Junk { from, bytes } => format!("(junk from {}, {bytes} bytes)", side(from)),
-        Event::Stderr { text } => format!("(stderr) {text}"),
+        Event::Stderr { text } => format!("(stderr) {}", quoted(text)),
         Event::Closed { from } => format!("(closed by {})", side(from)),
         Event::Exited { code: Some(code) } => format!("(exited {code})"),
         Event::Exited { code: None } => "(exited)".to_owned(),
         Event::Waited { time } => format!("(waited {} ms)", time.as_millis()),
         Event::Restarted => "(restarted)".to_owned(),
-        Event::Note { text } => format!("(note) {text}"),
+        Event::Continued => "(continued)".to_owned(),
+        Event::Note { text } => format!("(note) {}", quoted(text)),
     }
 }
 
@@ -170,6 +199,27 @@ mod tests {
             record.connections().map(|(start, entries)| (start, entries.len())).collect::<Vec<_>>(),
             [(0, 6), (7, 4)]
         );
+    }
+
+    #[test]
+    fn a_line_break_begins_no_line_of_its_own() {
+        let mut record = Record::default();
+        let forged = "a\n==> {\"id\":1}\r(closed by agent)\u{1b}[2J \\ \"";
+        let texts = [forged, "\"quoted\"", "\"a\\nb\"", " spaces ", "plain \\n", ""];
+        for text in texts.map(str::to_owned) {
+            record.push(Duration::ZERO, Event::Stderr { text: text.clone() });
+            record.push(Duration::ZERO, Event::Note { text });
+        }
+        record.push(Duration::ZERO, Event::Frame { from: Side::Agent, text: forged.to_owned() });
+        record.push(Duration::ZERO, Event::Frame { from: Side::Agent, text: "\"text\"".to_owned() });
+        let text = record.to_transcript();
+        assert_eq!(text.lines().count(), record.entries.len(), "{text}");
+        let events = |record: &Record| record.entries.iter().map(|entry| entry.event.clone()).collect::<Vec<_>>();
+        assert_eq!(events(&Record::from_transcript(&text).unwrap()), events(&record));
+        // JSON on several lines is the same message on one.
+        let pretty = Event::Frame { from: Side::Client, text: "{\n  \"id\": 1,\r\n  \"c\": \"'\"\n}".to_owned() };
+        let text = line(&pretty);
+        assert!(!text.contains(['\n', '\r']) && text.starts_with("==> {   \"id\": 1,"), "{text}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ impl Report {
                             "seen": shown.seen,
                             "entries": shown.entries,
                             "messages": shown.messages,
+                            "ended": shown.ended,
                         })
                     })
                     .collect();

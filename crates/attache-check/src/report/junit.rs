@@ -4,27 +4,30 @@ use std::fmt::Write;
 
 use super::{Outcome, Report, RuleReport, area};
 
-impl Report {
-    /// The report in JUnit's XML: a suite for each area, a case for each rule.
-    pub fn to_junit(&self) -> String {
-        let failures = self.count(|report| report.outcome.is_finding());
-        let skipped = self.count(|report| matches!(report.outcome, Outcome::NotTested | Outcome::Waived { .. }));
-        let mut out = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"attache check\" tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\">\n",
-            self.rules.len()
-        );
-        for (name, [kept, broken, waived, not_tested]) in self.areas() {
+/// Reports in JUnit's XML: a suite for each area of each report, a case for each rule.
+pub fn junit(reports: &[Report]) -> String {
+    let sum = |count: fn(&Report) -> usize| reports.iter().map(count).sum::<usize>();
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"attache check\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
+        sum(|report| report.rules.len()),
+        sum(|report| report.count(|rule| rule.outcome.is_finding())),
+        sum(|report| report.count(|rule| matches!(rule.outcome, Outcome::NotTested | Outcome::Waived { .. }))),
+    );
+    for report in reports {
+        for (name, [kept, broken, waived, not_tested]) in report.areas() {
+            let side = if reports.len() > 1 { format!("{}: ", report.side_name()) } else { String::new() };
             let _ = writeln!(
                 out,
-                "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{broken}\" skipped=\"{}\">",
+                "  <testsuite name=\"{side}{name}\" package=\"{}\" tests=\"{}\" failures=\"{broken}\" skipped=\"{}\">",
+                escape(&report.subject),
                 kept + broken + waived + not_tested,
                 waived + not_tested
             );
-            self.rules.iter().filter(|report| area(report.rule) == name).for_each(|report| case(&mut out, report));
+            report.rules.iter().filter(|rule| area(rule.rule) == name).for_each(|rule| case(&mut out, rule));
             out.push_str("  </testsuite>\n");
         }
-        out + "</testsuites>\n"
     }
+    out + "</testsuites>\n"
 }
 
 fn case(out: &mut String, report: &RuleReport) {
@@ -44,7 +47,7 @@ fn case(out: &mut String, report: &RuleReport) {
             for shown in &report.findings {
                 let _ =
                     writeln!(out, "{}", escape(&format!("{} (protocol {}): {}", shown.run, shown.dialect, shown.seen)));
-                shown.messages.iter().for_each(|message| {
+                shown.messages.iter().chain(&shown.ended).for_each(|message| {
                     let _ = writeln!(out, "{}", escape(message));
                 });
             }

@@ -30,13 +30,16 @@ impl Report {
                 rule.statement
             );
             if let Outcome::Waived { reason } = &report.outcome {
-                let _ = writeln!(out, "Reason: {}\n", text(reason));
+                let _ = writeln!(out, "Reason: {}\n", code(reason));
             }
             for shown in &report.findings {
                 let _ = writeln!(out, "- in {}, protocol {}: {}", code(&shown.run), shown.dialect, text(&shown.seen));
                 shown.messages.iter().for_each(|message| {
                     let _ = writeln!(out, "  - {}", code(message));
                 });
+                if let Some(ended) = &shown.ended {
+                    let _ = writeln!(out, "  - {}", text(ended));
+                }
             }
             if report.count > report.findings.len() {
                 let _ = writeln!(out, "- and {} more", report.count - report.findings.len());

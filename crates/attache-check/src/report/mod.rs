@@ -7,13 +7,16 @@ mod markdown;
 mod sarif;
 mod text;
 
+pub use junit::junit;
+pub use sarif::sarif;
+
 use std::collections::BTreeMap;
 
 use attache_proto::Dialect;
 
 use crate::judge::{Choice, judge};
 use crate::record::{Event, Record, Side};
-use crate::rule::{Level, Rule};
+use crate::rule::{Level, Rule, harmless};
 use crate::waivers::Waivers;
 
 /// A record that is judged, and what it is of.
@@ -104,10 +107,15 @@ pub struct Shown {
     pub entries: Vec<usize>,
     /// These messages, cut short and harmless: `-->` is from the client, `<--` from the agent.
     pub messages: Vec<String>,
+    /// How the process ended after that, if it failed, with the last that it wrote to stderr.
+    pub ended: Option<String>,
 }
 
 /// How many places of a rule are shown. The others are counted.
 pub const MOST_SHOWN: usize = 3;
+
+/// How much is shown of a command or of the name of a file.
+const LONGEST_NAME: usize = 400;
 
 /// How much of a message is shown.
 const LONGEST_MESSAGE: usize = 240;
@@ -136,10 +144,11 @@ impl Report {
                 report.count += judged.findings.len();
                 let room = MOST_SHOWN.saturating_sub(report.findings.len());
                 report.findings.extend(judged.findings.into_iter().take(room).map(|finding| Shown {
-                    run: run.name.clone(),
+                    run: harmless(&run.name, LONGEST_NAME),
                     dialect: finding.dialect,
                     seen: finding.seen,
                     messages: finding.entries.iter().filter_map(|entry| message(&run.record, *entry)).collect(),
+                    ended: ended(&run.record, side, finding.entries.last().copied().unwrap_or(0)),
                     entries: finding.entries,
                 }));
             }
@@ -156,7 +165,12 @@ impl Report {
         let order = |rule: &Rule| crate::rules::all().position(|other| other.id == rule.id);
         rules.sort_by_key(|report| order(report.rule));
         dialects.sort_unstable();
-        Report { subject: subject.into(), side, dialects, runs: runs.len(), rules }
+        Report { subject: harmless(&subject.into(), LONGEST_NAME), side, dialects, runs: runs.len(), rules }
+    }
+
+    /// Whether no rule mattered: then there is no verdict.
+    pub fn is_empty(&self) -> bool {
+        self.rules.iter().all(|report| report.outcome == Outcome::NotTested)
     }
 
     /// Whether there is nothing to find fault with.
@@ -180,10 +194,10 @@ impl Report {
         let waived = self.count(|report| matches!(report.outcome, Outcome::Waived { .. }));
         let not_tested = self.count(|report| report.outcome == Outcome::NotTested);
         let beside = match waived {
-            0 => format!("{kept} rules kept, {not_tested} not tested"),
-            _ => format!("{kept} rules kept, {waived} waived, {not_tested} not tested"),
+            0 => format!("{kept} {} kept, {not_tested} not tested", plural(kept, "rule")),
+            _ => format!("{kept} {} kept, {waived} waived, {not_tested} not tested", plural(kept, "rule")),
         };
-        if kept + self.broken(Level::Must) + self.broken(Level::Should) + waived == 0 {
+        if self.is_empty() {
             return "nothing was tested".to_owned();
         }
         match (self.broken(Level::Must), self.broken(Level::Should)) {
@@ -202,7 +216,10 @@ impl Report {
 
     /// The dialects that were spoken, for people: `1, 2`.
     pub fn spoken(&self) -> String {
-        self.dialects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        match &self.dialects[..] {
+            [] => "unknown".to_owned(),
+            dialects => dialects.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }
     }
 
     /// `agent` or `client`.
@@ -251,7 +268,36 @@ fn message(record: &Record, entry: usize) -> Option<String> {
         Event::Junk { from, bytes } => (if *from == Side::Client { "-->" } else { "<--" }, format!("({bytes} bytes)")),
         _ => return None,
     };
-    Some(format!("{arrow} {}", crate::rule::harmless(&text, LONGEST_MESSAGE)))
+    let mut without_secrets = String::new();
+    if !attache::trace::redact(&text, &mut without_secrets) {
+        without_secrets = attache::trace::redact_text(&text).into_owned();
+    }
+    Some(format!("{arrow} {}", harmless(&without_secrets, LONGEST_MESSAGE)))
+}
+
+/// How the process of the side that is judged ended on the connection of an entry, and the last line that it wrote to stderr, if it ended
+/// after that entry and with a failure.
+fn ended(record: &Record, side: Side, entry: usize) -> Option<String> {
+    let connection = || record.entries.iter().skip(entry).take_while(|entry| entry.event != Event::Restarted);
+    // Whoever checks closes its end, and then ends what does not leave by itself.
+    let is_left = connection().any(|entry| entry.event == Event::Closed { from: crate::exchange::other(side) });
+    let how = connection().find_map(|entry| match entry.event {
+        Event::Exited { code: Some(code) } if code != 0 => Some(format!("exited with status {code}")),
+        Event::Exited { code: None } if !is_left => Some("was ended by a signal".to_owned()),
+        _ => None,
+    })?;
+    let name = if side == Side::Agent { "agent" } else { "client" };
+    let last = connection().filter_map(|entry| match &entry.event {
+        Event::Stderr { text } if !text.trim().is_empty() => Some(text),
+        _ => None,
+    });
+    Some(match last.last() {
+        Some(text) => {
+            let text = attache::trace::redact_text(text.trim());
+            format!("the {name} {how}; the last line of its stderr: {}", crate::rule::shown(&text))
+        }
+        None => format!("the {name} {how}"),
+    })
 }
 
 #[cfg(test)]

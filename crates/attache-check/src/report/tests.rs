@@ -12,7 +12,7 @@ fn report(waivers: &str) -> Report {
     let runs = [Run { name: "hand<shake>".to_owned(), record }];
     let choice =
         Choice { only: vec!["envelope/version".to_owned(), "envelope/one-answer".to_owned()], ..Choice::default() };
-    Report::new("my | agent", Side::Agent, &runs, &choice, &Waivers::parse(waivers).unwrap())
+    Report::new("my | agent\u{1b}]0;title\u{7}", Side::Agent, &runs, &choice, &Waivers::parse(waivers).unwrap())
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_broken_rule_is_told_with_its_message_and_what_would_be_right() {
         "{text}"
     );
     assert!(
-        text.ends_with("agent my | agent (protocol 1): not conformant: 1 rule broken; 0 rules kept, 1 not tested\n"),
+        text.ends_with("agent my | agent\u{fffd}]0;title\u{fffd} (protocol 1): not conformant: 1 rule broken; 0 rules kept, 1 not tested\n"),
         "{text}"
     );
 }
@@ -43,13 +43,13 @@ fn text_of_a_peer_is_harmless_in_every_form() {
     let forms = [
         report.to_text(true),
         report.to_markdown(),
-        report.to_junit(),
+        junit(std::slice::from_ref(&report)),
         report.to_json().to_string(),
-        report.to_sarif(None).to_string(),
+        sarif(std::slice::from_ref(&report), None).to_string(),
         report.to_badge(),
     ];
     for form in &forms {
-        assert!(!form.contains('\u{202e}'), "{form}");
+        assert!(!form.contains(['\u{202e}', '\u{1b}', '\u{7}']), "{form}");
     }
     assert!(!forms[2].contains("<b>") && forms[2].contains("&lt;b&gt;"), "{}", forms[2]);
     assert!(forms[1].contains("``<-- {") && !forms[1].contains("\n<"), "{}", forms[1]);
@@ -80,11 +80,14 @@ fn reports_for_programs_have_their_shape() {
         (Some("attache-check"), Some(false), Some(1))
     );
     assert_eq!(json["rules"][0]["findings"][0]["entries"][0], 1);
-    let sarif = report.to_sarif(Some("a.trace"));
+    let sarif = sarif(std::slice::from_ref(&report), Some("a trace"));
     assert_eq!(
         sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
-        "a.trace"
+        "a%20trace"
     );
-    assert!(report.to_junit().contains("<testsuite name=\"envelope\" tests=\"2\" failures=\"1\" skipped=\"1\">"));
+    assert!(
+        junit(std::slice::from_ref(&report))
+            .contains("<testsuite name=\"envelope\" package=\"my | agent\u{fffd}]0;title\u{fffd}\" tests=\"2\" failures=\"1\" skipped=\"1\">")
+    );
     assert!(report.to_badge().contains(">not conformant 0/1<"));
 }

@@ -61,6 +61,9 @@ fn finding(out: &mut String, report: &RuleReport) {
         for message in &shown.messages {
             let _ = writeln!(out, "    {message}");
         }
+        if let Some(ended) = &shown.ended {
+            let _ = writeln!(out, "    {ended}");
+        }
     }
     if report.count > report.findings.len() {
         let _ = writeln!(out, "  and {} more", report.count - report.findings.len());

@@ -1,5 +1,6 @@
 //! Cancelling turns, and requests by `$/cancel_request` where they are prompts.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use attache_proto::Dialect;
@@ -143,6 +144,13 @@ const CANCELLED: i32 = -32800;
 /// A turn that has not ended when the agent has been waited for that long after it was cancelled does not end.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
+/// Who tells of a turn for that long after it was cancelled, on a connection that is not slow, has had the cancel and ignores it.
+const TOO_LONG: Duration = Duration::from_millis(250);
+
+/// Who does so again and again has ignored it, too, where it is for this long: no coincidence happens so often.
+const WHILE: Duration = Duration::from_millis(50);
+const OFTEN: usize = 3;
+
 /// New things after a cancellation that are looked at. One is enough, and most of what may have crossed comes at once.
 const MOST_LOOKED_AT: usize = 100;
 
@@ -154,9 +162,17 @@ fn cancelled<'a>(trial: &'a Trial<'_>) -> impl Iterator<Item = (&'a str, &'a Ses
     })
 }
 
-fn permissions<'a>(trial: &'a Trial<'_>, session: &'a str) -> impl Iterator<Item = &'a Call> {
-    let calls = trial.exchange.calls_to("session/request_permission").filter(|call| call.from == Side::Agent);
-    calls.filter(move |call| call.session() == Some(session))
+/// The requests for permission of a session that were made between two messages.
+fn permissions<'a>(
+    trial: &'a Trial<'_>,
+    session: &'a str,
+    from: MessageIndex,
+    until: MessageIndex,
+) -> impl Iterator<Item = &'a Call> {
+    let calls = &trial.exchange.calls;
+    let calls = calls[calls.partition_point(|call| call.at <= from)..].iter().take_while(move |call| call.at < until);
+    let is_question = |call: &&Call| call.from == Side::Agent && call.method == "session/request_permission";
+    calls.filter(is_question).filter(move |call| call.session() == Some(session))
 }
 
 /// Whether the end of a turn may have been under way when it was cancelled. It was not if the agent waited for the client.
@@ -188,12 +204,44 @@ fn error_of(trial: &Trial<'_>, turn: &Turn) -> Option<Option<i32>> {
     }
 }
 
+/// The turn before and the turn after another.
+fn neighbours<'a>(session: &'a Session, turn: &Turn) -> (Option<&'a Turn>, Option<&'a Turn>) {
+    let place = session.turns.partition_point(|other| other.begins < turn.begins);
+    (place.checked_sub(1).and_then(|before| session.turns.get(before)), session.turns.get(place + 1))
+}
+
+/// Whether a turn was running when another began.
+fn runs_into(turn: &Turn, next: &Turn) -> bool {
+    turn.ends.is_none_or(|ends| ends > next.begins)
+}
+
+/// Whether an error that may have crossed with a cancel has to do with the prompt: it would have come without the cancel as well. That a turn
+/// fails in the moment in which it is cancelled is otherwise no coincidence to believe in. `usual` are the errors of turns that nobody
+/// cancelled: this agent has no model, or nobody is logged in.
+fn is_of_the_prompt(
+    trial: &Trial<'_>,
+    session: &Session,
+    turn: &Turn,
+    code: Option<i32>,
+    usual: &HashSet<Option<i32>>,
+) -> bool {
+    let is_refused = matches!(code, Some(-32700 | -32602 | -32601 | -32600 | -32002));
+    let is_busy = neighbours(session, turn).0.is_some_and(|before| runs_into(before, turn));
+    let is_by_name = code == Some(CANCELLED) && trial.calls[turn.call].cancelled_at.is_some();
+    is_refused || is_busy || is_by_name || code != Some(CANCELLED) && usual.contains(&code)
+}
+
 fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for (id, _, turn, cancel) in cancelled(trial) {
+    let turns = trial.sessions.values().flat_map(|session| &session.turns);
+    let others = turns.filter(|turn| turn.cancelled.is_none() && turn.ends.is_some());
+    let usual: HashSet<Option<i32>> = others.filter_map(|turn| error_of(trial, turn)).collect();
+    for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
         match error_of(trial, turn) {
             None => verdict.kept(),
-            Some(_) if may_have_ended_before(trial, id, cancel, ends) => {}
+            Some(code)
+                if may_have_ended_before(trial, id, cancel, ends)
+                    && is_of_the_prompt(trial, session, turn, code, &usual) => {}
             Some(code) => {
                 let named = code.map_or("the stop reason `error`".to_owned(), |code| format!("error {code}"));
                 verdict.broken_by(vec![cancel, ends], format!("the cancelled turn ended with {named}"));
@@ -202,15 +250,66 @@ fn no_error(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// For how long an agent went on with a turn after it was cancelled: until the last that it told of it. Zero where another turn may be told of.
+fn went_on(trial: &Trial<'_>, session: &Session, turn: &Turn, cancel: MessageIndex) -> Duration {
+    let ends = turn.ends.unwrap_or(cancel);
+    let (before, after) = neighbours(session, turn);
+    let is_alone =
+        !before.is_some_and(|before| runs_into(before, turn)) && after.is_none_or(|after| after.begins > ends);
+    let start = session.updates.partition_point(|at| *at < cancel);
+    let until = session.updates.partition_point(|at| *at < ends);
+    let is_work = |at: &&MessageIndex| {
+        let kind = trial.messages[**at].body.params()["update"]["sessionUpdate"].as_str().unwrap_or("");
+        kind.starts_with("agent_") || kind.starts_with("tool_call")
+    };
+    let last = session.updates[start..until].iter().rev().find(is_work).filter(|_| is_alone);
+    last.map_or(Duration::ZERO, |last| trial.time_of(*last).saturating_sub(trial.time_of(cancel)))
+}
+
+/// What it takes to tell who ignores cancels from whose turns end in that moment.
+struct Habit {
+    /// How long the quickest answer took: no message is much longer under way.
+    there_and_back: Duration,
+    /// In how many turns the agent went on for a while.
+    went_on: usize,
+}
+
+impl Habit {
+    fn of(trial: &Trial<'_>) -> Self {
+        let took = |call: &Call| Some(trial.time_of(call.answered_at()?).saturating_sub(trial.time_of(call.at)));
+        let there_and_back = trial.calls_of(Side::Client).filter_map(took).min().unwrap_or_default();
+        let mut habit = Habit { there_and_back, went_on: 0 };
+        let ignored = cancelled(trial).filter(|(_, session, turn, cancel)| {
+            turn.stop.as_deref() != Some("cancelled") && habit.is_long(went_on(trial, session, turn, *cancel), WHILE)
+        });
+        habit.went_on = ignored.count();
+        habit
+    }
+
+    fn is_long(&self, time: Duration, least: Duration) -> bool {
+        time >= least.max(self.there_and_back.saturating_mul(2))
+    }
+
+    /// Whether an agent has seen a cancel although the end of the turn came soon: it went on for longer than messages take to it and back, or
+    /// it did so for a while in every turn.
+    fn is_to_ignore(&self, time: Duration) -> bool {
+        self.is_long(time, TOO_LONG) || self.is_long(time, WHILE) && self.went_on >= OFTEN
+    }
+}
+
 fn says_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for (id, _, turn, cancel) in cancelled(trial) {
+    let habit = Habit::of(trial);
+    for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
+        let may_be_a_race = || {
+            may_have_ended_before(trial, id, cancel, ends) && !habit.is_to_ignore(went_on(trial, session, turn, cancel))
+        };
         let is_refused = trial.calls[turn.call].error().is_some();
         match turn.stop.as_deref() {
             Some("cancelled") => verdict.kept(),
             None if is_refused && error_of(trial, turn).is_none() => verdict.kept(),
             // Errors have a rule of their own.
-            _ if error_of(trial, turn).is_some() || may_have_ended_before(trial, id, cancel, ends) => {}
+            _ if error_of(trial, turn).is_some() || may_be_a_race() => {}
             stop => {
                 let stop = stop.map_or("no stop reason".to_owned(), shown);
                 verdict.broken_by(vec![cancel, ends], format!("the cancelled turn ended with {stop}"));
@@ -233,14 +332,14 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
         let Some(ends) = turn.ends else { continue };
         let start = session.updates.partition_point(|at| *at < cancel);
         let update = |at: MessageIndex| &trial.messages[at].body.params()["update"];
-        let known: std::collections::HashSet<&str> =
+        let known: HashSet<&str> =
             session.updates[..start].iter().filter_map(|at| update(*at)["toolCallId"].as_str()).collect();
         let started = session.updates[start..].iter().copied().take_while(|at| *at < ends);
         let started = started.filter(|at| {
             let is_call = matches!(update(*at)["sessionUpdate"].as_str(), Some("tool_call" | "tool_call_update"));
             is_call && update(*at)["toolCallId"].as_str().is_some_and(|id| !known.contains(id))
         });
-        let asked = permissions(trial, id).map(|call| call.at).filter(|at| *at > cancel && *at < ends);
+        let asked = permissions(trial, id, cancel, ends).map(|call| call.at);
         let new = started
             .take(MOST_LOOKED_AT)
             .chain(asked.take(MOST_LOOKED_AT))
@@ -256,13 +355,21 @@ fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
+            let is_cancelled = call.result().is_some_and(|result| result["outcome"]["outcome"] == "cancelled");
+            // A client that cancels before it sees the question asks the person, or finds the turn over.
+            let is_late = |answered: MessageIndex| {
+                turn.ends.is_some_and(|ends| ends < answered) || !trial.is_soon(cancel, answered)
+            };
+            if !is_cancelled && call.answered_at().is_some_and(is_late) && trial.may_have_crossed(call.at, cancel) {
+                continue;
+            }
             match (call.answered_at(), call.result()) {
                 (None, _) if trial.had_time(Side::Client, cancel.max(call.at)) => {
                     verdict.broken_by(vec![call.at, cancel], "a permission request that was not answered");
                 }
                 (None, _) => {}
-                (Some(_), Some(result)) if result["outcome"]["outcome"] == "cancelled" => verdict.kept(),
+                (Some(_), Some(_)) if is_cancelled => verdict.kept(),
                 (Some(at), Some(result)) => {
                     let outcome = result["outcome"]["outcome"].as_str().unwrap_or("no outcome");
                     verdict.broken_by(
@@ -281,7 +388,7 @@ fn permissions_cancelled(trial: &Trial<'_>, verdict: &mut Verdict) {
 fn withdraws_permissions(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, _, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
             if call.cancelled_at.is_some() {
                 verdict.kept();
             } else if call.answered_at().is_none_or(|answered| answered > ends) {
@@ -293,7 +400,7 @@ fn withdraws_permissions(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 fn late_approval(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (id, session, turn, cancel) in cancelled(trial) {
-        for call in permissions(trial, id).filter(|call| call.at > turn.begins && call.is_open_at(cancel)) {
+        for call in permissions(trial, id, turn.begins, cancel).filter(|call| call.is_open_at(cancel)) {
             let is_selected = call.result().is_some_and(|result| result["outcome"]["outcome"] == "selected");
             let tool_call = call.params["subject"]["toolCall"]["toolCallId"].as_str();
             let (Some(answered), Some(tool_call)) = (call.answered_at().filter(|_| is_selected), tool_call) else {

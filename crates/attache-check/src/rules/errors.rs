@@ -56,6 +56,17 @@ pub(super) const RULES: &[Rule] = &[
         judge: malformed::parse_error,
     },
     Rule {
+        id: "errors/deep-json",
+        binds: Binds::Both,
+        level: Level::Should,
+        dialects: Dialects::ALL,
+        statement: "JSON that nests deeper than the receiver reads is answered with an error, and the connection survives it.",
+        source: "rpc; JSON-RPC 2.0",
+        instead: "Answer with -32700 or -32600, under its id or null, and read on at the next line.",
+        implies: &[],
+        judge: malformed::deep_json,
+    },
+    Rule {
         id: "errors/not-an-object",
         binds: Binds::Both,
         level: Level::Must,

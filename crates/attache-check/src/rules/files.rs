@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::walk;
-use crate::exchange::Call;
+use crate::exchange::{Body, Call};
 use crate::record::Side;
 use crate::rule::{Binds, Dialects, Level, Rule, Trial, Verdict, shown};
 
@@ -51,6 +51,17 @@ pub(super) const RULES: &[Rule] = &[
         instead: "Return the lines from `line` on, at most `limit` of them.",
         implies: &[],
         judge: limit,
+    },
+    Rule {
+        id: "files/line",
+        binds: Binds::Client,
+        level: Level::Must,
+        dialects: Dialects::V1,
+        statement: "A client returns a file from `line` on.",
+        source: "v1/67; S0 S1 SCH",
+        instead: "Leave out the lines before `line`, which is counted from 1.",
+        implies: &[],
+        judge: line,
     },
     Rule {
         id: "files/write-creates",
@@ -119,6 +130,57 @@ fn limit(trial: &Trial<'_>, verdict: &mut Verdict) {
         verdict.check(u64::try_from(lines).is_ok_and(|lines| lines <= limit), at, || {
             format!("{lines} lines, though `limit` is {limit}")
         });
+    }
+}
+
+/// Judges reads of files whose lines are known from a read or a write before, as long as nothing came that may have changed them.
+fn line(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let mut known: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (at, message) in trial.messages.iter().enumerate() {
+        if may_change_files(&message.body) {
+            known.clear();
+        }
+        let call = trial.call_of(at).map(|call| &trial.calls[call]).filter(|call| is_read(call) || is_write(call));
+        let Some((call, path)) = call.and_then(|call| Some((call, call.params["path"].as_str()?))) else { continue };
+        if call.answered_at() != Some(at) {
+            if is_write(call) {
+                known.remove(path);
+            }
+            continue;
+        }
+        let Some(result) = call.result() else { continue };
+        let content = if is_write(call) { &call.params["content"] } else { &result["content"] };
+        let Some(lines) = content.as_str().map(|text| text.lines().collect::<Vec<_>>()) else { continue };
+        match (call.params["line"].as_u64(), call.params["limit"].as_u64(), known.get(path)) {
+            (None, None, _) => {
+                known.insert(path, lines);
+            }
+            (Some(line @ 2..), _, Some(all)) => {
+                let first = usize::try_from(line - 1).unwrap_or(usize::MAX);
+                let begins_at = |place: usize| all.get(place..).is_some_and(|rest| rest.starts_with(&lines));
+                let is_blank = lines.iter().all(|line| line.is_empty());
+                // What is found nowhere in the file is another file by now.
+                match (0..all.len()).find(|place| begins_at(*place)) {
+                    _ if is_blank || begins_at(first) => verdict.kept(),
+                    Some(place) => {
+                        let seen = format!("asked for a file from line {line} on, returned it from line {}", place + 1);
+                        verdict.broken_by(vec![call.at, at], seen);
+                    }
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a message may tell of something that changes files: a new turn, or a tool that does more than read.
+fn may_change_files(body: &Body) -> bool {
+    let update = &body.params()["update"];
+    match (body.method(), update["sessionUpdate"].as_str()) {
+        (Some("session/prompt" | "terminal/create"), _) => true,
+        (_, Some("tool_call")) => !matches!(update["kind"].as_str(), Some("read" | "search" | "think" | "fetch")),
+        _ => false,
     }
 }
 

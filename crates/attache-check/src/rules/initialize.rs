@@ -9,6 +9,8 @@ use crate::rule::{Binds, Dialects, Level, Rule, Trial, Verdict, shown};
 mod capabilities;
 mod versions;
 
+pub(super) use versions::supported_in;
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize/first",
@@ -228,15 +230,20 @@ fn words_of_its_version(trial: &Trial<'_>, verdict: &mut Verdict) {
             Side::Agent => (call.result(), call.answered_at().unwrap_or(call.at), "agentCapabilities"),
         };
         let Some((said, version)) = said.and_then(|said| Some((said, version(said)?))) else { continue };
-        let wrong = match version {
-            0 | 1 if has(said, "capabilities") && !has(said, old) => "capabilities",
-            2 if has(said, old) && !has(said, "capabilities") => old,
-            _ => {
-                verdict.kept();
-                continue;
-            }
-        };
-        verdict.broken(at, format!("`protocolVersion` {version} with `{wrong}`"));
+        verdict.check(!has_words_of_another_version(said), at, || {
+            let wrong = if version < 2 { "capabilities" } else { old };
+            format!("`protocolVersion` {version} with `{wrong}`")
+        });
+    }
+}
+
+/// Whether the params or the result of `initialize` are written in the words of another version than they name.
+pub(super) fn has_words_of_another_version(said: &Value) -> bool {
+    let has_old = has(said, "clientCapabilities") || has(said, "agentCapabilities");
+    match version(said) {
+        Some(0 | 1) => has(said, "capabilities") && !has_old,
+        Some(2) => has_old && !has(said, "capabilities"),
+        _ => false,
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::exchange::Call;
 use crate::record::Side;
 use crate::rule::{Binds, Dialects, Level, Rule, Trial, Verdict, shown};
+use crate::rules::walk;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -38,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         statement: "An agent accepts MCP servers over stdio.",
         source: "v1/45; S0 S1 DOC",
         instead: "Start the server's command and speak MCP with it.",
-        implies: &[],
+        implies: &["sessions/own-sessions"],
         judge: stdio,
     },
     Rule {
@@ -189,6 +190,9 @@ fn unsupported(trial: &Trial<'_>, verdict: &mut Verdict) {
     for call in calls(trial) {
         let strange = servers(call).iter().map(transport).find(|transport| !is_offered(trial, transport));
         let (Some(strange), Some(at)) = (strange, call.answered_at()) else { continue };
+        if walk::is_unrelated_refusal(trial.exchange, call) {
+            continue;
+        }
         verdict.check(call.error().is_some_and(|error| error.code == INVALID_PARAMS), at, || match call.error() {
             Some(error) => format!("error {} for a server over {}", error.code, shown(strange)),
             None => format!("a result for a server over {}", shown(strange)),

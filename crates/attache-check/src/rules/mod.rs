@@ -13,6 +13,7 @@ mod mcp;
 mod messages;
 mod notices;
 mod options;
+mod past;
 mod permission;
 mod plans;
 mod prompt;
@@ -23,6 +24,8 @@ mod terminals;
 mod tools;
 mod transport;
 mod walk;
+
+pub use past::Past;
 
 use crate::rule::Rule;
 

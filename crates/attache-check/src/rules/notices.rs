@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::walk;
-use crate::exchange::Exchange;
 use crate::record::Side;
 use crate::rule::{Binds, Dialects, Level, Rule, Trial, Verdict, shown};
 
@@ -122,11 +121,20 @@ fn compaction_offered(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// While a session is loaded, there may be news as well: only a notice that was sent before is history.
 fn not_replayed(trial: &Trial<'_>, verdict: &mut Verdict) {
     let said = |update: &Value| [&update["severity"], &update["title"], &update["description"]].map(Value::to_string);
+    let is_told_again = |(at, session, _): (usize, &str, &Value)| walk::is_replay(trial.exchange, session, at);
+    if !trial.updates_of("notice").any(is_told_again) {
+        return;
+    }
     let mut sent = HashSet::new();
-    let of = |exchange: &Exchange<'_>| -> Vec<(String, [String; 3])> {
-        exchange.updates_of("notice").map(|(_, session, update)| (session.to_owned(), said(update))).collect()
-    };
-    trial.before.iter().for_each(|exchange| sent.extend(of(exchange)));
+    for id in trial.sessions.keys() {
+        for (_, session, update) in
+            trial.before.of_session(id).iter().flat_map(|exchange| exchange.updates_of("notice"))
+        {
+            if session == id {
+                sent.insert((session.to_owned(), said(update)));
+            }
+        }
+    }
     // What is told before or after the history may be news that is true again; what stands in its middle is history.
     let history: Vec<(usize, &str)> = trial
         .updates()

@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         statement: "Every new session gets an id that no other session has.",
         source: "v1/35; S1 DOC",
         instead: "Make ids that are never used again, such as UUIDs.",
-        implies: &[],
+        implies: &["sessions/own-sessions"],
         judge: setup::unique_id,
     },
     Rule {
@@ -107,6 +107,17 @@ pub(super) const RULES: &[Rule] = &[
         instead: "Send `[]`, or leave the field out.",
         implies: &[],
         judge: setup::lists_are_arrays,
+    },
+    Rule {
+        id: "sessions/own-sessions",
+        binds: Binds::Agent,
+        level: Level::Must,
+        dialects: Dialects::ALL,
+        statement: "The updates and requests of an agent are about sessions of the connection: new ones, and those that the client names.",
+        source: "v1/25 v1/35; S0 S1 DOC",
+        instead: "Send the `sessionId` that `session/new` was answered with.",
+        implies: &[],
+        judge: unknown::own_sessions,
     },
     Rule {
         id: "sessions/close-unknown",

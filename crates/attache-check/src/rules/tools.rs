@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tools/final-stays",
         binds: Binds::Agent,
-        level: Level::Must,
+        level: Level::Should,
         dialects: Dialects::ALL,
         statement: "A tool call that was completed or failed does not become pending or run again.",
         source: "v1/65; S0",

@@ -125,12 +125,13 @@ fn ends_with_input(trial: &Trial<'_>, verdict: &mut Verdict) {
     if trial.entries[..closed].iter().any(|entry| is_end(&entry.event)) {
         return;
     }
-    let after = &trial.entries[closed..];
-    let waited =
-        after.iter().any(|entry| matches!(entry.event, Event::Waited { time } if time >= crate::exchange::ENOUGH_TIME));
-    if after.iter().any(|entry| is_end(&entry.event)) {
-        verdict.kept();
-    } else if waited {
-        verdict.broken(last, "the agent went on after its input had ended");
+    let mut after = trial.entries[closed..].iter().filter(|entry| {
+        is_end(&entry.event) || matches!(entry.event, Event::Waited { time } if time >= crate::exchange::ENOUGH_TIME)
+    });
+    match (after.next(), after.any(|entry| is_end(&entry.event))) {
+        (Some(first), _) if is_end(&first.event) => verdict.kept(),
+        // Whoever recorded it waited, and then ended the agent.
+        (Some(_), true) | (None, _) => {}
+        (Some(_), false) => verdict.broken(last, "the agent went on after its input had ended"),
     }
 }

@@ -1,9 +1,12 @@
 //! Ways through an exchange that the rules of several areas share.
 
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
 use attache_proto::Dialect;
 use serde_json::Value;
 
-use crate::exchange::{Body, Exchange, MessageIndex};
+use crate::exchange::{Body, Call, Exchange, MessageIndex};
 use crate::record::Side;
 
 /// Whether a path is absolute, as POSIX or as Windows has it: we do not know where the peer runs.
@@ -25,8 +28,37 @@ pub(super) fn items(value: &Value) -> &[Value] {
 
 /// The first text that occurs twice.
 pub(super) fn repeated<'a>(texts: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     texts.into_iter().find(|text| !seen.insert(*text))
+}
+
+/// The sessions that a connection speaks of as existing: those that were opened, and those that were listed.
+pub(super) fn known_sessions<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = &'a str> {
+    let opened = exchange.sessions.keys().map(String::as_str);
+    let listed = exchange.calls_to("session/list").filter_map(|call| call.result()?["sessions"].as_array());
+    opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
+}
+
+/// The sessions that were made on a connection, each with its request and the directory that was asked for.
+pub(super) fn made_sessions<'a>(
+    exchange: &'a Exchange<'_>,
+) -> impl Iterator<Item = (&'a Call, &'a str, Option<&'a str>)> {
+    let made =
+        exchange.calls_of(Side::Client).filter(|call| matches!(call.method.as_str(), "session/new" | "session/fork"));
+    made.filter_map(|call| Some((call, call.result()?["sessionId"].as_str()?, call.params["cwd"].as_str())))
+}
+
+/// Whether a request was refused for something that has nothing to do with what is asked for in it: nobody is logged in, the connection is
+/// not agreed, there is no such session to be taken up, or no such method.
+pub(super) fn is_unrelated_refusal(exchange: &Exchange<'_>, call: &Call) -> bool {
+    let is_agreed = exchange.agreed_at().is_some_and(|agreed| agreed < call.at);
+    let takes_up = matches!(call.method.as_str(), "session/load" | "session/resume" | "session/fork");
+    match call.error().map(|error| error.code) {
+        Some(-32000 | -32601) => true,
+        Some(-32600) => !is_agreed,
+        Some(-32002) => takes_up,
+        _ => false,
+    }
 }
 
 /// How often a session was opened before a message. What is known of a session's parts is forgotten when it is opened again:
@@ -58,6 +90,54 @@ pub(super) fn is_replay(exchange: &Exchange<'_>, session: &str, message: Message
     let Some(last) = opening(exchange, session, message).checked_sub(1) else { return false };
     let call = exchange.sessions.get(session).and_then(|session| session.openings.get(last));
     call.map(|call| &exchange.calls[*call]).is_some_and(|call| call.method != "session/new" && call.is_open_at(message))
+}
+
+/// Work that may be going on and is not over by itself.
+pub(super) struct OpenWork<'a> {
+    /// Where each session last told of a tool call that is not finished.
+    tool_calls: HashMap<&'a str, MessageIndex>,
+    /// The last question to the client that has no answer.
+    question: Option<MessageIndex>,
+}
+
+impl<'a> OpenWork<'a> {
+    pub(super) fn of(exchange: &'a Exchange<'_>) -> Self {
+        let mut unfinished: HashMap<(&str, &str), MessageIndex> = HashMap::new();
+        for (at, session, update) in exchange.updates() {
+            let Some(id) = update["toolCallId"].as_str() else { continue };
+            match update["status"].as_str() {
+                Some("completed" | "failed" | "cancelled") => unfinished.remove(&(session, id)),
+                _ => unfinished.insert((session, id), at),
+            };
+        }
+        let mut tool_calls = HashMap::new();
+        for ((session, _), at) in unfinished {
+            let last = tool_calls.entry(session).or_insert(at);
+            *last = at.max(*last);
+        }
+        let questions = exchange.calls_of(Side::Agent).filter(|call| call.answers.is_empty());
+        OpenWork { tool_calls, question: questions.map(|call| call.at).max() }
+    }
+
+    /// Whether such work of a session began, or was told of, after a message: a tool call, or a question to the client.
+    pub(super) fn is_there(&self, session: &str, since: MessageIndex) -> bool {
+        self.tool_calls.get(session).copied().max(self.question).is_some_and(|at| at > since)
+    }
+}
+
+/// For how long the end of a prompt's turn was waited for, if it did not come although nothing held it up. Turns that were cancelled, and
+/// those of sessions that were closed, have rules of their own.
+pub(super) fn gave_up_on(exchange: &Exchange<'_>, prompt: &Call, work: &OpenWork<'_>) -> Option<Duration> {
+    let id = prompt.session().filter(|_| prompt.method == "session/prompt" && prompt.from == Side::Client)?;
+    let session = exchange.sessions.get(id)?;
+    let is_stopped = session.cancels.last().is_some_and(|at| *at > prompt.at) || session.closed_at.is_some();
+    let is_held_up = is_stopped || prompt.cancelled_at.is_some() || work.is_there(id, prompt.at);
+    exchange.gave_up_on_turn(prompt.at).filter(|_| !is_held_up)
+}
+
+/// A time for people: `10 s`.
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// What is said of a tool call in one message.

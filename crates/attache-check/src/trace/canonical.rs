@@ -57,31 +57,33 @@ pub fn canonical(record: &Record) -> Vec<CanonicalMessage> {
 
 /// What a message is, in a few words.
 pub(crate) fn label_of(exchange: &Exchange<'_>, index: usize, message: &Message<'_>) -> String {
-    label_and_body(exchange, index, message).0
+    match &message.body {
+        Body::Request { method, .. } => method.clone(),
+        Body::Notification { method, params } => match params["update"]["sessionUpdate"].as_str() {
+            Some(kind) => format!("{method} {kind}"),
+            None => method.clone(),
+        },
+        Body::Response { .. } => {
+            let method = exchange.call_of(index).map_or("an unknown request", |call| &exchange.calls[call].method);
+            format!("answer to {method}")
+        }
+        Body::Invalid { .. } => "an invalid message".to_owned(),
+        Body::EmptyBatch => "an empty batch".to_owned(),
+        Body::NotJson | Body::Junk => "a line that is no message".to_owned(),
+    }
 }
 
 /// What a message is, and what it carries.
 pub(super) fn label_and_body(exchange: &Exchange<'_>, index: usize, message: &Message<'_>) -> (String, Value) {
-    match &message.body {
-        Body::Request { method, params, .. } => (method.clone(), params.clone()),
-        Body::Notification { method, params } => match params["update"]["sessionUpdate"].as_str() {
-            Some(kind) => (format!("{method} {kind}"), params.clone()),
-            None => (method.clone(), params.clone()),
-        },
-        Body::Response { outcome, .. } => {
-            let method = exchange.call_of(index).map_or("an unknown request", |call| &exchange.calls[call].method);
-            let body = match outcome {
-                Ok(result) => serde_json::json!({ "result": result }),
-                Err(error) => {
-                    serde_json::json!({ "error": { "code": error.code, "message": error.message, "data": error.data } })
-                }
-            };
-            (format!("answer to {method}"), body)
+    let body = match &message.body {
+        Body::Request { params, .. } | Body::Notification { params, .. } => params.clone(),
+        Body::Response { outcome: Ok(result), .. } => serde_json::json!({ "result": result }),
+        Body::Response { outcome: Err(error), .. } => {
+            serde_json::json!({ "error": { "code": error.code, "message": error.message, "data": error.data } })
         }
-        Body::Invalid { .. } => ("an invalid message".to_owned(), Value::Null),
-        Body::EmptyBatch => ("an empty batch".to_owned(), Value::Null),
-        Body::NotJson | Body::Junk => ("a line that is no message".to_owned(), Value::Null),
-    }
+        Body::Invalid { .. } | Body::EmptyBatch | Body::NotJson | Body::Junk => Value::Null,
+    };
+    (label_of(exchange, index, message), body)
 }
 
 /// Whether an update is a piece of a text that another one continues, and which text: of whom, in which session.

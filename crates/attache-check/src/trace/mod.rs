@@ -13,4 +13,4 @@ pub use diff::{Difference, diff};
 pub use export::export;
 pub use pass::{Passed, pass};
 pub use recorder::{Recorder, Recording};
-pub use replay::{Replay, Replayed, replay};
+pub use replay::{GivenUp, Replay, Replayed, replay};

@@ -32,7 +32,40 @@ pub struct Replayed {
     pub record: Record,
     /// Messages of the recording that could not be sent, because the live peer did not ask for them.
     pub unasked: usize,
+    /// Why the recording was not played to its end, if it was not.
+    pub given_up: Option<GivenUp>,
 }
+
+/// Why a recording was not played to its end, and how many of the peer's recorded messages did not come in the end. They are no
+/// differences one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Whether the live peer closed its end. Else it said nothing of what was waited for, several times in a row.
+    pub is_closed: bool,
+    /// How many messages did not come.
+    pub missing: usize,
+}
+
+/// What came of waiting for a message.
+#[derive(PartialEq)]
+enum Heard {
+    /// It came.
+    Came,
+    /// It is a piece of a text whose other pieces came.
+    Piece,
+    /// It did not come.
+    Missed,
+}
+
+/// How many messages in a row may not come before a peer is given up.
+const MOST_MISSES: usize = 3;
+
+/// The longest time between two messages that is played.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many messages that were not recorded are held, in case they are waited for later, and how many bytes they may have together.
+const MOST_UNEXPECTED: usize = 10_000;
+const MOST_UNEXPECTED_BYTES: usize = 32 << 20;
 
 /// Plays a part of the first connection of a recording to a live peer.
 ///
@@ -48,13 +81,21 @@ pub async fn replay(recording: &Record, peer: Peer, how: Replay) -> Replayed {
         calls: HashMap::new(),
         how,
         started: Instant::now(),
+        times: squeezed(&first.entries),
         is_closed: false,
         unasked: 0,
+        live_bytes: 0,
     };
-    player.play().await;
-    let (record, unasked) = (player.wire.into_record(), player.unasked);
-    let differences = diff_side(other(how.part), &canonical(&first), &canonical(&record));
-    Replayed { differences, record, unasked }
+    let is_given_up = player.play().await;
+    let (is_closed, record, unasked) = (player.is_closed, player.wire.into_record(), player.unasked);
+    let mut differences = diff_side(other(how.part), &canonical(&first), &canonical(&record));
+    let mut given_up = None;
+    if is_given_up {
+        let came = differences.iter().rposition(|difference| !matches!(difference, Difference::OnlyFirst(_)));
+        let missing = differences.split_off(came.map_or(0, |last| last + 1)).len();
+        given_up = (missing > 0).then_some(GivenUp { is_closed, missing });
+    }
+    Replayed { differences, record, unasked, given_up }
 }
 
 struct Player<'r> {
@@ -62,19 +103,24 @@ struct Player<'r> {
     exchange: Exchange<'r>,
     /// What came and was not expected yet: its label, and the message.
     live: Vec<(String, Value)>,
+    live_bytes: usize,
     /// The ids of the live peer, by the recorded ones.
     ids: HashMap<(&'static str, String), Value>,
     /// The ids of the live peer's requests, by the recorded ones.
     calls: HashMap<String, Value>,
     how: Replay,
     started: Instant,
+    /// When each entry is due, counted from the start.
+    times: Vec<Duration>,
     is_closed: bool,
     unasked: usize,
 }
 
 impl Player<'_> {
-    async fn play(&mut self) {
+    /// Plays it; `true` if it was given up before its end.
+    async fn play(&mut self) -> bool {
         let mut played = None;
+        let mut misses = 0;
         for index in 0..self.exchange.messages.len() {
             let (from, entry) = (self.exchange.messages[index].from, self.exchange.messages[index].entry);
             // Entries of a batch are one line.
@@ -84,10 +130,14 @@ impl Player<'_> {
             if from == self.how.part {
                 self.say(index, entry).await;
             } else {
-                self.hear(index).await;
+                match self.hear(index).await {
+                    Heard::Came => misses = 0,
+                    Heard::Piece => {}
+                    Heard::Missed => misses += 1,
+                }
             }
-            if self.is_closed {
-                return;
+            if self.is_closed || misses == MOST_MISSES {
+                return true;
             }
         }
         // What comes after the last recorded message is a difference, too.
@@ -99,15 +149,17 @@ impl Player<'_> {
             let deadline = Instant::now() + self.how.patience;
             while self.receive(deadline).await {}
         }
+        false
     }
 
     /// Sends a recorded message.
     async fn say(&mut self, index: usize, entry: usize) {
         if self.how.at_recorded_speed {
-            let first = self.exchange.entries.first().map_or(Duration::ZERO, |entry| entry.at);
-            let due = self.started + self.exchange.entries[entry].at.saturating_sub(first);
+            let due = self.started + self.times[entry];
             while Instant::now() < due && self.receive(due).await {}
-            tokio::time::sleep_until(due).await;
+            if !self.is_closed {
+                tokio::time::sleep_until(due).await;
+            }
         }
         let message = &self.exchange.messages[index];
         let sent = match serde_json::from_str::<Value>(message.text) {
@@ -129,7 +181,7 @@ impl Player<'_> {
     }
 
     /// Waits for what the peer said here in the recording.
-    async fn hear(&mut self, index: usize) {
+    async fn hear(&mut self, index: usize) -> Heard {
         let message = &self.exchange.messages[index];
         let (label, _) = label_and_body(&self.exchange, index, message);
         let recorded: Value = serde_json::from_str(message.text).unwrap_or(Value::Null);
@@ -137,17 +189,21 @@ impl Player<'_> {
         let deadline = Instant::now() + self.how.patience;
         loop {
             if let Some(found) = self.live.iter().position(|(live, _)| *live == label) {
-                let (_, live) = self.live.remove(found);
+                let (label, live) = self.live.remove(found);
+                self.live_bytes -= label.len() + live.to_string().len();
                 if matches!(self.exchange.messages[index].body, Body::Request { .. }) {
                     self.calls.insert(recorded["id"].to_string(), live["id"].clone());
                 }
                 self.learn("", &recorded, &live);
-                return;
+                return Heard::Came;
             }
             // The pieces of a text may be fewer.
             let is_last_piece = is_piece && self.is_continued(index, &label);
-            if is_last_piece || !self.receive(deadline).await {
-                return;
+            if is_last_piece {
+                return Heard::Piece;
+            }
+            if !self.receive(deadline).await {
+                return Heard::Missed;
             }
         }
     }
@@ -164,7 +220,12 @@ impl Player<'_> {
         match self.wire.receive_until(deadline).await {
             Received::Json(value) => {
                 let label = self.live_label(&value);
-                self.live.push((label, value));
+                // What is not waited for in the end is in the record.
+                let size = label.len() + value.to_string().len();
+                if self.live.len() < MOST_UNEXPECTED && self.live_bytes + size <= MOST_UNEXPECTED_BYTES {
+                    self.live_bytes += size;
+                    self.live.push((label, value));
+                }
                 true
             }
             Received::Junk => true,
@@ -236,6 +297,18 @@ impl Player<'_> {
             _ => {}
         }
     }
+}
+
+/// When each entry is due, counted from the first. Nobody waits for hours.
+fn squeezed(entries: &[crate::record::Entry]) -> Vec<Duration> {
+    let mut due = Duration::ZERO;
+    let mut before = entries.first().map_or(Duration::ZERO, |entry| entry.at);
+    let times = entries.iter().map(|entry| {
+        due += entry.at.saturating_sub(before).min(LONGEST_PAUSE);
+        before = entry.at;
+        due
+    });
+    times.collect()
 }
 
 /// The id as it stands in JSON.
@@ -317,5 +390,53 @@ mod tests {
         assert!(told[0].starts_with("- <-- session/request_permission "), "{told:?}");
         assert!(told[2].contains("result.stopReason: \"end_turn\" -> \"refusal\""), "{told:?}");
         assert_eq!(replayed.unasked, 1);
+    }
+
+    /// A peer that answers the first request, and no other.
+    async fn nearly_silent(recording: &str, at_recorded_speed: bool, leaves: bool) -> (Replayed, Duration) {
+        let (near, far) = duplex(4096);
+        let agent = tokio::spawn(async move {
+            let mut agent = RawPeer::new(far);
+            agent.play("<-- {'id':0,'method':'initialize'}\n--> {'id':0,'result':{'protocolVersion':1}}").await;
+            if !leaves {
+                std::future::pending::<()>().await;
+            }
+        });
+        let (reader, writer) = split(near);
+        let peer = Peer { reader: Box::new(reader), writer: Box::new(writer) };
+        let how = Replay { part: Side::Client, at_recorded_speed, patience: Duration::from_secs(30) };
+        let begin = Instant::now();
+        let replayed = replay(&Record::from_transcript(recording).unwrap(), peer, how).await;
+        agent.abort();
+        (replayed, begin.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_says_nothing_more_is_given_up() {
+        let asked = |id: usize| {
+            format!("--> {{'id':{id},'method':'session/list','params':{{}}}}\n<-- {{'id':{id},'result':{{}}}}\n")
+        };
+        let greeting = "--> {'id':0,'method':'initialize','params':{'protocolVersion':1}}\n<-- {'id':0,'result':{'protocolVersion':1}}\n";
+        let recording: String = std::iter::once(greeting.to_owned()).chain((1..1000).map(asked)).collect();
+        let (replayed, time) = nearly_silent(&recording, false, false).await;
+        assert_eq!(replayed.given_up, Some(GivenUp { is_closed: false, missing: 999 }));
+        assert_eq!(replayed.differences, []);
+        assert!(time < Duration::from_secs(100), "{time:?}");
+        let (replayed, time) = nearly_silent(&recording, false, true).await;
+        assert_eq!(replayed.given_up, Some(GivenUp { is_closed: true, missing: 999 }));
+        assert!(replayed.differences.is_empty() && time < Duration::from_secs(1), "{time:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_pause_of_a_recording_is_not_waited_for() {
+        let recording = "
+            (waited 5000 ms)
+            --> {'id':0,'method':'initialize','params':{'protocolVersion':1}}
+            <-- {'id':0,'result':{'protocolVersion':1}}
+            (waited 36000000 ms)
+            --> {'method':'_x','params':{}}";
+        let (replayed, time) = nearly_silent(recording, true, false).await;
+        assert_eq!((replayed.given_up, replayed.differences), (None, Vec::new()));
+        assert!((60..70).contains(&time.as_secs()), "{time:?}");
     }
 }

@@ -1,10 +1,12 @@
 //! What the page is given: columns of all messages, pairs, turns, findings, changes of views, and sums.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::fold::{Change, fold};
+use super::OwnTexts;
+use super::fold::{Change, Room, fold};
 use crate::exchange::{Body, Exchange};
 use crate::judge::{Choice, judge};
 use crate::record::{Event, Record, Side};
@@ -19,12 +21,12 @@ const LEAST_TEXT: usize = 160;
 /// How many bytes of a message are shown, whatever room there is.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// How many changes of views a page has, at most.
-const MOST_CHANGES: usize = 400_000;
+/// How much of a name is shown: of a method, a session, a tool call.
+const LONGEST_NAME: usize = 200;
 
 /// Columns, an entry for each message.
 #[derive(Default)]
-struct Columns {
+struct Columns<'r> {
     time: Vec<u64>,
     /// 0 client, 1 agent, 2 neither.
     from: Vec<u8>,
@@ -38,7 +40,7 @@ struct Columns {
     /// Milliseconds from a request to its answer, plus one, at both.
     latency: Vec<u64>,
     bytes: Vec<usize>,
-    text: Vec<String>,
+    text: Vec<Cow<'r, str>>,
 }
 
 /// Texts that come often, by their number. The empty one is 0.
@@ -50,6 +52,9 @@ impl Table {
     }
 
     fn number(&mut self, text: &str) -> usize {
+        if text.len() > LONGEST_NAME {
+            return self.number(&cut(text, LONGEST_NAME - '…'.len_utf8()));
+        }
         if let Some(number) = self.1.get(text) {
             return *number;
         }
@@ -61,15 +66,11 @@ impl Table {
 
 /// What the page is given.
 pub(super) fn data(name: &str, record: &Record) -> Value {
-    let frames =
-        || record.entries.iter().map(|entry| if let Event::Frame { text, .. } = &entry.event { text.len() } else { 0 });
-    let (count, total): (usize, usize) =
-        (record.entries.len().max(1), frames().map(|length| length.min(LONGEST_TEXT)).sum());
-    let longest = if total <= MOST_TEXT { LONGEST_TEXT } else { (MOST_TEXT / count).clamp(LEAST_TEXT, LONGEST_TEXT) };
     let mut columns = Columns::default();
     let (mut labels, mut sessions, mut tools) = (Table::new(), Table::new(), Table::new());
     let mut turns = Vec::new();
     let mut changes: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+    let mut room = Room::default();
     // The row of each entry, for findings.
     let mut row_of_entry: BTreeMap<usize, usize> = BTreeMap::new();
     let mut dialects = Vec::new();
@@ -77,6 +78,7 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
         let exchange = Exchange::new(entries);
         dialects.push(exchange.dialect.to_string());
         // Rows are the messages, and what happened beside them.
+        let mut texts = OwnTexts::default();
         let mut messages = exchange.messages.iter().enumerate().peekable();
         let mut row_of_message = vec![0; exchange.messages.len()];
         for (index, entry) in entries.iter().enumerate() {
@@ -101,8 +103,9 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
                 columns.tool.push(tools.number(tool.iter().find_map(|id| id.as_str()).unwrap_or_default()));
                 columns.peer.push(0);
                 columns.latency.push(0);
-                columns.bytes.push(message.text.len());
-                columns.text.push(cut(message.text, longest));
+                let text = texts.of(message);
+                columns.bytes.push(text.len());
+                columns.text.push(text.into());
             }
             if let (false, Some(text)) = (is_message, beside(&entry.event)) {
                 columns.time.push(at);
@@ -114,7 +117,7 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
                 columns.peer.push(0);
                 columns.latency.push(0);
                 columns.bytes.push(text.len());
-                columns.text.push(cut(&text, longest));
+                columns.text.push(text.into());
             }
         }
         for call in &exchange.calls {
@@ -140,7 +143,7 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
             }));
         }
         let mut folded = BTreeMap::new();
-        fold(&exchange, 0, &mut folded);
+        fold(&exchange, &mut folded, &mut room);
         for (session, list) in folded {
             let rows = list.into_iter().map(|change| Change { message: row_of_message[change.message], ..change });
             changes.entry(session).or_default().extend(rows);
@@ -148,6 +151,10 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
     }
     let statistics = statistics(&columns, &labels);
     let views = views(changes, &mut sessions);
+    let total: usize = columns.text.iter().map(|text| text.len().min(LONGEST_TEXT)).sum();
+    let room_for_each = MOST_TEXT / columns.text.len().max(1);
+    let longest = if total <= MOST_TEXT { LONGEST_TEXT } else { room_for_each.clamp(LEAST_TEXT, LONGEST_TEXT) };
+    let texts: Vec<String> = columns.text.iter().map(|text| cut(text, longest)).collect();
     json!({
         "name": name,
         "started": record.started.map(attache::trace::rfc3339),
@@ -162,12 +169,13 @@ pub(super) fn data(name: &str, record: &Record) -> Value {
         "peer": columns.peer,
         "latency": columns.latency,
         "bytes": columns.bytes,
-        "text": columns.text,
+        "text": texts,
         "labels": labels.0,
         "sessions": sessions.0,
         "tools": tools.0,
         "turns": turns,
         "views": views,
+        "viewsAreCut": room.is_full(),
         "findings": findings(record, &row_of_entry),
         "statistics": statistics,
     })
@@ -184,7 +192,7 @@ fn kind(body: &Body) -> u8 {
 }
 
 /// What happened beside the conversation, in words.
-fn beside(event: &Event) -> Option<String> {
+pub(super) fn beside(event: &Event) -> Option<String> {
     Some(match event {
         Event::Stderr { text } => format!("stderr: {text}"),
         Event::Closed { from } => format!("closed by {}", if *from == Side::Client { "client" } else { "agent" }),
@@ -192,6 +200,7 @@ fn beside(event: &Event) -> Option<String> {
         Event::Exited { code: None } => "agent was ended by a signal".to_owned(),
         Event::Waited { time } => format!("nothing came for {} ms", time.as_millis()),
         Event::Restarted => "a new connection".to_owned(),
+        Event::Continued => "the file was rotated: what came before is not in it".to_owned(),
         Event::Note { text } => text.clone(),
         Event::Frame { .. } | Event::Junk { .. } => return None,
     })
@@ -199,11 +208,8 @@ fn beside(event: &Event) -> Option<String> {
 
 /// The changes of the views, by session: `[row, place, kind, title, text, is more]`.
 fn views(changes: BTreeMap<String, Vec<Change>>, sessions: &mut Table) -> Value {
-    let mut room = MOST_CHANGES;
     let mut views = serde_json::Map::new();
-    for (session, mut list) in changes {
-        list.truncate(room);
-        room -= list.len();
+    for (session, list) in changes {
         let rows: Vec<Value> = list
             .into_iter()
             .map(|change| {
@@ -215,7 +221,7 @@ fn views(changes: BTreeMap<String, Vec<Change>>, sessions: &mut Table) -> Value 
     views.into()
 }
 
-/// What both sides did wrong: `[rows, side, rule, level, statement, seen]`.
+/// What both sides did wrong: `[rows, side, rule, level, statement, seen]`. The last row is the message that breaks the rule.
 fn findings(record: &Record, row_of_entry: &BTreeMap<usize, usize>) -> Vec<Value> {
     let judged = |side: Side| {
         judge(record, side, &Choice::default()).into_iter().flat_map(move |judged| {
@@ -232,7 +238,7 @@ fn findings(record: &Record, row_of_entry: &BTreeMap<usize, usize>) -> Vec<Value
 }
 
 /// For each label: how many, how many bytes, and the latencies of its answers: median, the slowest hundredth, the slowest.
-fn statistics(columns: &Columns, labels: &Table) -> Vec<Value> {
+fn statistics(columns: &Columns<'_>, labels: &Table) -> Vec<Value> {
     let mut sums: BTreeMap<(u8, usize), (usize, usize, Vec<u64>)> = BTreeMap::new();
     for row in 0..columns.time.len() {
         let sum = sums.entry((columns.from[row], columns.label[row])).or_default();

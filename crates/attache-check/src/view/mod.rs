@@ -8,8 +8,10 @@ mod fold;
 mod text;
 
 use attache_proto::base64;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::exchange::Message;
 use crate::record::Record;
 
 const PAGE: &str = include_str!("page.html");
@@ -44,6 +46,24 @@ pub fn page(name: &str, record: &Record) -> String {
 /// A recording as lines of text: what the page shows, for a terminal.
 pub fn text(record: &Record) -> String {
     text::text(record)
+}
+
+/// The texts of messages, of which an array of them has a part each.
+#[derive(Default)]
+struct OwnTexts<'r> {
+    entry: Option<usize>,
+    parts: Vec<&'r RawValue>,
+}
+
+impl<'r> OwnTexts<'r> {
+    /// The text of a message without those that came with it. They are asked for in order.
+    fn of(&mut self, message: &Message<'r>) -> &'r str {
+        let Some(place) = message.in_batch else { return message.text };
+        if self.entry.replace(message.entry) != Some(message.entry) {
+            self.parts = serde_json::from_str(message.text).unwrap_or_default();
+        }
+        self.parts.get(place).map_or("", |part| part.get())
+    }
 }
 
 #[cfg(test)]

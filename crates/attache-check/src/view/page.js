@@ -3,6 +3,11 @@
 document.addEventListener('DOMContentLoaded', () => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const ROW = 24;
+  // Browsers cut off what is higher than some ten million pixels.
+  const HIGHEST = 8000000;
+  // What lists are cut at: longer ones keep a browser busy, and nobody reads them.
+  const MOST_CHOICES = 1000;
+  const MOST_LISTED = 1000;
   const byId = (id) => document.getElementById(id);
   const make = (tag, name, text) => {
     const element = document.createElement(tag);
@@ -14,15 +19,34 @@ document.addEventListener('DOMContentLoaded', () => {
   const count = data.time.length;
   const labelOf = (row) => data.labels[data.label[row]];
   const faults = new Map();
-  data.findings.forEach((finding) => finding[0].forEach((row) => {
+  // A finding stands at the message that breaks the rule, the last of those that show it.
+  data.findings.forEach((finding) => finding[0].slice(-1).forEach((row) => {
     if (!faults.has(row)) faults.set(row, []);
     faults.get(row).push(finding);
   }));
+  const more = (shown, all, what) => make('p', '', `${all - shown} more ${what} are not shown`);
+
+  // What a message says, in a few words: the first value of each of these keys.
+  const SAYING = /"(title|text|status|state|stopReason|message|command|path|optionId|name)"\s*:\s*"((?:[^"\\]|\\.)*)/g;
+  function excerpt(row) {
+    if (data.from[row] > 1) return '';
+    const found = new Map();
+    for (const [, key, value] of data.text[row].slice(0, 4000).matchAll(SAYING)) {
+      if (!found.has(key) && value) found.set(key, value);
+    }
+    const words = [...found.values()].map((value) => {
+      try { return JSON.parse(`"${value}"`); } catch (_) { return value; }
+    });
+    const text = words.join(', ').replace(/\s+/g, ' ').trim();
+    const short = [...text.slice(0, 200)].slice(0, 40).join('');
+    return short.length < text.length ? short + '…' : short;
+  }
 
   document.title = data.name + ' - attache trace';
   byId('name').textContent = data.name;
   byId('about').textContent = `protocol ${data.dialects.join(', ')}, ${count} rows, `
-    + `${data.findings.length} findings${data.started ? ', ' + data.started : ''}${data.isCut ? ', long messages are cut' : ''}`;
+    + `${data.findings.length} findings${data.started ? ', ' + data.started : ''}${data.isCut ? ', long messages are cut' : ''}`
+    + (data.viewsAreCut ? ', sessions are shown up to a point' : '');
 
   // Tabs.
   const tabs = { messages: 'Messages', turns: 'Turns', view: 'Session', findings: 'Findings', statistics: 'Statistics' };
@@ -56,12 +80,19 @@ document.addEventListener('DOMContentLoaded', () => {
   function choices(id, all, list) {
     const select = byId(id);
     select.append(new Option(all, ''));
-    list.forEach(([value, text]) => select.append(new Option(text, value)));
+    list.slice(0, MOST_CHOICES).forEach(([value, text]) => select.append(new Option(text, value)));
+    if (list.length > MOST_CHOICES) {
+      const rest = new Option(`${list.length - MOST_CHOICES} more: search for one`, '');
+      rest.disabled = true;
+      select.append(rest);
+    }
     select.addEventListener('change', filter);
   }
   const numbered = (list) => list.map((text, index) => [index, text.length > 60 ? text.slice(0, 60) + '…' : text]).slice(1);
   choices('session', 'all', numbered(data.sessions));
-  choices('method', 'all', numbered(data.labels).sort((a, b) => a[1] < b[1] ? -1 : 1));
+  // What happened beside the conversation is no method.
+  const methods = new Set(data.label.filter((_, row) => data.from[row] < 2));
+  choices('method', 'all', numbered(data.labels).filter(([label]) => methods.has(label)).sort((a, b) => a[1] < b[1] ? -1 : 1));
   choices('tool', 'all', numbered(data.tools));
   choices('from', 'both', [[0, 'client'], [1, 'agent']]);
   let waiting = 0;
@@ -84,28 +115,35 @@ document.addEventListener('DOMContentLoaded', () => {
       rows.push(row);
     }
     byId('shown').textContent = rows.length === count ? '' : `${rows.length} of ${count}`;
-    byId('space').style.height = rows.length * ROW + 'px';
+    byId('space').style.height = Math.min(HIGHEST, rows.length * ROW) + 'px';
     draw();
   }
 
   // The diagram: only the rows on the screen exist.
   const scroll = byId('scroll');
+  // The place at the upper edge, with a fraction. Where there are more rows than a page can be high, a pixel is more than a part of one.
+  const hidden = () => Math.max(0, rows.length - scroll.clientHeight / ROW);
+  const range = () => Math.max(1, Math.min(HIGHEST, rows.length * ROW) - scroll.clientHeight);
+  const upper = () => Math.min(hidden(), scroll.scrollTop / range() * hidden());
   function draw() {
-    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW) - 5);
-    const last = Math.min(rows.length, first + Math.ceil(scroll.clientHeight / ROW) + 10);
+    const edge = upper();
+    const first = Math.max(0, Math.floor(edge) - 5);
+    const last = Math.min(rows.length, first + Math.ceil(scroll.clientHeight / ROW) + 11);
     const elements = [];
     for (let place = first; place < last; place++) {
       const row = rows[place];
       const side = ['client', 'agent', 'beside'][data.from[row]];
       const kind = ['request', 'notification', 'answer', 'error', 'error', 'beside'][data.kind[row]];
       const element = make('div', `row ${side} ${kind}`);
-      element.style.top = place * ROW + 'px';
+      element.style.top = scroll.scrollTop + (place - edge) * ROW + 'px';
       element.dataset.row = row;
       if (row === picked) element.classList.add('picked');
       if (picked >= 0 && data.peer[picked] === row + 1) element.classList.add('peer');
       const latency = data.latency[row] ? ` (${data.latency[row] - 1} ms)` : '';
       const arrow = make('span', 'arrow');
-      arrow.append(make('span', 'label', labelOf(row) + (data.kind[row] > 1 ? latency : '')));
+      const label = make('span', 'label', labelOf(row) + (data.kind[row] > 1 && data.kind[row] < 4 ? latency : ''));
+      label.append(' ', make('span', 'said', excerpt(row)));
+      arrow.append(label);
       element.append(make('span', 'at', seconds(data.time[row])), make('span', 'mark', faults.has(row) ? '!' : ''), arrow);
       elements.push(element);
     }
@@ -132,9 +170,10 @@ document.addEventListener('DOMContentLoaded', () => {
       filter();
     }
     show('messages');
-    const top = rows.indexOf(row) * ROW;
-    if (top < scroll.scrollTop || top > scroll.scrollTop + scroll.clientHeight - ROW) {
-      scroll.scrollTop = top - scroll.clientHeight / 2;
+    const place = rows.indexOf(row);
+    const height = scroll.clientHeight / ROW;
+    if (place < upper() || place > upper() + height - 1) {
+      scroll.scrollTop = hidden() ? (place - height / 2) / hidden() * range() : 0;
     }
     pick(row);
   }
@@ -149,7 +188,7 @@ document.addEventListener('DOMContentLoaded', () => {
     const details = byId('details');
     details.replaceChildren(make('h3', '', labelOf(row)));
     const from = ['client to agent', 'agent to client', 'beside the conversation'][data.from[row]];
-    details.append(make('p', '', `${seconds(data.time[row])} s, ${from}, ${data.bytes[row]} bytes`));
+    details.append(make('p', '', `row ${row + 1}, ${seconds(data.time[row])} s, ${from}, ${data.bytes[row]} bytes`));
     if (data.peer[row]) {
       const paragraph = make('p', '', data.kind[row] === 0 ? 'answered by ' : 'answers ');
       paragraph.append(link(labelOf(data.peer[row] - 1), data.peer[row] - 1), ` after ${data.latency[row] - 1} ms`);
@@ -173,10 +212,13 @@ document.addEventListener('DOMContentLoaded', () => {
     const section = byId('turns');
     const end = Math.max(1, data.time[count - 1] || 1);
     if (!data.turns.length) section.append(make('p', '', 'There is no turn in it.'));
-    data.sessions.forEach((name, session) => {
-      const turns = data.turns.filter((turn) => turn[0] === session);
-      if (!turns.length) return;
-      section.append(make('h3', '', name));
+    const turnsOf = new Map();
+    data.turns.slice(0, MOST_LISTED).forEach((turn) => {
+      if (!turnsOf.has(turn[0])) turnsOf.set(turn[0], []);
+      turnsOf.get(turn[0]).push(turn);
+    });
+    turnsOf.forEach((turns, session) => {
+      section.append(make('h3', '', data.sessions[session]));
       const track = make('div', 'track');
       turns.forEach(([, begins, ends, stop, cancelled]) => {
         const to = ends === null ? end : data.time[ends];
@@ -189,16 +231,21 @@ document.addEventListener('DOMContentLoaded', () => {
       });
       section.append(track);
       const table = make('table');
+      const head = make('tr');
+      ['begins at', 'takes', 'ends with', '', 'prompt'].forEach((text, index) => head.append(make('th', index === 1 ? 'number' : '', text)));
+      table.append(head);
       turns.forEach(([, begins, ends, stop, cancelled]) => {
         const line = make('tr');
         const cell = make('td');
         cell.append(link(seconds(data.time[begins]) + ' s', begins));
         const length = ends === null ? 'not ended' : seconds(data.time[ends] - data.time[begins]) + ' s';
         line.append(cell, make('td', 'number', length), make('td', '', stop || ''), make('td', '', cancelled === null ? '' : 'cancelled'));
+        line.append(make('td', '', excerpt(begins)));
         table.append(line);
       });
       section.append(table);
     });
+    if (data.turns.length > MOST_LISTED) section.append(more(MOST_LISTED, data.turns.length, 'turns'));
   }
 
   // A session at a moment: the changes up to it, added up.
@@ -217,7 +264,9 @@ document.addEventListener('DOMContentLoaded', () => {
     if (!known.includes(viewed)) viewed = known[0] || 0;
     if (!viewed) { section.replaceChildren(make('p', '', 'There is no session in it.')); return; }
     const select = make('select');
-    known.forEach((session) => select.append(new Option(data.sessions[session], session)));
+    const offered = known.slice(0, MOST_CHOICES);
+    if (!offered.includes(viewed)) offered.push(viewed);
+    offered.forEach((session) => select.append(new Option(data.sessions[session], session)));
     select.value = viewed;
     select.addEventListener('change', () => { viewed = Number(select.value); drawView(); });
     const range = make('input');
@@ -227,7 +276,7 @@ document.addEventListener('DOMContentLoaded', () => {
     range.addEventListener('input', () => { moment = Number(range.value); update(); });
     section.replaceChildren(select, make('br'), range, at, body);
     function update() {
-      at.replaceChildren(`at ${seconds(data.time[moment] || 0)} s, after `, link(labelOf(moment) || 'row ' + moment, moment));
+      at.replaceChildren(`at ${seconds(data.time[moment] || 0)} s, after `, link(`row ${moment + 1}: ${labelOf(moment)}`, moment));
       const places = new Map();
       for (const [row, place, kind, title, text, isMore] of data.views[viewed]) {
         if (row > moment) break;
@@ -251,13 +300,14 @@ document.addEventListener('DOMContentLoaded', () => {
   function drawFindings() {
     const section = byId('findings');
     if (!data.findings.length) section.append(make('p', '', 'No rule was broken in it, as far as it was tested.'));
-    data.findings.forEach(([list, side, rule, level, statement, seen]) => {
+    data.findings.slice(0, MOST_LISTED).forEach(([list, side, rule, level, statement, seen]) => {
       const paragraph = make('p');
       paragraph.append(make('strong', level === 'must' ? 'bad' : '', `${side ? 'agent' : 'client'} ${level}: `), statement, make('br'), seen, ' ');
-      list.slice(0, 5).forEach((row) => paragraph.append(link('row ' + row, row), ' '));
+      list.slice(-5).forEach((row) => paragraph.append(link('row ' + (row + 1), row), ' '));
       paragraph.append(make('code', '', rule));
       section.append(paragraph);
     });
+    if (data.findings.length > MOST_LISTED) section.append(more(MOST_LISTED, data.findings.length, 'findings'));
   }
 
   function drawStatistics() {
@@ -265,19 +315,20 @@ document.addEventListener('DOMContentLoaded', () => {
     const head = make('tr');
     ['from', 'message', 'count', 'bytes', 'median ms', '99 % ms', 'slowest ms'].forEach((text, index) => head.append(make('th', index > 1 ? 'number' : '', text)));
     table.append(head);
-    data.statistics.forEach(([from, label, ...numbers]) => {
+    data.statistics.slice(0, MOST_LISTED).forEach(([from, label, ...numbers]) => {
       const line = make('tr');
       line.append(make('td', '', from ? 'agent' : 'client'), make('td', '', label));
       numbers.forEach((number) => line.append(make('td', 'number', number === null ? '' : String(number))));
       table.append(line);
     });
     byId('statistics').append(table);
+    if (data.statistics.length > MOST_LISTED) byId('statistics').append(more(MOST_LISTED, data.statistics.length, 'messages'));
   }
 
-  // The address can name what to show: #turns, #row=12, #at=12 (its session at this moment).
+  // The address can name what to show: #turns, #row=12, #at=12 (its session at this moment). Rows count from 1.
   function follow() {
     const [name, value] = location.hash.slice(1).split('=');
-    const row = Math.min(count - 1, Math.max(0, Number(value) || 0));
+    const row = Math.min(count - 1, Math.max(0, (Number(value) || 1) - 1));
     if (name === 'row') go(row);
     else if (name === 'at') showMoment(data.session[row] || Number(Object.keys(data.views)[0]) || 0, row);
     else show(tabs[name] ? name : 'messages');

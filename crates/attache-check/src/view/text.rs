@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::exchange::Exchange;
+use super::OwnTexts;
+use super::data::beside;
+use crate::exchange::{Body, Exchange};
 use crate::judge::{Choice, judge};
-use crate::record::{Event, Record, Side};
+use crate::record::{Record, Side};
 use crate::rule::harmless;
 use crate::trace::label_of;
 
@@ -19,13 +21,14 @@ pub(super) fn text(record: &Record) -> String {
         for judged in judge(record, side, &Choice::default()) {
             for finding in judged.findings {
                 let line = format!("{}: {} [{}]", judged.rule.level.as_str(), finding.seen, judged.rule.id);
-                findings.entry(finding.entries.first().copied().unwrap_or(0)).or_default().push(line);
+                findings.entry(finding.entries.last().copied().unwrap_or(0)).or_default().push(line);
             }
         }
     }
     let mut out = String::new();
     for (start, entries) in record.connections() {
         let exchange = Exchange::new(entries);
+        let mut texts = OwnTexts::default();
         let mut messages = exchange.messages.iter().enumerate().peekable();
         for (index, entry) in entries.iter().enumerate() {
             let time = format!("{:>10.3}", entry.at.as_secs_f64());
@@ -37,15 +40,17 @@ pub(super) fn text(record: &Record) -> String {
                     let since = entries[exchange.messages[call.at].entry].at;
                     format!(" ({} ms)", entry.at.saturating_sub(since).as_millis())
                 });
-                let _ = writeln!(out, "{time} {arrow} {label}{waited} {}", harmless(&summary(message.text), LONGEST));
+                let id = match &message.body {
+                    Body::Request { id, .. } | Body::Response { id, .. } => {
+                        format!(" #{}", harmless(&id.to_string(), 24))
+                    }
+                    _ => String::new(),
+                };
+                let summary = harmless(&summary(texts.of(message)), LONGEST);
+                let _ = writeln!(out, "{time} {arrow} {label}{id}{waited} {summary}");
             }
-            let beside = match &entry.event {
-                Event::Frame { .. } | Event::Junk { .. } => None,
-                Event::Stderr { text } => Some(format!("stderr: {}", harmless(text, LONGEST))),
-                other => Some(harmless(&format!("{other:?}"), LONGEST)),
-            };
-            if let Some(text) = beside {
-                let _ = writeln!(out, "{time}  .  {text}");
+            if let Some(text) = beside(&entry.event) {
+                let _ = writeln!(out, "{time}  .  {}", harmless(&text.replace('\t', " "), LONGEST));
             }
             for finding in findings.get(&(start + index)).into_iter().flatten() {
                 let _ = writeln!(out, "           !  {finding}");

@@ -153,7 +153,7 @@ impl Session for SmallSession {
                 ("slowly", "") => self.slowly(&turn).await,
                 ("stop", "refusal") => return Ok(Stop::Refusal),
                 ("stop", "length") => return Ok(Stop::MaxTokens),
-                ("call", call) => self.call(&turn, call).await,
+                ("use", call) => self.call(&turn, call).await,
                 _ => Ok(()),
             };
             match done {
@@ -208,12 +208,12 @@ impl SmallSession {
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         match name {
-            "read_file" => {
+            "read" => {
                 let tool = turn.tool(format!("Read {}", text("path"))).name(name).kind(ToolKind::Read).start().await?;
                 let content = turn.read_text_file(text("path")).await;
                 self.finish(tool, name, content.map(|content| content.lines().count().to_string())).await
             }
-            "write_file" => {
+            "write" => {
                 let tool = turn.tool(format!("Write {}", text("path"))).name(name).kind(ToolKind::Edit).start().await?;
                 if !self.may(turn, &tool).await? {
                     return self.finish(tool, name, Err(Error::Cancelled)).await;
@@ -222,23 +222,23 @@ impl SmallSession {
                 let written = turn.write_text_file(text("path"), text("content")).await;
                 self.finish(tool, name, written.map(|()| "written".into())).await
             }
-            "run_command" => {
+            "run" => {
                 let tool =
                     turn.tool(format!("Run {}", text("command"))).name(name).kind(ToolKind::Execute).start().await?;
                 if !self.may(turn, &tool).await? {
                     return self.finish(tool, name, Err(Error::Cancelled)).await;
                 }
                 tool.in_progress().await?;
-                let seconds = arguments["timeout_seconds"].as_u64().unwrap_or(3600);
+                let seconds = arguments["seconds"].as_u64().unwrap_or(3600);
                 let output = run(turn, &tool, text("command"), Duration::from_secs(seconds)).await;
                 self.finish(tool, name, output).await
             }
-            "update_plan" => {
+            "plan" => {
                 let entry = |status| vec![PlanEntry::new("Look around", PlanPriority::High, status)];
                 turn.plan(entry(PlanStatus::InProgress)).await?;
                 turn.plan(entry(PlanStatus::Completed)).await
             }
-            "ask_user" => self.ask(turn, text("question")).await,
+            "ask" => self.ask(turn, text("question")).await,
             _ => Ok(()),
         }
     }

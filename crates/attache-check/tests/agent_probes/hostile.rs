@@ -123,6 +123,24 @@ async fn an_agent_that_cannot_be_greeted_is_asked_nothing_else() {
     }
 }
 
+/// The rules that an agent breaks, each with what was seen.
+fn broken(runs: &[ProbeRun]) -> Vec<(&'static str, String)> {
+    let judged = runs.iter().flat_map(|run| judge(&run.record, Side::Agent, &Choice::default()));
+    judged.filter_map(|judged| Some((judged.rule.id, judged.findings.first()?.seen.clone()))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_answer_prompts_is_found() {
+    for (manner, how) in [(Manner::SaysNothing, "after 10 s"), (Manner::EndsAtOnce, "the agent closed the connection")]
+    {
+        let options = options().with(|options| options.only = vec!["prompt/text".to_owned()]);
+        let runs = run(&start(manner, true), Dialects::V1, &options).await.unwrap();
+        let found = broken(&runs);
+        let is_it = |(rule, seen): &(&str, String)| *rule == "envelope/answered" && seen.contains(how);
+        assert!(found.iter().any(is_it), "{manner:?}: {found:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_probe_ends_in_time() {
     for manner in MANNERS {

@@ -4,7 +4,7 @@ use attache::Protocol::{V1, V2};
 use attache_testkit::defect::{Defect, Flow, Way};
 use serde_json::{Value, json};
 
-use super::{Row, agent, client, first_sending, is_begin, leaving_at, remove, request, to_request};
+use super::{Row, agent, client, first_sending, is_begin, is_prompt, leaving_at, remove, request, to_request};
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = messages();
@@ -66,6 +66,7 @@ fn answers() -> Vec<Row> {
         |message: &Value| message["method"] == "$/cancel_request" && message["params"]["requestId"] == "unknown";
     vec![
         agent("envelope/answered", V1, to_agent(never)),
+        agent("envelope/answered", V1, leaving_at(|message| is_prompt(message, "fail"))),
         client("envelope/answered", V1, to_client(never)),
         agent("envelope/one-answer", V2, to_agent(twice)),
         client("envelope/one-answer", V1, to_client(twice)),

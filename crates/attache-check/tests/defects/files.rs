@@ -1,7 +1,7 @@
 //! Files that the client reads and writes.
 
 use attache::Protocol::V1;
-use attache_testkit::defect::{Defect, Way};
+use attache_testkit::defect::{Defect, Flow, Way};
 use serde_json::json;
 
 use super::{Row, agent, client, first_sending, is_update, refuse, remove, request};
@@ -15,8 +15,19 @@ pub(crate) fn rows() -> Vec<Row> {
         agent("files/line-positive", V1, Defect::in_params(reading, |params| params["line"] = 0.into())),
         client("envelope/results", V1, Defect::in_results(reading, |result| remove(result, "content"))),
         client("files/limit", V1, Defect::in_results(reading, |result| result["content"] = "a\nb\nc\n".into())),
+        client("files/line", V1, overlooking_the_line()),
         client("files/write-creates", V1, creating_nothing()),
     ]
+}
+
+/// Does not get to see from which line on a file is asked for.
+fn overlooking_the_line() -> Defect {
+    Defect::new(|_, way, mut message| {
+        if way == Way::ToPeer && message["method"] == "fs/read_text_file" {
+            remove(&mut message["params"], "line");
+        }
+        vec![Flow::message(way, message)]
+    })
 }
 
 /// Reads a file before it says something, whoever the client is.

@@ -53,6 +53,7 @@ const FOUND_BY: &[(&str, Side, &str)] = &[
     ("files/absolute", Agent, "files"),
     ("files/line-positive", Agent, "files"),
     ("files/offered", Agent, "files"),
+    ("sessions/own-sessions", Agent, "prompt"),
     ("elicitation/answer", Client, "form"),
     ("elicitation/form", Agent, "elicitation"),
     ("elicitation/no-secrets", Agent, "elicitation"),

@@ -5,8 +5,17 @@ use attache_testkit::defect::{Defect, Flow, Way};
 use serde_json::{Value, json};
 
 use super::{
-    Row, accept, agent, client, first_sending, notification, refusing, refusing_some, remove, request, to_request,
+    Row, accept, agent, client, first_sending, is_update, notification, refusing, refusing_some, remove, request,
+    to_request,
 };
+
+/// Says something in a session that nobody has opened.
+fn telling_of_another_session() -> Defect {
+    first_sending(
+        |message| is_update(message, "agent_message_chunk"),
+        |message| notification("session/update", json!({"sessionId": "nobody", "update": message["params"]["update"]})),
+    )
+}
 
 pub(crate) fn rows() -> Vec<Row> {
     let is_prompt = |message: &Value| message["method"] == "session/prompt";
@@ -18,6 +27,8 @@ pub(crate) fn rows() -> Vec<Row> {
             V2,
             refusing_some(|asked| asked["method"] == "session/list" && asked["id"].is_number(), -32601),
         ),
+        agent("sessions/own-sessions", V1, telling_of_another_session()),
+        agent("sessions/own-sessions", V2, telling_of_another_session()),
         agent("sessions/offers-kept", V1, refusing("session/delete", -32601)),
         client(
             "sessions/offered",

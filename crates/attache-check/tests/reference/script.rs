@@ -39,6 +39,15 @@ const WORDS: [&str; 16] = [
     "extension",
 ];
 
+/// The tools of this agent by what they are for, as the probes name them.
+const TOOLS: [(&str, &str); 5] = [
+    ("read", "read_file"),
+    ("write", "write_file"),
+    ("run", "run_command"),
+    ("plan", "update_plan"),
+    ("ask", "ask_user"),
+];
+
 /// The lines of a prompt that are a script; none if it is an ordinary prompt.
 pub(crate) fn lines(prompt: &str) -> Vec<Line> {
     prompt.lines().filter_map(|line| read(line.trim())).collect()
@@ -51,6 +60,11 @@ fn read(line: &str) -> Option<Line> {
         ("think", text) if !text.is_empty() => Line::Think(text.to_owned()),
         ("call" | "and", call) => {
             let (name, arguments) = call.split_once(' ')?;
+            Line::Call(name.to_owned(), serde_json::from_str(arguments).ok()?)
+        }
+        ("use", call) => {
+            let (purpose, arguments) = call.split_once(' ')?;
+            let (_, name) = TOOLS.into_iter().find(|(known, _)| *known == purpose)?;
             Line::Call(name.to_owned(), serde_json::from_str(arguments).ok()?)
         }
         ("recall", "") => Line::Recall,

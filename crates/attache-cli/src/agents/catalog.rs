@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::paths;
+
 /// How a well-known agent is started, and where it keeps what it knows.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -215,7 +217,7 @@ fn expand(place: &str) -> Option<PathBuf> {
     let (base, rest) = place.split_once('/').unwrap_or((place, ""));
     let base = match base.strip_prefix('$') {
         Some(variable) => std::env::var_os(variable)?,
-        None => std::env::var_os("HOME")?,
+        None => paths::home()?.into_os_string(),
     };
     let path = PathBuf::from(base);
     if !path.is_absolute() {
@@ -226,20 +228,62 @@ fn expand(place: &str) -> Option<PathBuf> {
 
 /// The file that a program's name stands for, if there is one that may be executed.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    let executable = |path: &PathBuf| {
-        use std::os::unix::fs::PermissionsExt;
-        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(executable);
+    if paths::has_directory(program) {
+        return executable(PathBuf::from(program));
     }
     let search_path = std::env::var_os("PATH")?;
-    std::env::split_paths(&search_path).map(|directory| directory.join(program)).find(executable)
+    let directories = std::env::split_paths(&search_path);
+    // A relative one would lead into whatever project we are in.
+    directories
+        .filter(|directory| !cfg!(windows) || directory.is_absolute())
+        .find_map(|directory| executable(directory.join(program)))
+}
+
+/// What to start for a program's name. The system itself finds no batch files on Windows, which programs of npm are.
+pub(crate) fn startable(program: &str) -> PathBuf {
+    let found = if cfg!(windows) { on_path(program) } else { None };
+    found.unwrap_or_else(|| program.into())
+}
+
+#[cfg(unix)]
+fn executable(path: PathBuf) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_executable = path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    is_executable.then_some(path)
+}
+
+/// The file with one of the endings that programs have: those that can be started here, in the order of `PATHEXT`. npm gives
+/// every program an ending in `.cmd`, and beside it one without, for other systems.
+#[cfg(windows)]
+fn executable(path: PathBuf) -> Option<PathBuf> {
+    let set = std::env::var("PATHEXT").ok().filter(|set| !set.trim().is_empty());
+    let set = set.as_deref().unwrap_or(".COM;.EXE;.BAT;.CMD");
+    let endings: Vec<&str> =
+        set.split(';').filter_map(|ending| ending.strip_prefix('.')).filter(|ending| is_startable(ending)).collect();
+    let has_one = |path: &PathBuf| {
+        let own = path.extension().and_then(|ending| ending.to_str());
+        own.is_some_and(|own| endings.iter().any(|ending| own.eq_ignore_ascii_case(ending)))
+    };
+    if has_one(&path) && path.is_file() {
+        return Some(path);
+    }
+    let with = |ending: &&str| {
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{}", ending.to_ascii_lowercase()));
+        PathBuf::from(name)
+    };
+    endings.iter().map(with).find(|path| path.is_file())
+}
+
+/// Whether the system starts such a file by itself. Others in `PATHEXT` are scripts that it has another program for.
+#[cfg(windows)]
+fn is_startable(ending: &str) -> bool {
+    ["com", "exe", "bat", "cmd"].iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
 /// Whether a program is this one.
 pub(crate) fn is_ourselves(program: &str) -> bool {
-    let real = |path: PathBuf| path.canonicalize().ok();
+    let real = |path: PathBuf| paths::real(&path).ok();
     let ours = std::env::current_exe().ok().and_then(real);
     ours.is_some() && on_path(program).and_then(real) == ours
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use attache::private;
 use serde::Deserialize;
 use toml::Spanned;
 use toml_edit::{DocumentMut, Item, TableLike, Value};
@@ -105,7 +105,7 @@ impl Config {
                 return Err(at(entry.command.span().start, "`command` names no program"));
             }
             // Relative to where? What lies in the current directory may be anybody's.
-            if command[0].contains('/') && !command[0].starts_with('/') {
+            if paths::has_directory(&command[0]) && !Path::new(&command[0]).is_absolute() {
                 return Err(at(entry.command.span().start, "`command` must begin with a full path, or a name on PATH"));
             }
             let mut env = BTreeMap::new();
@@ -182,7 +182,7 @@ pub(crate) fn take(document: &mut DocumentMut, name: &str) -> bool {
 
 /// Waits until no other process changes the file. Dropping what is returned lets the next one.
 fn lock(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = private::open_or_create(path)?;
     let until = Instant::now() + LOCK_PATIENCE;
     loop {
         match file.try_lock() {

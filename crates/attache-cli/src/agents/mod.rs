@@ -3,7 +3,7 @@
 pub(crate) mod catalog;
 mod commands;
 pub(crate) mod config;
-mod probe;
+pub(crate) mod probe;
 mod registry;
 
 use std::collections::btree_map::Entry;
@@ -16,6 +16,7 @@ use attache_host::permission::agent_identity;
 
 use crate::connect::here;
 use crate::exit::{Code, Failure};
+use crate::paths::has_directory;
 use crate::project::Project;
 use crate::visible::visible;
 use catalog::{Installed, ROWS};
@@ -24,7 +25,12 @@ use config::Config;
 pub(crate) use commands::{login, logout, print_lines, run};
 
 /// A directory that is always there, that only the system's owner writes to, and that has no packages of its own.
-const NO_REPOSITORY: &str = "/usr";
+fn no_repository() -> String {
+    match cfg!(windows) {
+        true => std::env::var("SystemRoot").unwrap_or_else(|_| r"C:\Windows".into()),
+        false => "/usr".into(),
+    }
+}
 
 /// How an agent is started.
 #[derive(Clone)]
@@ -110,7 +116,7 @@ impl AgentSpec {
     pub(crate) fn command_words(&self) -> Vec<String> {
         let mut words = self.words.clone();
         if self.is_configured && words.first().is_some_and(|program| program == "npx") {
-            words.splice(1..1, ["--prefix".to_owned(), NO_REPOSITORY.to_owned()]);
+            words.splice(1..1, ["--prefix".to_owned(), no_repository()]);
         }
         words
     }
@@ -204,7 +210,8 @@ fn meant(name: Option<&str>, variable: Option<&str>, config: &Config) -> Result<
 /// The command with its program as a full path if it is a path: it is to be the same program wherever it is started.
 pub(crate) fn from_anywhere(command: &[String]) -> Result<Vec<String>, Failure> {
     let mut words = command.to_vec();
-    if let Some(program) = words.first_mut().filter(|program| program.contains('/') && !program.starts_with('/')) {
+    let is_relative = |program: &&mut String| has_directory(program) && !Path::new(program.as_str()).is_absolute();
+    if let Some(program) = words.first_mut().filter(is_relative) {
         let path = here()?.join(program.trim_start_matches("./")).into_os_string();
         *program = path.into_string().map_err(|_| Failure::usage("the path of this directory is not UTF-8"))?;
     }

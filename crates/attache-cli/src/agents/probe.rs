@@ -1,7 +1,6 @@
 //! `attache agents probe`: what an agent says it can do.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use attache::model::command::AvailableCommand;
 use attache::model::config::{ConfigCategory, ConfigKind, ConfigOption};
 use attache::model::error::ErrorObject;
 use attache::model::update::SessionUpdate;
+use attache::private;
 use attache::{Connection, Error, Event};
 use serde_json::{Value, json};
 
@@ -277,15 +277,15 @@ fn command_name(command: &AvailableCommand) -> Option<&str> {
 }
 
 /// A directory of our own that goes when it is dropped.
-struct EmptyDirectory(PathBuf);
+pub(crate) struct EmptyDirectory(PathBuf);
 
 impl EmptyDirectory {
-    fn make() -> Result<Self, Failure> {
+    pub(crate) fn make() -> Result<Self, Failure> {
         let base = std::env::temp_dir();
         // Something may be left of an earlier process that had our number.
         for attempt in 0..100 {
             let path = base.join(format!("attache-probe-{}-{attempt}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
+            match fs::create_dir(&path).and_then(|()| private::protect(&path)) {
                 Ok(()) => return Ok(EmptyDirectory(path)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
@@ -294,6 +294,12 @@ impl EmptyDirectory {
             }
         }
         Err(Failure::new(Code::Agent, format!("no room for a directory in `{}`", base.display())))
+    }
+}
+
+impl EmptyDirectory {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -4,26 +4,20 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use reqwest::Client;
-use reqwest::redirect::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use url::Url;
 
 use super::catalog;
 use super::config::{Entry, is_name, is_variable};
 use crate::connect::here;
 use crate::exit::{Code, Failure};
-use crate::paths;
 use crate::visible::{one_line, visible};
+use crate::{fetch, paths};
 
 /// The public registry has some hundred kilobytes.
 const MAX_SIZE: u64 = 8 * 1024 * 1024;
-
-/// How long fetching one may take altogether.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The copy of a registry that `agents refresh` keeps.
 #[derive(Serialize, Deserialize)]
@@ -153,7 +147,7 @@ impl Registry {
 
     async fn bytes(place: &str) -> Result<Vec<u8>, Failure> {
         let bytes = match place.contains("://") {
-            true => fetch(place).await.map_err(|what| cannot(place, &what))?,
+            true => fetch::document(place, MAX_SIZE).await.map_err(|what| cannot(place, &what))?,
             false => {
                 let mut bytes = Vec::new();
                 let file = File::open(place).map_err(|error| cannot(place, &error.to_string()))?;
@@ -267,53 +261,6 @@ fn platform() -> String {
     format!("{system}-{}", std::env::consts::ARCH)
 }
 
-/// Fetches a document. What is not encrypted is only taken from this machine.
-async fn fetch(address: &str) -> Result<Vec<u8>, String> {
-    let url = Url::parse(address).map_err(|_| "it is no URL".to_owned())?;
-    let is_plain = match (url.scheme(), url.host_str()) {
-        ("https", Some(_)) => false,
-        ("http", Some("localhost" | "127.0.0.1" | "[::1]")) => true,
-        _ => return Err("only https is fetched, and http from this machine".into()),
-    };
-    // Whoever came first has installed one already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
-        .timeout(PATIENCE)
-        .no_gzip()
-        .https_only(!is_plain);
-    // A document of this machine is not to send us elsewhere, and is not to be asked of a proxy.
-    let builder = match is_plain {
-        true => builder.redirect(Policy::none()).no_proxy().tls_certs_only([]),
-        false => builder.redirect(Policy::limited(5)),
-    };
-    let client = builder.build().map_err(|error| reason(&error))?;
-    let mut answer = client.get(url).send().await.map_err(|error| reason(&error))?;
-    if !answer.status().is_success() {
-        return Err(format!("the server answered {}", answer.status()));
-    }
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| reason(&error))? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() as u64 > MAX_SIZE {
-            break;
-        }
-    }
-    Ok(bytes)
-}
-
-/// Why a document could not be fetched: what is at the bottom of it, not which layers it came through.
-fn reason(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("timed out after {} s", PATIENCE.as_secs());
-    }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,12 +310,5 @@ mod tests {
         assert_eq!((registry.agents.len(), registry.skipped), (1, bad.len()));
         assert_eq!(registry.find("god").unwrap_err().code, Code::NotFound);
         assert!(Registry::parse(b"[]").is_err());
-    }
-
-    #[tokio::test]
-    async fn only_safe_addresses_are_fetched() {
-        for address in ["http://example.com/r.json", "ftp://127.0.0.1/r", "file:///etc/passwd", "http://", "https://"] {
-            assert!(fetch(address).await.is_err(), "{address}");
-        }
     }
 }

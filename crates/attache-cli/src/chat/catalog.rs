@@ -205,7 +205,7 @@ fn agents() -> Vec<Row> {
             let model = config.model.unwrap_or_default();
             format!("built in, with {model}")
         }
-        Ok(_) => "built in, without a model: `attache login` gives it one".into(),
+        Ok(_) => "built in, and no model is chosen: `attache setup` does that".into(),
         Err(_) => "built in; its settings have a mistake: `attache doctor`".into(),
     };
     let mut rows = vec![row(crate::agents::BUILT_IN, model)];

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use attache::private;
 use attache_tui::theme::Background;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl History {
         let (Some(path), Ok(line)) = (&self.path, line) else { return };
         let write = || {
             paths::private_directory(path.parent().unwrap_or(Path::new("/")))?;
-            let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+            let mut file = private::append(path)?;
             file.write_all(format!("{line}\n").as_bytes())
         };
         // Remembering is a comfort; a full disk is not to keep anybody from talking.
@@ -154,7 +154,7 @@ impl Place {
     /// Takes a place, unless another chat has it.
     fn take(directory: &Path, name: &str) -> Option<Self> {
         let lock = directory.join(format!("{name}.lock"));
-        let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock).ok()?;
+        let lock = private::open_or_create(&lock).ok()?;
         lock.try_lock().ok()?;
         Some(Place { path: directory.join(format!("{name}.json")), _lock: lock })
     }

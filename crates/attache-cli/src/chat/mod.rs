@@ -24,7 +24,6 @@ use attache::trace::Tap;
 use attache_tui::keymap::KeyMap;
 use crossterm::event::EventStream;
 use futures_core::Stream;
-use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
@@ -33,7 +32,7 @@ use crate::cli::{Permissions, SandboxKind};
 use crate::connect;
 use crate::exit::{Code, Failure};
 use crate::project::Project;
-use crate::signals::{Signal, Signals};
+use crate::signals::{Pauses, Signal, Signals};
 use app::{App, Deed, Outside};
 use keep::Settings;
 use options::Chat;
@@ -150,9 +149,9 @@ pub(crate) async fn run(args: Chat) -> Result<Code, Failure> {
         false => app.choose(),
     }
     let mut signals = Signals::new().map_err(|error| Failure::usage(error.to_string()))?;
-    let mut stops = unix::signal(SignalKind::from_raw(libc::SIGTSTP)).map_err(no_screen)?;
+    let mut pauses = Pauses::new().map_err(no_screen)?;
     let ended = Loop { app, screen, incoming, drawn: None, is_keyboard_stale: false, image: None }
-        .turn(&mut signals, &mut stops)
+        .turn(&mut signals, &mut pauses)
         .await;
     match ended {
         // Closed by the person, and nobody is there to be told.
@@ -209,8 +208,8 @@ struct Loop {
 
 impl Loop {
     /// Until the person leaves; then everything is put away, whatever it ended with.
-    async fn turn(mut self, signals: &mut Signals, stops: &mut unix::Signal) -> io::Result<Code> {
-        let ended = self.serve(signals, stops).await;
+    async fn turn(mut self, signals: &mut Signals, pauses: &mut Pauses) -> io::Result<Code> {
+        let ended = self.serve(signals, pauses).await;
         self.app.save_draft();
         if ended.is_ok() && self.screen.mode() == Mode::Inline {
             let lines = self.app.finished_lines(self.screen.size().width);
@@ -251,7 +250,7 @@ impl Loop {
         }
     }
 
-    async fn serve(&mut self, signals: &mut Signals, stops: &mut unix::Signal) -> io::Result<Code> {
+    async fn serve(&mut self, signals: &mut Signals, pauses: &mut Pauses) -> io::Result<Code> {
         let mut input = EventStream::new();
         screen::keep_resizes_from_keys();
         let mut beat = tokio::time::interval(BEAT);
@@ -280,7 +279,7 @@ impl Loop {
                     Signal::Terminate => Code::Terminated,
                 }),
                 // From somewhere else: on this terminal Ctrl-Z is a key.
-                _ = stops.recv() => self.app.suspend(),
+                () = pauses.next() => self.app.suspend(),
                 () = sleep_until(next_frame.into()), if is_stale => {
                     self.draw()?;
                     is_stale = false;

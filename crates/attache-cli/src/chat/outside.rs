@@ -1,11 +1,11 @@
 //! Programs that a person starts by a key and that get the terminal: the editor; and the clipboard.
 
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
+use attache::private;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -25,13 +25,17 @@ const CLIPBOARD_PATIENCE: Duration = Duration::from_secs(5);
 fn editor() -> Vec<String> {
     let set =
         ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()));
-    set.as_deref().unwrap_or("vi").split_whitespace().map(String::from).collect()
+    set.as_deref()
+        .unwrap_or(if cfg!(windows) { "notepad" } else { "vi" })
+        .split_whitespace()
+        .map(String::from)
+        .collect()
 }
 
 async fn run_editor(arguments: &[String]) -> io::Result<()> {
     let words = editor();
     let [program, own @ ..] = words.as_slice() else { return Err(io::ErrorKind::NotFound.into()) };
-    let mut command = StdCommand::new(program);
+    let mut command = StdCommand::new(crate::agents::catalog::startable(program));
     command.args(own).args(arguments);
     let status = foreground::run(command, None).await;
     let status = status.map_err(|error| io::Error::other(format!("`{program}`: {error}")))?;
@@ -47,7 +51,7 @@ pub(super) async fn edit(text: &str) -> io::Result<String> {
     crate::paths::private_directory(&directory)?;
     let path = directory.join(format!("message-{}.md", std::process::id()));
     let _ = std::fs::remove_file(&path);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let mut file = private::create_new(&path)?;
     file.write_all(text.as_bytes())?;
     drop(file);
     let edited = run_editor(&[path.display().to_string()]).await;
@@ -61,17 +65,23 @@ pub(super) async fn edit(text: &str) -> io::Result<String> {
 
 /// Opens a file at a line. The path is absolute, so no editor takes it for an option.
 pub(super) async fn open(path: &Path, line: Option<u32>) -> io::Result<()> {
-    let line = line.filter(|line| *line > 0).map(|line| format!("+{line}"));
+    // The editor of Windows would take the number for a file.
+    let takes_line = editor().first().is_some_and(|program| program != "notepad");
+    let line = line.filter(|line| *line > 0 && takes_line).map(|line| format!("+{line}"));
     let arguments: Vec<String> = line.into_iter().chain([path.display().to_string()]).collect();
     run_editor(&arguments).await
 }
 
 /// Stops us, as Ctrl-Z does; returns when the shell lets us go on.
+#[cfg(unix)]
 pub(super) fn stop() {
     // The one that cannot be caught: the other one is how we are asked to do this.
     // SAFETY: raising a signal has no preconditions.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
+
+#[cfg(not(unix))]
+pub(super) fn stop() {}
 
 /// What puts a text into the clipboard of the terminal, also over ssh.
 pub(super) fn clipboard(text: &str) -> String {

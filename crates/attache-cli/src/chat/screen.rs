@@ -277,6 +277,7 @@ fn give_back() {
 
 /// Takes the signal of another size away from the reader of keys, once there is one: when both come at the same time it
 /// forgets one of them, and a key waits until the next is pressed.
+#[cfg(unix)]
 pub(super) fn keep_resizes_from_keys() {
     extern "C" fn resized(_: libc::c_int) {
         IS_RESIZED.store(true, Ordering::SeqCst);
@@ -290,6 +291,10 @@ pub(super) fn keep_resizes_from_keys() {
         libc::sigaction(libc::SIGWINCH, &action, std::ptr::null_mut());
     }
 }
+
+/// On Windows another size comes as an event among the keys.
+#[cfg(not(unix))]
+pub(super) fn keep_resizes_from_keys() {}
 
 /// A panic is read on a terminal that works.
 fn give_back_on_panic() {
@@ -318,6 +323,9 @@ pub(crate) fn theme(background: Option<Background>) -> Theme {
     let depth = if !variable("NO_COLOR").is_empty() || term == "dumb" {
         ColorDepth::None
     } else if matches!(color_term.as_str(), "truecolor" | "24bit") || term.ends_with("-direct") {
+        ColorDepth::True
+    } else if cfg!(windows) && term.is_empty() {
+        // The console of every Windows that is kept up to date.
         ColorDepth::True
     } else if term.contains("256color") {
         ColorDepth::Ansi256

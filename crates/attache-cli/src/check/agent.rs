@@ -1,5 +1,6 @@
 //! `attache check agent`: an agent, started again and again, made to do what it can.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use attache::Dialect;
 use attache::process::Command;
-use attache_check::probe::agent::{Options, ProbeRun, Start, Style, probes, run_telling};
+use attache_check::exchange::{Call, Exchange};
+use attache_check::probe::agent::{Options, Probe, ProbeRun, Start, Style, probes, run_telling};
 use attache_check::record::Event;
 use attache_check::{Dialects, Report, Run, Side};
 use attache_testkit::model_server::ModelServer;
@@ -44,15 +46,12 @@ const STDERR_LINES: usize = 10;
 pub(super) async fn run(options: CheckAgent) -> Result<Code, Failure> {
     let (mut choice, waivers) = (options.judging.choice()?, waivers(&options.judging)?);
     for name in &options.probe {
-        let is_known = |probe: &str| {
-            probe.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        if !probes().any(|probe| is_known(probe.name)) {
-            let names: Vec<&str> = probes().map(|probe| probe.name).collect();
-            return Err(Failure::usage(format!("there is no probe `{}`\nhint: {}", one_line(name), names.join(", "))));
+        if !probes().any(|probe| is_meant(probe.name, name)) {
+            let shown = one_line(name);
+            return Err(Failure::usage(format!("no probe `{shown}`\nhint: `attache check probes` lists them")));
         }
     }
-    let server = if options.model_server { Some(ModelServer::scripted().await) } else { None };
+    let server = if options.model_server { Some(ModelServer::scripted_without_memory().await) } else { None };
     let (subject, command) = command(&options, server.as_ref().map(ModelServer::url).as_deref())?;
     let dialects = match &options.protocol[..] {
         [] => Dialects::ALL,
@@ -79,26 +78,76 @@ pub(super) async fn run(options: CheckAgent) -> Result<Code, Failure> {
         settings.authenticate.clone_from(&options.auth);
         settings.only.clone_from(&options.probe);
     });
-    let progress = Progress::default();
+    let progress = Progress { chosen: options.probe.clone(), ..Progress::default() };
     let probing = async {
         let done = |run: &ProbeRun| progress.tell(run);
         run_telling(&Start::process(command), dialects, &settings, done)
             .await
             .map_err(|error| Failure::usage(error.to_string()))
     };
-    let done = until_interrupted(probing).await?;
+    let done = until_interrupted(probing).await;
     progress.end();
+    let done = done?;
     if let Some(directory) = &options.records {
         save(directory, &done)?;
     }
-    never_spoke(&done)?;
+    never_spoke(&done, &options)?;
+    let unchecked = why_unchecked(&done, dialects, options.auth.as_deref());
     let runs: Vec<Run> = done.into_iter().map(|run| Run { name: run.name.to_owned(), record: run.record }).collect();
     let report = Report::new(subject, Side::Agent, &runs, &choice, &waivers);
-    tell(&[report], &options.judging, None)
+    let told = tell(&[report], &options.judging, None);
+    // What could not be checked is not conformant, whatever else was kept.
+    match unchecked {
+        Some(why) => Err(Failure::usage(why)),
+        None => told,
+    }
+}
+
+/// Why most of the agent could not be checked, if that is so.
+fn why_unchecked(runs: &[ProbeRun], dialects: Dialects, auth: Option<&str>) -> Option<String> {
+    let connections: Vec<_> = runs.iter().flat_map(|run| run.record.connections()).collect();
+    let exchanges: Vec<Exchange<'_>> = connections.iter().map(|(_, entries)| Exchange::new(entries)).collect();
+    let greeted: Vec<&Exchange<'_>> = exchanges.iter().filter(|exchange| exchange.agent_hello().is_object()).collect();
+    if !greeted.is_empty() && !greeted.iter().any(|exchange| dialects.includes(exchange.dialect)) {
+        let spoken: BTreeSet<String> = greeted.iter().map(|exchange| exchange.dialect.to_string()).collect();
+        let spoken: Vec<String> = spoken.into_iter().collect();
+        return Some(format!("the agent speaks protocol {}, which is not what was to be checked", spoken.join(", ")));
+    }
+    let calls = || exchanges.iter().flat_map(|exchange| &exchange.calls);
+    let is_open = exchanges.iter().any(|exchange| !exchange.sessions.is_empty());
+    let is_login = |call: &&Call| matches!(call.method.as_str(), "authenticate" | "auth/login");
+    if let Some(method) = auth
+        && calls().any(|call| is_login(&call))
+        && !calls().filter(is_login).any(|call| call.result().is_some())
+    {
+        return Some(format!("the agent refused to authenticate with `{}`{}", one_line(method), methods(&exchanges)));
+    }
+    let wants_login =
+        |call: &Call| call.method == "session/new" && call.error().is_some_and(|error| error.code == AUTH_REQUIRED);
+    (!is_open && calls().any(wants_login)).then(|| {
+        format!(
+            "no session could be opened: the agent wants a login first\nhint: `--auth METHOD`{}",
+            methods(&exchanges)
+        )
+    })
+}
+
+/// The code of the error that asks for a login.
+const AUTH_REQUIRED: i32 = -32000;
+
+/// The login methods that an agent has told.
+fn methods(exchanges: &[Exchange<'_>]) -> String {
+    let told = exchanges.iter().filter_map(|exchange| exchange.agent_hello()["authMethods"].as_array()).flatten();
+    let ids: BTreeSet<String> =
+        told.filter_map(|method| Some(one_line(method["id"].as_str().or(method["methodId"].as_str())?))).collect();
+    if ids.is_empty() {
+        return String::new();
+    }
+    format!("; it has {}", ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "))
 }
 
 /// An agent that never said a word was not checked.
-fn never_spoke(runs: &[ProbeRun]) -> Result<(), Failure> {
+fn never_spoke(runs: &[ProbeRun], options: &CheckAgent) -> Result<(), Failure> {
     let events = || runs.iter().flat_map(|run| &run.record.entries).map(|entry| &entry.event);
     if events()
         .any(|event| matches!(event, Event::Frame { from: Side::Agent, .. } | Event::Junk { from: Side::Agent, .. }))
@@ -110,7 +159,9 @@ fn never_spoke(runs: &[ProbeRun]) -> Result<(), Failure> {
         Event::Exited { code: None } => Some("the agent was ended by a signal and never answered".to_owned()),
         _ => None,
     });
-    let mut message = ended.unwrap_or_else(|| "the agent never answered".to_owned());
+    let silent =
+        || format!("the agent did not answer within {} s\nhint: `--startup` gives it more time", options.startup);
+    let mut message = ended.unwrap_or_else(silent);
     let printed =
         events().filter_map(|event| if let Event::Stderr { text } = event { Some(one_line(text)) } else { None });
     let printed: Vec<String> = printed.take(STDERR_LINES).collect();
@@ -162,20 +213,33 @@ fn save(directory: &Path, runs: &[ProbeRun]) -> Result<(), Failure> {
 
 /// A line that tells how far the check is, on a terminal.
 #[derive(Default)]
-struct Progress(Mutex<Option<(Dialect, usize)>>);
+struct Progress {
+    /// The probes that were asked for; all of them if there are none.
+    chosen: Vec<String>,
+    done: Mutex<Option<(Dialect, usize)>>,
+}
+
+/// Whether a probe is meant by its name or that of its group.
+fn is_meant(probe: &str, name: &str) -> bool {
+    probe.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
 
 impl Progress {
     fn tell(&self, run: &ProbeRun) {
         if !std::io::stderr().is_terminal() {
             return;
         }
-        let Ok(mut state) = self.0.lock() else { return };
+        let Ok(mut state) = self.done.lock() else { return };
         let count = match *state {
             Some((dialect, count)) if dialect == run.dialect => count + 1,
             _ => 1,
         };
         *state = Some((run.dialect, count));
-        let all = probes().filter(|probe| probe.dialects.includes(run.dialect)).count();
+        let is_chosen = |probe: &&Probe| {
+            probe.dialects.includes(run.dialect)
+                && (self.chosen.is_empty() || self.chosen.iter().any(|name| is_meant(probe.name, name)))
+        };
+        let all = probes().filter(is_chosen).count().max(count);
         eprint!("\r\x1b[Kprotocol {}: {count} of {all} probes, {}", run.dialect, run.name);
     }
 

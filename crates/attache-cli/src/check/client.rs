@@ -28,8 +28,7 @@ pub(super) async fn run(options: CheckClient) -> Result<Code, Failure> {
 }
 
 fn no_scenario(name: &str) -> Failure {
-    let names: Vec<&str> = scenarios().iter().map(|scenario| scenario.name).collect();
-    Failure::usage(format!("there is no scenario `{}`\nhint: {}", one_line(name), names.join(", ")))
+    Failure::usage(format!("no scenario `{}`\nhint: `attache check probes` lists them", one_line(name)))
 }
 
 /// Is the agent of the client on stdin and stdout.
@@ -95,11 +94,12 @@ async fn run_clients(options: &CheckClient, chosen: Vec<&'static Scenario>) -> R
         };
         run_client(&client, &agent, &chosen, &limits, done).await.map_err(|error| Failure::usage(error.to_string()))
     };
-    let done = until_interrupted(running).await?;
+    let done = until_interrupted(running).await;
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K");
     }
-    never_connected(&done)?;
+    let done = done?;
+    never_connected(&done, options)?;
     if let Some(directory) = &options.records {
         save(directory, &done)?;
     }
@@ -113,7 +113,7 @@ async fn run_clients(options: &CheckClient, chosen: Vec<&'static Scenario>) -> R
 }
 
 /// A client that never said a word was not checked.
-fn never_connected(runs: &[ProbeRun]) -> Result<(), Failure> {
+fn never_connected(runs: &[ProbeRun], options: &CheckClient) -> Result<(), Failure> {
     let is_heard = |run: &ProbeRun| run.record.connections().any(|(_, entries)| entries.iter().any(is_of_client));
     if runs.iter().any(is_heard) {
         return Ok(());
@@ -123,14 +123,20 @@ fn never_connected(runs: &[ProbeRun]) -> Result<(), Failure> {
         Ending::NotStarted(why) => format!("the client could not be started: {why}"),
         Ending::Exited(Some(code)) => format!("the client exited with status {code} and never spoke to the agent"),
         Ending::Exited(None) => "the client was ended by a signal and never spoke to the agent".to_owned(),
-        Ending::TimedOut => "the client never spoke to the agent".to_owned(),
+        Ending::TimedOut => format!("the client did not speak to the agent within {} s", options.timeout),
     };
     let printed = if run.output.trim().is_empty() {
         String::new()
     } else {
         format!("\n--- it printed ---\n{}", visible(run.output.trim()))
     };
-    let hint = "hint: `{agent}` in its command stands for the command line of the agent";
+    let is_relative = |word: &&String| !Path::new(word).is_absolute() && Path::new(word).exists();
+    let hint = match options.run.iter().skip(1).find(is_relative) {
+        Some(file) => {
+            format!("hint: the client is started in a temporary directory; name `{}` by its whole path", one_line(file))
+        }
+        None => "hint: `{agent}` in its command stands for the command line of the agent".to_owned(),
+    };
     Err(Failure::usage(format!("{why}{printed}\n{hint}")))
 }
 

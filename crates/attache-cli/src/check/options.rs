@@ -22,6 +22,8 @@ pub(crate) enum Check {
     Transcript(Transcript),
     /// List the rules, or tell what one of them says
     Rules(Rules),
+    /// List what agents are made to do, and what clients are: the names for `--probe` and `--scenario`
+    Probes,
 }
 
 /// The options of `check agent`.
@@ -80,16 +82,17 @@ pub(crate) struct CheckAgent {
 /// The options of `check client`.
 #[derive(Debug, Args)]
 #[command(after_help = CLIENT_EXAMPLES)]
+#[group(id = "how", required = true, multiple = false)]
 pub(crate) struct CheckClient {
     /// Be the agent, on stdin and stdout: this is what an editor is told to start. Each prompt plays the next scenario; the report goes
     /// to stderr and beside the record when the client leaves
-    #[arg(long, required_unless_present = "run", conflicts_with = "run")]
+    #[arg(long, group = "how")]
     pub(crate) serve: bool,
 
     /// Start a client that needs no person, once for each scenario. Last, because all that follows is its command: `{agent}` stands
     /// for the command line of the agent, `{agent-words}` for its words one by one, `{prompt}` for a prompt. The command line is in
-    /// the variable ATTACHE_CHECK_AGENT, too
-    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
+    /// the variable ATTACHE_CHECK_AGENT, too. It is started in a temporary directory, so its files are named by whole paths
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true, group = "how")]
     pub(crate) run: Vec<String>,
 
     /// The version of the protocol to speak; the one that the client asks for unless it is given
@@ -195,7 +198,7 @@ pub(crate) enum SideName {
 /// By which rules to judge, and how to say it.
 #[derive(Debug, Args)]
 pub(crate) struct Judging {
-    /// Judge by this rule alone, or by those of an area: `prompt`, `prompt/cancelled-says-so`. It may be given again
+    /// Judge by this rule alone, or by those of an area: `cancel`, `cancel/says-cancelled`. It may be given again
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
 
@@ -223,7 +226,7 @@ pub(crate) struct Judging {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct Form {
-    /// Print the report as one JSON object
+    /// Print the report as a JSON object on one line; as two for `--side both`
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 

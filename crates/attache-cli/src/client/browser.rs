@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use url::Url;
 
@@ -49,7 +47,10 @@ pub(crate) fn open_file(path: &Path) -> io::Result<()> {
     open_with_browser(address.into())
 }
 
+#[cfg(unix)]
 fn open_with_browser(address: String) -> io::Result<()> {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -62,6 +63,25 @@ fn open_with_browser(address: String) -> io::Result<()> {
         })
     };
     command.spawn().map(drop)
+}
+
+/// By the system, not by a shell: an address has signs in it that those read.
+#[cfg(windows)]
+fn open_with_browser(address: String) -> io::Result<()> {
+    use windows_sys::Win32::UI::Shell::ShellExecuteW;
+    use windows_sys::Win32::UI::WindowsAndMessaging::SW_SHOWNORMAL;
+    /// What is greater is no error.
+    const LAST_ERROR: usize = 32;
+    let wide = |text: &str| text.encode_utf16().chain([0]).collect::<Vec<u16>>();
+    let (verb, address) = (wide("open"), wide(&address));
+    let none = std::ptr::null();
+    // SAFETY: the texts end with a zero and live through the call.
+    let done =
+        unsafe { ShellExecuteW(std::ptr::null_mut(), verb.as_ptr(), address.as_ptr(), none, none, SW_SHOWNORMAL) };
+    match done as usize > LAST_ERROR {
+        true => Ok(()),
+        false => Err(io::Error::other("no program is there for it")),
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,9 @@ async fn model(config: &Config, chosen: Option<Chosen>) -> Row {
     let why = chosen.map_or_else(|| models.why().to_owned(), |chosen| chosen.to_string());
     let found = format!("{} ({why})", models.first());
     match models.check_key() {
+        Ok(()) if chosen.is_none() && config.model_id("offline").is_ok_and(|id| id == models.first()) => {
+            Row { hint: Some("`attache setup` gives it a language model".into()), ..Row::ok(CHECK, found) }
+        }
         Ok(()) => Row::ok(CHECK, found),
         Err(error) => {
             let (what, hint) = in_two(&error.message);
@@ -101,7 +104,7 @@ fn commands(config: &Config) -> Row {
 /// agent.toml is read; here are those that open more than they seem to.
 fn writable(config: &Config) -> Option<Row> {
     const CHECK: &str = "writable";
-    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let home = paths::home().and_then(|home| paths::real(&home).ok());
     let is_too_wide = |path: &&std::path::PathBuf| home.as_ref().is_some_and(|home| home.starts_with(path.as_path()));
     let names = |paths: Vec<&std::path::PathBuf>| {
         paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")

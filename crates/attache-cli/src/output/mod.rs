@@ -7,7 +7,7 @@ mod text;
 use std::time::Duration;
 
 use lines::one_line;
-pub(crate) use style::Screen;
+pub(crate) use style::{Paint, Screen};
 use text::TextPrinter;
 
 use crate::cli::Format;

@@ -1,7 +1,5 @@
 //! The agent's answer: its last message, for `--last-message`, and whether it is what `--output-schema` asks for.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use attache_host::files::read_named;
@@ -94,9 +92,7 @@ pub(super) fn check_place(path: &Path) -> Result<PathBuf, Failure> {
     let Some(directory) = whole.parent().filter(|parent| parent.is_dir()) else {
         return Err(failed("its directory is not there"));
     };
-    let name = CString::new(directory.as_os_str().as_bytes()).map_err(|_| failed("its name has a zero byte in it"))?;
-    // SAFETY: the name is a string with an end, which lives through the call.
-    if unsafe { libc::access(name.as_ptr(), libc::W_OK | libc::X_OK) } != 0 {
+    if !paths::is_writable(directory) {
         return Err(failed("its directory cannot be written to"));
     }
     Ok(whole)

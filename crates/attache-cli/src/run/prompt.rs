@@ -1,8 +1,7 @@
 //! The prompt: text from the command line, a file or stdin, and what is attached to it.
 
-use std::fs::{self, File};
-use std::io::{self, IsTerminal, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use attache::model::capability::PromptCapabilities;
@@ -201,9 +200,22 @@ impl Question {
 }
 
 /// Whether stdin brings something: a pipe, a file or a socket, but no terminal and no `/dev/null`.
+#[cfg(unix)]
 fn piped_stdin() -> bool {
-    let kind = fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
+    use std::io::IsTerminal;
+    use std::os::unix::fs::FileTypeExt;
+    let kind = std::fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
     !io::stdin().is_terminal() && kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file() || kind.is_socket())
+}
+
+/// Whether stdin brings something: a pipe, a file or a socket, but no console and no `NUL`.
+#[cfg(windows)]
+fn piped_stdin() -> bool {
+    use std::os::windows::io::AsRawHandle;
+    use windows_sys::Win32::Storage::FileSystem::{FILE_TYPE_DISK, FILE_TYPE_PIPE, GetFileType};
+    // SAFETY: asks about a handle, which may be none.
+    let kind = unsafe { GetFileType(io::stdin().as_raw_handle()) };
+    matches!(kind, FILE_TYPE_DISK | FILE_TYPE_PIPE)
 }
 
 fn read_prompt_file(path: &Path, cwd: &Path) -> Result<String, Failure> {
@@ -305,9 +317,13 @@ fn image_kind(data: &[u8]) -> Option<&'static str> {
 
 /// A `file:` address. What is not plain in an address is written as `%XX`.
 fn uri(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
+    if cfg!(windows)
+        && let Some(uri) = attache_host::paths::to_uri(path)
+    {
+        return uri;
+    }
     let mut uri = String::from("file://");
-    for byte in path.as_os_str().as_bytes() {
+    for byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(byte) {
             uri.push(char::from(*byte));
         } else {

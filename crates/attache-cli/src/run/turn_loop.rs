@@ -247,7 +247,7 @@ impl TurnLoop<'_> {
                         &format!("the command was not carried out, and nothing was done\n{hint}"),
                     );
                 }
-                let hint = "hint: give it a language model, as in `--model anthropic`, or see `attache run help`";
+                let hint = "hint: `attache setup` gives it a language model; `attache run help` lists what it follows without one";
                 refused(Status::NotDone, &format!("the prompt was not understood, and nothing was done\n{hint}"))
             }
             Some("end_turn") if self.record.is_all_denied() => {

@@ -191,7 +191,7 @@ impl Guard {
             _ => return Err("a directory has to be a string".into()),
         };
         let not_served = || format!("{member}: {NOT_SERVED}");
-        let found = named.canonicalize().map_err(|_| not_served())?;
+        let found = crate::paths::real(named).map_err(|_| not_served())?;
         let is_served = self.directories.iter().any(|directory| found.starts_with(directory));
         let found = found.into_os_string().into_string().map_err(|_| not_served())?;
         if !is_served {

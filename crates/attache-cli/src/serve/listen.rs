@@ -1,8 +1,6 @@
 //! Where a server listens, and whether it may.
 
 use std::io;
-use std::os::fd::FromRawFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +8,10 @@ use attache_http::{Fingerprint, Listener};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 
 use super::options::Serve;
+use super::sockets;
 use crate::exit::Failure;
 use crate::paths;
 
@@ -36,26 +35,18 @@ pub(super) struct Listening {
     pub(super) fingerprint: Option<String>,
 }
 
-/// Where sockets begin that somebody else opened for us.
-const FIRST_SOCKET: i32 = 3;
-
 pub(super) async fn listen(options: &Serve) -> Result<Listening, Failure> {
     let cannot = |error: io::Error| Failure::usage(format!("cannot listen on `{}`: {error}", options.listen));
-    if let Some(inherited) = inherited().map_err(cannot)? {
-        let address = "a socket that was passed on".to_owned();
-        return match inherited {
-            Inherited::Unix(listener) => Ok(unix(listener, address)),
-            Inherited::Tcp(listener) => tcp(listener, options),
-        };
+    if let Some(listening) = sockets::inherited(options)? {
+        return Ok(listening);
     }
     if let Some(path) = options.listen.strip_prefix("unix:") {
-        let listener = bind_unix(Path::new(path)).map_err(cannot)?;
-        return Ok(unix(listener, options.listen.clone()));
+        return sockets::listen(path, options);
     }
     let listener = TcpListener::bind(&options.listen).await.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => {
-            let hint =
-                "hint: an address and a port, as in 127.0.0.1:7316 or [::1]:7316; or unix:/run/user/1000/attache.sock";
+            let sockets = if cfg!(unix) { "; or unix:/run/user/1000/attache.sock" } else { "" };
+            let hint = format!("hint: an address and a port, as in 127.0.0.1:7316 or [::1]:7316{sockets}");
             Failure::usage(format!("cannot listen on `{}`: it is no address with a port\n{hint}", options.listen))
         }
         _ => cannot(error),
@@ -63,41 +54,7 @@ pub(super) async fn listen(options: &Serve) -> Result<Listening, Failure> {
     tcp(listener, options)
 }
 
-fn unix(listener: UnixListener, address: String) -> Listening {
-    Listening { listener: Listener::unix(listener), address, hosts: Vec::new(), fingerprint: None }
-}
-
-/// A socket that only its owner can open. One that a server left behind is replaced.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
-        }
-        Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
-            _ => {
-                return Err(io::Error::new(
-                    io::ErrorKind::AddrInUse,
-                    "a server listens there, or somebody else's does",
-                ));
-            }
-        },
-    }
-    // Bound under another name, so that nobody can open it before it is private.
-    let hidden = path.with_extension(format!("{}.tmp", std::process::id()));
-    let listener = std::os::unix::net::UnixListener::bind(&hidden)?;
-    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
-    // A link does not replace what another server has put there meanwhile.
-    let linked = std::fs::hard_link(&hidden, path);
-    std::fs::remove_file(&hidden)?;
-    linked?;
-    listener.set_nonblocking(true)?;
-    UnixListener::from_std(listener)
-}
-
-fn tcp(listener: TcpListener, options: &Serve) -> Result<Listening, Failure> {
+pub(super) fn tcp(listener: TcpListener, options: &Serve) -> Result<Listening, Failure> {
     let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
     let hosts = if address.ip().is_unspecified() { Vec::new() } else { vec![address.ip().to_string()] };
     let tls = tls(options)?;
@@ -151,41 +108,4 @@ fn self_signed(hosts: &[String]) -> Result<(PathBuf, PathBuf), Failure> {
     paths::write_private(&key, made.signing_key.serialize_pem().as_bytes()).map_err(cannot)?;
     paths::write_private(&certificate, made.cert.pem().as_bytes()).map_err(cannot)?;
     Ok((certificate, key))
-}
-
-/// A socket that systemd opened for us.
-enum Inherited {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-fn inherited() -> io::Result<Option<Inherited>> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u32>().ok());
-    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS") != Some(1) {
-        return Ok(None);
-    }
-    // SAFETY: all zeros is a valid address, and its length is given.
-    let family = unsafe {
-        let mut address: libc::sockaddr_storage = std::mem::zeroed();
-        let mut length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        if libc::getsockname(FIRST_SOCKET, (&raw mut address).cast(), &raw mut length) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        libc::c_int::from(address.ss_family)
-    };
-    // Agents that are started here do not get it, too.
-    // SAFETY: the descriptor is open, as was seen above, and only its flag is set.
-    if unsafe { libc::fcntl(FIRST_SOCKET, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was passed to this process, which owns it from now on and takes it once.
-    let socket = unsafe { std::os::fd::OwnedFd::from_raw_fd(FIRST_SOCKET) };
-    if family == libc::AF_UNIX {
-        let listener = std::os::unix::net::UnixListener::from(socket);
-        listener.set_nonblocking(true)?;
-        return UnixListener::from_std(listener).map(|listener| Some(Inherited::Unix(listener)));
-    }
-    let listener = std::net::TcpListener::from(socket);
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener).map(|listener| Some(Inherited::Tcp(listener)))
 }

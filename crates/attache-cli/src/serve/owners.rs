@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use attache::private;
 use attache_http::Principal;
 
 use crate::exit::Failure;
@@ -53,7 +53,7 @@ impl Owners {
         for (session, owner) in text.lines().filter_map(|line| serde_json::from_str::<(String, String)>(line).ok()) {
             of.entry(session).or_insert(owner);
         }
-        let mut file = File::options().append(true).create(true).mode(0o600).open(&path).map_err(cannot)?;
+        let mut file = private::append(&path).map_err(cannot)?;
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(cannot)?;
         }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use attache::private;
+use attache_host::own_files;
 use attache_http::{Principal, TokenDigest, Tokens, new_token};
 use serde_json::json;
 
@@ -66,10 +67,17 @@ pub(super) fn run(command: TokenCommand) -> Result<(), Failure> {
 /// What tells a file from what it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
+    #[cfg(unix)]
     file: (u64, u64),
     length: u64,
+    #[cfg(unix)]
     modified: (i64, i64),
+    #[cfg(unix)]
     changed: (i64, i64),
+    #[cfg(not(unix))]
+    modified: std::time::SystemTime,
+    #[cfg(not(unix))]
+    created: Option<std::time::SystemTime>,
 }
 
 /// The tokens of a server that starts, and the file that they are from. If there are none, the first is made and shown to
@@ -82,7 +90,10 @@ pub(super) fn read_or_create() -> Result<(Tokens, Option<Stamp>), Failure> {
             let hint = "hint: `attache serve token add NAME` makes one for each client";
             return Err(Failure::usage(format!("there is no token, so nobody could connect\n{hint}")));
         }
-        let name = std::env::var("USER").ok().filter(|name| is_name(name)).unwrap_or_else(|| "me".into());
+        let name = std::env::var(if cfg!(windows) { "USERNAME" } else { "USER" })
+            .ok()
+            .filter(|name| is_name(name))
+            .unwrap_or_else(|| "me".into());
         let (token, _) = add(&name, None)?;
         eprintln!("made a token for `{name}`; it is shown once:\n\n  {token}\n");
         (looked_at, entries) = (stamp(), read()?);
@@ -121,6 +132,7 @@ pub(super) async fn watch(tokens: Tokens, mut last: Option<Stamp>) {
 }
 
 /// What the file is now, if it can be looked at.
+#[cfg(unix)]
 fn stamp() -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     let found = path().ok()?.metadata().ok()?;
@@ -130,6 +142,13 @@ fn stamp() -> Option<Stamp> {
         modified: (found.mtime(), found.mtime_nsec()),
         changed: (found.ctime(), found.ctime_nsec()),
     })
+}
+
+/// What the file is now, if it can be looked at. It is replaced as a whole, so the time says it.
+#[cfg(not(unix))]
+fn stamp() -> Option<Stamp> {
+    let found = path().ok()?.metadata().ok()?;
+    Some(Stamp { length: found.len(), modified: found.modified().ok()?, created: found.created().ok() })
 }
 
 /// The tokens that the file has for certain, and what is wrong with the rest of it.
@@ -172,7 +191,7 @@ fn lock() -> Result<File, Failure> {
     let path = path()?.with_extension("lock");
     let lock = || {
         paths::private_directory(path.parent().unwrap_or(Path::new("/")))?;
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        let file = private::open_or_create(&path)?;
         file.lock()?;
         Ok(file)
     };
@@ -198,7 +217,6 @@ fn read() -> Result<Vec<Entry>, Failure> {
 
 /// The lines of the file, each as it can be read.
 fn lines() -> Result<Vec<Result<Entry, Failure>>, Failure> {
-    use std::os::unix::fs::PermissionsExt;
     let path = path()?;
     let wrong = |what: &str| Failure::usage(format!("`{}`: {what}", path.display()));
     let text = match std::fs::read_to_string(&path) {
@@ -206,9 +224,8 @@ fn lines() -> Result<Vec<Result<Entry, Failure>>, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(wrong(&error.to_string())),
     };
-    let mode = path.metadata().map_err(|error| wrong(&error.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(wrong("others can read it\nhint: chmod 600"));
+    if !private::is_private(&path).map_err(|error| wrong(&error.to_string()))? {
+        return Err(wrong(&format!("others can read it\nhint: {}", own_files::hint_to_protect(&path))));
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let entries = lines.map(|(index, line)| {

@@ -19,13 +19,19 @@ pub(crate) struct Trace {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Keep secrets: values of variables and headers, tokens, keys and passwords, lines that are no messages
+    /// Keep secrets: values of variables and headers, what is named or looks like a token, key or password, lines that are no messages.
+    /// Other text of prompts, answers and files is written down in any case
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// Put the file aside as FILE.1 when it has this size; the one before is deleted. With K, M or G for 1024 bytes and its powers
+    /// Put the file aside as FILE.1 when it has this size, 4K or more; the one before is deleted. With K, M or G for 1024 bytes and its
+    /// powers. Of a message that is longer by itself, the length is written down
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) rotate: Option<u64>,
+
+    /// How long the agent may go on when the client has left: until it has said nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=86400))]
+    pub(crate) grace: u64,
 
     /// Stand before the agent with this name
     #[arg(short, long, value_name = "NAME", conflicts_with = "agent_command", add = ArgValueCandidates::new(complete::agents))]
@@ -149,8 +155,8 @@ pub(crate) struct Export {
     #[arg(long = "as", value_enum, value_name = "SIDE", default_value_t = Part::Client)]
     pub(crate) part: Part,
 
-    /// Write down everything, to the letter, with what is no message and what happened beside it
-    #[arg(long)]
+    /// Write down everything, to the letter, with what is no message and what happened beside it; `-->` is what the client sent
+    #[arg(long, conflicts_with = "part")]
     pub(crate) exact: bool,
 }
 

@@ -1,4 +1,6 @@
 //! `attache serve`, `attache connect` and agents by their address: what a person types at both ends.
+// On Unix, because they need signals and Unix sockets.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;

@@ -1,9 +1,13 @@
 //! A command as it is written.
 
+use attache::process;
+
+use super::shell::{ShellKind, shell};
+
 /// A command, as a line for a shell or as the words of a program's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A line that `sh` reads.
+    /// A line that the [`shell`] of this machine reads: `sh`, unless this is Windows without Git.
     Line(String),
     /// A line that another shell reads, or `sh` in another way.
     Shell {
@@ -31,7 +35,10 @@ impl Command {
             names.into_iter().any(|name| SHELLS.contains(&name))
         };
         match words.as_slice() {
-            [shell, flag, line] if shell == "sh" && flag == "-c" => Command::Line(line.clone()),
+            // Where lines are read by another shell, it would not be the same line.
+            [name, flag, line] if name == "sh" && flag == "-c" && shell().kind == ShellKind::Posix => {
+                Command::Line(line.clone())
+            }
             [shell, flag, line] if matches!(flag.as_str(), "-c" | "-lc") && is_shell(shell) => {
                 Command::Shell { shell: shell.clone(), flag: flag.clone(), line: line.clone() }
             }
@@ -50,7 +57,7 @@ impl Command {
     /// assert_eq!(Command::from_text("make all"), Command::Line("make all".into()));
     /// ```
     pub fn from_text(text: &str) -> Self {
-        let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c);
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
         match text.chars().all(is_plain) {
             true => Command::Words(vec![text.to_owned()]),
             false => Command::Line(text.to_owned()),
@@ -65,10 +72,33 @@ impl Command {
         }
     }
 
+    /// Whether it has a line for a shell whose grammar rules do not know.
+    ///
+    /// On Windows a shell that is named in another way than by us may be any: WSL calls one `bash`, too.
+    pub(crate) fn is_for_other_shell(&self) -> bool {
+        match self {
+            Command::Line(_) => shell().kind != ShellKind::Posix,
+            Command::Shell { .. } => cfg!(windows),
+            Command::Words(_) => false,
+        }
+    }
+
+    /// What is executed, as a process.
+    pub(super) fn process(&self) -> process::Command {
+        #[cfg(windows)]
+        if let (Command::Line(line), ShellKind::Cmd) = (self, shell().kind) {
+            // Quotes mean something else to `cmd` than to everybody: with `/s` the line is what is between these two.
+            let mut words = self.words();
+            words.pop();
+            return process::Command::from(words).raw_args(format!("\"{line}\""));
+        }
+        self.words().into()
+    }
+
     /// The program and the arguments that are executed.
     pub fn words(&self) -> Vec<String> {
         match self {
-            Command::Line(line) => vec!["sh".into(), "-c".into(), line.clone()],
+            Command::Line(line) => shell().words(line),
             Command::Shell { shell, flag, line } => vec![shell.clone(), flag.clone(), line.clone()],
             Command::Words(words) => words.clone(),
         }

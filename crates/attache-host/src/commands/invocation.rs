@@ -10,6 +10,7 @@ use attache::process;
 
 use super::run::{self, Shared};
 use super::{Command, CommandError, View};
+use crate::paths;
 use crate::permission::Action;
 
 /// A command with all that decides what it does: made once, then judged, then executed.
@@ -63,7 +64,7 @@ impl Invocation {
         if !self.cwd.is_absolute() || self.cwd.to_str().is_none() {
             return Err(CommandError::Directory { path: self.cwd.clone() });
         }
-        let mut command = process::Command::from(self.command.words()).cwd(&self.cwd);
+        let mut command = self.command.process().cwd(paths::without_verbatim(self.cwd.clone()));
         let shown = command.to_string();
         // First the environment that `confine` begins with, then what was asked for.
         command = confine(command);

@@ -11,11 +11,10 @@ use std::{
 
 use attache::{
     model::terminal::ExitStatus,
-    process::{self, Process},
+    process::{self, Output as Pipe, Process},
 };
 use tokio::{
     io::{AsyncRead as _, ReadBuf},
-    net::unix::pipe::Receiver,
     sync::{Notify, watch},
 };
 
@@ -24,9 +23,9 @@ use super::output::Output;
 /// As much as a pipe holds, unless somebody made it larger.
 const BUFFER: usize = 64 << 10;
 
-/// How many buffers are read after a command's end, before its end is told. The largest pipe that an ordinary user can
+/// How many bytes are read after a command's end, before its end is told. The largest pipe that an ordinary user can
 /// make holds this much; what comes after it was written by others.
-const LAST_BUFFERS: usize = 16;
+const MOST_AT_THE_END: usize = 16 * BUFFER;
 
 /// A command that runs or has run, shared by those who ask and the task that reads.
 #[derive(Debug)]
@@ -134,7 +133,7 @@ enum Event {
 ///
 /// The process is held until then although the command may have ended, because what it left in the background ends
 /// with its `Run`.
-pub(super) async fn run(shared: Arc<Shared>, mut process: Process, pipe: Receiver) {
+pub(super) async fn run(shared: Arc<Shared>, mut process: Process, pipe: Pipe) {
     let closing = Closing(shared);
     let shared = &*closing.0;
     let mut buffer = vec![0; BUFFER];
@@ -148,7 +147,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut process: Process, pipe: Receive
             Event::Kill => break,
             Event::Exit(status) => {
                 // All that the command wrote is in the pipe by now, and is to be seen before its end is.
-                read_what_is_there(shared, &mut pipe, &mut buffer);
+                read_what_is_there(shared, &mut pipe, &mut buffer).await;
                 shared.set_exit_status(status);
             }
             Event::Output(0) => {
@@ -160,7 +159,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut process: Process, pipe: Receive
         }
     }
     let status = process.shutdown(Duration::ZERO).await;
-    read_what_is_there(shared, &mut pipe, &mut buffer);
+    read_what_is_there(shared, &mut pipe, &mut buffer).await;
     if shared.exit_status().is_none() {
         shared.set_exit_status(status);
     }
@@ -170,7 +169,7 @@ async fn next_event(
     shared: &Shared,
     process: &mut Process,
     has_exited: bool,
-    pipe: &mut Option<Receiver>,
+    pipe: &mut Option<Pipe>,
     buffer: &mut [u8],
 ) -> Event {
     let mut killed = pin!(shared.kill.notified());
@@ -191,13 +190,17 @@ async fn next_event(
     .await
 }
 
-/// Reads without waiting. Asks the kernel and not the runtime, which may not have heard yet that there is something.
-fn read_what_is_there(shared: &Shared, pipe: &mut Option<Receiver>, buffer: &mut [u8]) {
+/// Reads without waiting for more than there is.
+async fn read_what_is_there(shared: &Shared, pipe: &mut Option<Pipe>, buffer: &mut [u8]) {
     let Some(pipe) = pipe else { return };
-    for _ in 0..LAST_BUFFERS {
-        match rustix::io::read(&*pipe, &mut *buffer) {
-            Ok(length @ 1..) => shared.push(&buffer[..length]),
-            Ok(0) | Err(_) => break,
+    let mut left = MOST_AT_THE_END;
+    while left > 0 {
+        match pipe.read_available(buffer).await {
+            0 => break,
+            length => {
+                shared.push(&buffer[..length]);
+                left = left.saturating_sub(length);
+            }
         }
     }
 }

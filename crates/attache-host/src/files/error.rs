@@ -21,6 +21,11 @@ pub enum FileError {
     },
     /// The path is longer than any that the system takes; too long to be told here.
     TooLong,
+    /// The path has a name in it that Windows reads as something else: a device, a stream, another name.
+    BadName {
+        /// The path.
+        path: PathBuf,
+    },
     /// The path leads outside of the roots: ask the user.
     Outside {
         /// Where it leads.
@@ -132,6 +137,7 @@ impl FileError {
         match self {
             Self::Relative { .. } => ErrorObject::wrong_params("the path must be absolute"),
             Self::TooLong => ErrorObject::wrong_params("the path is too long"),
+            Self::BadName { .. } => ErrorObject::wrong_params("the path names a device, a stream or another file"),
             Self::Outside { .. } => ErrorObject::permission_denied("files outside of the session's directories"),
             Self::HardLink { .. } => ErrorObject::permission_denied("files with more than one hard link"),
             Self::Secret { .. } => ErrorObject::permission_denied("files that may hold secrets"),
@@ -178,6 +184,12 @@ impl fmt::Display for FileError {
         match self {
             Self::Relative { path } => write!(f, "`{}` is not an absolute path", shown(path)),
             Self::TooLong => f.write_str("the path is too long"),
+            Self::BadName { path } => write!(
+                f,
+                "`{}` has a name that Windows takes for something else: a device, a stream or a name without its last \
+                 dot or space\nhint: use another name",
+                shown(path)
+            ),
             Self::Outside { path } => write!(
                 f,
                 "`{}` is outside of the session's directories\nhint: allow it, or add its directory to the session",

@@ -27,7 +27,7 @@ impl Files {
             if spot.found == Found::Nothing {
                 return Err(FileError::NotFound { path: spot.path });
             }
-            self.roots.base(&spot).stat(&spot.relative).map_err(|error| moved(error, &spot.path))
+            self.roots.base(&spot)?.stat(&spot.relative).map_err(|error| moved(error, &spot.path))
         })
     }
 
@@ -40,7 +40,7 @@ impl Files {
                 Found::Nothing => return Err(FileError::NotFound { path: spot.path }),
                 Found::File | Found::Other => return Err(FileError::NotADirectory { path: spot.path }),
             }
-            self.roots.base(&spot).list(&spot.relative, most).map_err(|error| moved(error, &spot.path))
+            self.roots.base(&spot)?.list(&spot.relative, most).map_err(|error| moved(error, &spot.path))
         })?;
         listing.entries.sort_by(|one, two| one.name.cmp(&two.name));
         Ok(listing)
@@ -51,7 +51,7 @@ impl Files {
     /// It is what [`remove`](Files::remove) and [`rename`](Files::rename) work on.
     pub fn place_of_name(&self, path: &Path) -> Result<Place, FileError> {
         let named = retry(|| self.named(path))?;
-        Ok(match named.parent.root {
+        Ok(match named.parent.root() {
             Some(root) => Place::Inside { root, relative: named.parent.relative.join(&named.name), path: named.path },
             None => Place::Outside { path: named.path },
         })
@@ -62,7 +62,7 @@ impl Files {
         retry(|| {
             let named = self.checked_name(path)?;
             named.check_parent()?;
-            let dir = self.roots.base(&named.parent);
+            let dir = self.roots.base(&named.parent)?;
             match dir.stat(&named.parent.relative.join(&named.name)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FileError::NotFound { path: named.path }),
                 result => result.map_err(|error| moved(error, &named.path)),
@@ -137,19 +137,18 @@ impl Files {
         })
     }
 
-    /// Sets who may read, write and execute a file beneath a root; other bits of `mode` are left out.
+    /// Sets who may read, write and execute a file beneath a root; other bits of `mode` are left out. Windows knows only
+    /// whether it may be written.
     pub fn set_mode(&self, path: &Path, mode: u32) -> Result<(), FileError> {
-        use std::os::unix::fs::PermissionsExt as _;
-        let (file, path) = self.open_for_read(path)?;
-        let permissions = std::fs::Permissions::from_mode(mode & 0o777);
-        file.set_permissions(permissions).map_err(|error| FileError::io(error, &path))
+        let (file, path) = self.open_for(path, sys::Access::Mode)?;
+        sys::set_mode(&file, mode & 0o777).map_err(|error| FileError::io(error, &path))
     }
 
     fn make_parent(&self, named: &Named) -> Result<sys::Dir, FileError> {
         if matches!(named.parent.found, Found::File | Found::Other) {
             return Err(FileError::NotAFile { path: named.parent.path.clone() });
         }
-        write::open_or_create(self.roots.base(&named.parent), &named.parent.relative)
+        write::open_or_create(self.roots.base(&named.parent)?, &named.parent.relative)
             .map_err(|error| moved(error, &named.path))
     }
 
@@ -157,6 +156,9 @@ impl Files {
         // `..` at the end is no name, and `.` is not one that can be removed.
         let not_a_name = || FileError::NotAFile { path: path.to_owned() };
         let name = path.file_name().ok_or_else(not_a_name)?;
+        if !crate::paths::is_plain_name(name) {
+            return Err(FileError::BadName { path: path.to_owned() });
+        }
         let parent = self.resolve(path.parent().ok_or_else(not_a_name)?)?;
         let path = parent.path.join(name);
         if self.roots.is_root(&path) {
@@ -167,13 +169,13 @@ impl Files {
 
     fn checked_name(&self, path: &Path) -> Result<Named, FileError> {
         let named = self.named(path)?;
-        self.check_place(named.parent.root, &named.path)?;
+        self.check_place(named.parent.root(), &named.path)?;
         Ok(named)
     }
 
     fn open_parent(&self, named: &Named) -> Result<sys::Dir, FileError> {
         named.check_parent()?;
-        let base = self.roots.base(&named.parent);
+        let base = self.roots.base(&named.parent)?;
         base.open_dir(&named.parent.relative).map_err(|error| moved(error, &named.path))
     }
 }

@@ -4,7 +4,7 @@
 //! opened on its own, and a link is refused at every step.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::{File, Permissions},
     io,
     os::{
@@ -43,6 +43,8 @@ pub(super) enum Kind {
 pub(super) enum Access {
     Read,
     Write,
+    /// To change who may read, write and execute it.
+    Mode,
 }
 
 #[cfg(target_os = "linux")]
@@ -70,7 +72,7 @@ impl Dir {
     /// Opens a file without ever waiting for it: a FIFO without a writer, a device.
     pub(super) fn open_file(&self, path: &Path, access: Access) -> io::Result<File> {
         let access = match access {
-            Access::Read => OFlags::RDONLY,
+            Access::Read | Access::Mode => OFlags::RDONLY,
             Access::Write => OFlags::WRONLY,
         };
         let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -104,7 +106,7 @@ impl Dir {
     /// Where a link in this directory leads, as it is written in it.
     pub(super) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.0, name, Vec::new())?;
-        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+        Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
     /// Makes a link in this directory. Nothing is ever replaced.
@@ -156,7 +158,7 @@ impl Dir {
             }
             match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => {
-                    let name = std::ffi::OsString::from_vec(name.to_bytes().to_vec());
+                    let name = OsString::from_vec(name.to_bytes().to_vec());
                     listing.entries.push(Entry { name, info: info(&stat) });
                 }
                 // Gone since.
@@ -167,22 +169,25 @@ impl Dir {
         Ok(listing)
     }
 
-    /// What is at the end of a path, links not followed.
+    /// What is at the end of a path, links not followed, and its name as the file system has it if that may be another.
     #[cfg(target_os = "linux")]
-    pub(super) fn look(&self, path: &Path) -> io::Result<Kind> {
+    pub(super) fn look(&self, path: &Path) -> io::Result<(Kind, Option<OsString>)> {
         let found = open_beneath(&self.0, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-        kind(rustix::fs::fstat(&found)?.st_mode, || rustix::fs::readlinkat(&found, "", Vec::new()))
+        let kind = kind(rustix::fs::fstat(&found)?.st_mode, || rustix::fs::readlinkat(&found, "", Vec::new()))?;
+        Ok((kind, None))
     }
 
-    /// What is at the end of a path, links not followed.
+    /// What is at the end of a path, links not followed, and its name as the file system has it if that may be another.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn look(&self, path: &Path) -> io::Result<Kind> {
+    pub(super) fn look(&self, path: &Path) -> io::Result<(Kind, Option<OsString>)> {
         let parent = self.open_dir(path.parent().unwrap_or(Path::new("")))?.0;
         let name = path.file_name().unwrap_or(OsStr::new("."));
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         // No longer a link: changed since.
         let target = || rustix::fs::readlinkat(&parent, name, Vec::new());
-        kind(stat.st_mode, || target().map_err(|errno| if errno == Errno::INVAL { Errno::AGAIN } else { errno }))
+        let kind =
+            kind(stat.st_mode, || target().map_err(|errno| if errno == Errno::INVAL { Errno::AGAIN } else { errno }))?;
+        Ok((kind, None))
     }
 }
 
@@ -209,7 +214,7 @@ fn kind(mode: rustix::fs::RawMode, target: impl Fn() -> rustix::io::Result<std::
     Ok(match FileType::from_raw_mode(mode) {
         FileType::Directory => Kind::Directory,
         FileType::RegularFile => Kind::File,
-        FileType::Symlink => Kind::Link(std::ffi::OsString::from_vec(target()?.into_bytes()).into()),
+        FileType::Symlink => Kind::Link(OsString::from_vec(target()?.into_bytes()).into()),
         _ => Kind::Other,
     })
 }
@@ -257,8 +262,13 @@ pub(super) fn is_changed(error: &io::Error) -> bool {
 }
 
 /// How many names a file has.
-pub(super) fn links(file: &File) -> io::Result<u64> {
+pub(crate) fn links(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.nlink())
+}
+
+/// Sets who may read, write and execute a file.
+pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// Gives a new file the owner of the old one, where the system lets us, and its mode.

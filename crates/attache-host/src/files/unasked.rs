@@ -14,6 +14,7 @@ use std::{
 };
 
 use super::{FileError, Files, read};
+use crate::paths::{self, Start};
 use crate::permission::is_secret;
 
 /// As many links as Linux follows.
@@ -52,7 +53,7 @@ pub fn resolve_named(path: &Path, cwd: Option<&Path>) -> Result<PathBuf, FileErr
     if !path.is_absolute() {
         return Err(FileError::Relative { path: path.to_owned() });
     }
-    let mut done = PathBuf::from("/");
+    let mut done = top_of(path)?;
     let mut todo: VecDeque<OsString> = names(path).map(OsStr::to_owned).collect();
     // The links that lie in repositories, each with what it must not leave.
     let mut held: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -61,6 +62,9 @@ pub fn resolve_named(path: &Path, cwd: Option<&Path>) -> Result<PathBuf, FileErr
         if name == ".." {
             done.pop();
             continue;
+        }
+        if !paths::is_plain_name(&name) {
+            return Err(FileError::BadName { path: path.to_owned() });
         }
         let next = done.join(&name);
         let metadata = next.symlink_metadata().map_err(|error| match error.kind() {
@@ -80,13 +84,16 @@ pub fn resolve_named(path: &Path, cwd: Option<&Path>) -> Result<PathBuf, FileErr
             held.push((next, top));
         }
         if target.is_absolute() {
-            done = PathBuf::from("/");
+            done = top_of(&target)?;
+        } else if target.has_root() {
+            // It would be on whatever disk we happen to be.
+            return Err(FileError::BadName { path: target });
         }
         for name in names(&target).rev() {
             todo.push_front(name.to_owned());
         }
     }
-    match held.into_iter().find(|(_, top)| !done.starts_with(top)) {
+    match held.into_iter().find(|(_, top)| !paths::starts_with(&done, top)) {
         Some((link, _)) => Err(FileError::LeadsOut { link, path: done }),
         None => Ok(done),
     }
@@ -99,7 +106,7 @@ pub fn open_named(path: &Path, cwd: Option<&Path>) -> Result<(File, PathBuf), Fi
     let real = resolve_named(path, cwd)?;
     let is_own = repository_of(&real, cwd).is_none();
     // Exactly what was found is opened: a link that has come in since makes it fail.
-    let files = Files::open(Path::new("/"), &[])?.without_links();
+    let files = Files::open(&top_of(&real)?, &[])?.without_links();
     let files = if is_own { files.allow(&real) } else { files };
     let (file, path) = files.open_for_read(&real)?;
     check_disk(&file, &path)?;
@@ -112,10 +119,18 @@ pub fn read_named(path: &Path, cwd: Option<&Path>, limit: usize) -> Result<Vec<u
     read::bytes(file, limit).map_err(|error| error.at(path))
 }
 
+/// Where an absolute path begins: `/`, on Windows a disk or what another machine shares.
+fn top_of(path: &Path) -> Result<PathBuf, FileError> {
+    match paths::start(path) {
+        Some(Start::Here(top) | Start::Remote(top)) => Ok(top),
+        None => Err(FileError::BadName { path: path.to_owned() }),
+    }
+}
+
 /// The repository that a path is in; else the directory that is worked in, if the path is beneath that.
 fn repository_of(path: &Path, cwd: Option<&Path>) -> Option<PathBuf> {
     let repository = path.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
-    repository.or_else(|| cwd.filter(|cwd| path.starts_with(cwd))).map(Path::to_owned)
+    repository.or_else(|| cwd.filter(|cwd| paths::starts_with(path, cwd))).map(Path::to_owned)
 }
 
 /// Refuses what only looks like a file: the kernel writes it when it is read, and it tells of processes and of the machine.

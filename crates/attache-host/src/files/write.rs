@@ -22,7 +22,7 @@ struct Draft<'a> {
 }
 
 /// Writes `content` to the spot: into a draft beside it first, which then takes the place of `old`.
-pub(super) fn replace(base: &Dir, spot: &Spot, old: Option<&File>, content: &[u8]) -> Result<(), FileError> {
+pub(super) fn replace(base: &Dir, spot: &Spot, old: Option<File>, content: &[u8]) -> Result<(), FileError> {
     let not_a_file = || FileError::NotAFile { path: spot.path.clone() };
     let name = spot.relative.file_name().ok_or_else(not_a_file)?;
     let parent = spot.relative.parent().unwrap_or(Path::new(""));
@@ -30,11 +30,12 @@ pub(super) fn replace(base: &Dir, spot: &Spot, old: Option<&File>, content: &[u8
     write_draft(&dir, name, old, content).map_err(|error| moved(error, &spot.path))
 }
 
-fn write_draft(dir: &Dir, name: &OsStr, old: Option<&File>, content: &[u8]) -> io::Result<()> {
+fn write_draft(dir: &Dir, name: &OsStr, old: Option<File>, content: &[u8]) -> io::Result<()> {
     let mut draft = Draft::create(dir, old.is_some())?;
     draft.file.write_all(content)?;
     if let Some(old) = old {
-        sys::copy_owner_and_mode(old, &draft.file)?;
+        sys::copy_owner_and_mode(&old, &draft.file)?;
+        // It is closed here, because older versions of Windows do not replace what is open.
     }
     // Without this a crash could leave the new name with none of the content.
     draft.file.sync_all()?;

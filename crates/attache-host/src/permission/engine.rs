@@ -124,7 +124,7 @@ impl Places {
 
     fn real_project(&self) -> Option<PathBuf> {
         let project = self.project.as_ref()?;
-        Some(project.canonicalize().unwrap_or_else(|_| project.clone()))
+        Some(crate::paths::canonicalize(project).unwrap_or_else(|_| project.clone()))
     }
 }
 

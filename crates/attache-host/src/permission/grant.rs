@@ -186,7 +186,10 @@ fn covers(granted: &Action, wanted: &Action, session_cwd: &Path) -> bool {
             Action::Execute { command, cwd, env, .. },
         ) => {
             let granted_cwd = granted_cwd.as_deref().map_or(session_cwd, Path::new);
-            let is_same = is_same(command, granted) || is_in_directory(command, granted, granted_cwd);
+            // The same line is another for another shell.
+            let is_known = !command.is_for_other_shell() && !granted.is_for_other_shell();
+            let is_same = command == granted
+                || is_known && (is_same(command, granted) || is_in_directory(command, granted, granted_cwd));
             let is_there = cwd.as_deref().map_or(session_cwd, Path::new) == granted_cwd;
             let adds_nothing = env.iter().all(|variable| {
                 granted_env.contains(variable) || is_harmless_variable(&variable.0, variable.1.expose())

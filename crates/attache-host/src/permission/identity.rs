@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use attache::process::Command;
+use attache::process;
 use sha2::{Digest, Sha256};
 
 use super::place::normal;
-use super::visible;
+use super::{programs, visible};
 
 /// Programs that run code of the directory that they are started in, unless a script is named: the same words mean
 /// something else in another directory. `npx` runs what the directory has installed before it fetches anything.
@@ -82,7 +82,7 @@ pub fn agent_identity(words: &[String], env: &BTreeMap<String, String>, cwd: &Pa
         add(name);
         add(value);
     }
-    let mut identity = Command::from(shown).to_string();
+    let mut identity = process::Command::from(shown).to_string();
     if !has_script && !arguments.is_empty() && is_of_directory(&program) {
         add(&cwd.to_string_lossy());
         identity.push_str(&format!(" in {}", visible(&cwd.to_string_lossy())));
@@ -101,7 +101,8 @@ pub(super) fn launcher(identity: &str) -> Option<&str> {
         Some(quoted) => quoted.split('\'').next()?,
         None => identity.split(' ').next()?,
     };
-    path.starts_with('/').then(|| path.rsplit('/').next()).flatten()
+    let is_path = path.starts_with('/') || cfg!(windows) && Path::new(path).is_absolute();
+    is_path.then(|| path.rsplit(std::path::is_separator).next()).flatten()
 }
 
 /// An option that says all it says by its name.
@@ -110,7 +111,8 @@ fn is_plain_option(word: &str) -> bool {
 }
 
 fn is_of_directory(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or_default();
+    let usual = programs::usual_name(program);
+    let name = usual.as_deref().unwrap_or(program).rsplit('/').next().unwrap_or_default();
     // As in `python3.13`.
     OF_DIRECTORY.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-'))
 }
@@ -118,7 +120,9 @@ fn is_of_directory(program: &str) -> bool {
 /// The program as a path: one without a slash is looked for where the system looks for it.
 fn program_path(program: &str, cwd: &Path) -> String {
     let path = Path::new(program);
-    let found = if program.contains('/') {
+    let found = if cfg!(windows) {
+        process::Command::new(program).cwd(cwd).program_file()
+    } else if program.contains('/') {
         Some(cwd.join(path))
     } else {
         let directories = std::env::var_os("PATH").unwrap_or_default();

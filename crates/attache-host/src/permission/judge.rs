@@ -17,6 +17,7 @@ use super::shell;
 use super::subject::{Action, Session};
 use super::visible::is_plain;
 use crate::commands::Command;
+use crate::paths;
 
 /// Variables that change how much output there is and how it looks, and nothing else, as long as their values are as simple
 /// as their purpose. Those that make programs log more, such as `RUST_LOG`, are not here: logs may have keys in them.
@@ -182,6 +183,9 @@ impl Judge<'_> {
             Command::Line(line) | Command::Shell { line, .. } => shell::read(line),
             Command::Words(words) => shell::from_words(words),
         };
+        if command.is_for_other_shell() {
+            line.distrust();
+        }
         for (name, value) in env.iter().filter(|(name, value)| !is_harmless_variable(name, value.expose())) {
             line.assign(Some(value.expose().to_owned()), !name.is_empty());
         }
@@ -290,7 +294,8 @@ impl Judge<'_> {
             // `-` and `+` stand for earlier directories, and CDPATH for others altogether.
             let is_name = !path.is_empty() && !path.starts_with(['-', '+', '~']);
             // What is not there yet may be a link to anywhere by then.
-            let exists = from.iter().any(|directory| directory.join(path).is_dir());
+            let is_there = |directory: &PathBuf| paths::to_look_at(directory, path).is_some_and(|path| path.is_dir());
+            let exists = from.iter().any(is_there);
             if !is_name || !exists || (is_searched && !path.starts_with("./")) {
                 return None;
             }
@@ -388,20 +393,24 @@ impl Surroundings for Workplace<'_> {
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.directories.iter().any(|directory| directory.join(path).symlink_metadata().is_ok())
+        // What cannot be looked at counts, so that it is asked about.
+        self.directories
+            .iter()
+            .any(|directory| paths::to_look_at(directory, path).is_none_or(|path| path.symlink_metadata().is_ok()))
     }
 
     fn is_directory(&self, path: &str) -> bool {
-        self.directories.iter().any(|directory| directory.join(path).is_dir())
+        self.directories.iter().any(|directory| paths::to_look_at(directory, path).is_none_or(|path| path.is_dir()))
     }
 
     fn holds_secrets(&self, path: &str, search: &Search) -> bool {
         let is_secret = |directory: &Path, path: &Path| {
             path.to_str().is_none_or(|path| self.ground.place(path, directory).is_guarded(&ToolKind::Read))
         };
-        self.directories
-            .iter()
-            .any(|directory| search.finds_secret(&directory.join(path), &|path| is_secret(directory, path)))
+        self.directories.iter().any(|directory| {
+            paths::to_look_at(directory, path)
+                .is_none_or(|found| search.finds_secret(&found, &|path| is_secret(directory, path)))
+        })
     }
 }
 

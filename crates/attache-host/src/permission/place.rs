@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use attache::model::tool::ToolKind;
 
 use super::secrets;
+use crate::paths::{self, Start};
 
 /// What paths are seen against.
 #[derive(Debug)]
@@ -20,7 +21,9 @@ impl Ground {
     pub(super) fn new(roots: &[PathBuf], own: &[PathBuf]) -> Self {
         // A relative root would be beneath wherever this process happens to be.
         let roots: Vec<&PathBuf> = roots.iter().filter(|root| root.is_absolute()).collect();
-        let both = |path: &PathBuf| [Some(normal(path)), path.canonicalize().ok()].into_iter().flatten();
+        let both = |path: &PathBuf| {
+            [Some(normal(&paths::without_verbatim(path.clone()))), paths::canonicalize(path).ok()].into_iter().flatten()
+        };
         Ground {
             roots: roots.into_iter().flat_map(both).collect(),
             own: own.iter().flat_map(both).collect(),
@@ -39,13 +42,38 @@ impl Ground {
 
     /// Where a path leads that is meant from `cwd`.
     pub(super) fn place<'a>(&'a self, path: &str, cwd: &Path) -> Place<'a> {
-        let path = match address(path) {
-            Address::None => cwd.join(self.expand(path)),
-            Address::File(path) => cwd.join(path),
-            // Seen as it is written by rules that deny, and beneath no root.
-            Address::Unknown => return Place { ground: self, forms: vec![Some(normal(&cwd.join(path))), None] },
+        let named = match address(path) {
+            Address::None => Some(self.expand(path)),
+            Address::File(path) => Some(path),
+            Address::Unknown => None,
         };
-        Place { ground: self, forms: vec![Some(normal(&path)), real(&path)] }
+        let path = cwd.join(named.as_deref().unwrap_or(path.as_ref()));
+        // What is not clear is seen as it is written by rules that deny, and is beneath no root.
+        let is_clear = named.is_some_and(|named| self.is_clear(&named, &path));
+        Place { ground: self, forms: vec![Some(normal(&path)), is_clear.then(|| real(&path)).flatten()] }
+    }
+
+    /// Whether a path means one file, wherever it is read, and can be looked at. On Windows that is not so for one without its
+    /// disk (`\x`), for devices and streams, and for another machine's, which learns who looks.
+    fn is_clear(&self, named: &Path, path: &Path) -> bool {
+        if !cfg!(windows) {
+            return true;
+        }
+        let is_whole = named.is_absolute() || !named.has_root();
+        let mut names = path.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        });
+        let is_near = match paths::start(path) {
+            Some(Start::Here(_)) => true,
+            Some(Start::Remote(_)) => self.in_roots(path).next().is_some(),
+            None => false,
+        };
+        is_whole && is_near && names.all(paths::is_plain_name)
+    }
+
+    fn in_roots<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
+        self.roots.iter().filter_map(|root| paths::strip_prefix(path, root))
     }
 }
 
@@ -67,7 +95,7 @@ impl<'a> Place<'a> {
     pub(super) fn is_guarded(&self, kind: &ToolKind) -> bool {
         self.forms.iter().flatten().any(|path| {
             let guarded = |path: &Path| path.to_str().is_none_or(|path| secrets::is_guarded(path, kind));
-            let own = self.ground.own.iter().any(|own| path.starts_with(own));
+            let own = self.ground.own.iter().any(|own| paths::starts_with(path, own));
             let mut inside = self.in_roots(path).peekable();
             // What leads to a root was chosen by the user.
             own || if inside.peek().is_some() { inside.any(guarded) } else { guarded(path) }
@@ -78,7 +106,7 @@ impl<'a> Place<'a> {
     pub(super) fn is_literally(&self, path: &str) -> bool {
         self.names_for(path)
             .iter()
-            .all(|form| form.iter().any(|name| *name == *self.ground.expand(path).to_string_lossy()))
+            .all(|form| form.iter().any(|name| paths::is_same(name.as_ref(), &self.ground.expand(path))))
     }
 
     /// The names that a pattern is compared with, for each form: from the top, or from each root that it is beneath.
@@ -109,7 +137,7 @@ impl<'a> Place<'a> {
     }
 
     fn in_roots<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
-        self.ground.roots.iter().filter_map(|root| path.strip_prefix(root).ok())
+        self.ground.in_roots(path)
     }
 }
 
@@ -132,38 +160,7 @@ fn address(text: &str) -> Address {
         // `a:b` is a fine name of a file.
         return if is_scheme && rest.starts_with("//") { Address::Unknown } else { Address::None };
     }
-    let path = match rest.strip_prefix("//") {
-        Some(rest) => {
-            let (host, _) = rest.split_once('/').unwrap_or((rest, ""));
-            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-                return Address::Unknown;
-            }
-            &rest[host.len()..]
-        }
-        None => rest,
-    };
-    // A query is cut off by some and part of the name for others.
-    let decoded = (path.starts_with('/') && !path.contains(['?', '#'])).then(|| decoded(path)).flatten();
-    decoded.map_or(Address::Unknown, |path| Address::File(path.into()))
-}
-
-/// A text with its `%XX` decoded, once. Nothing for what would be something else if it were decoded again, or is no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (hex, tail) = rest.split_at_checked(2)?;
-        // `from_str_radix` takes a sign as well.
-        let hex = std::str::from_utf8(hex).ok().filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(hex, 16).ok()?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains(['%', '\0']))
+    paths::from_uri(text).map_or(Address::Unknown, Address::File)
 }
 
 /// A command with its paths resolved.
@@ -218,7 +215,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     let mut missing = Vec::new();
     let mut existing = path;
     loop {
-        match existing.canonicalize() {
+        match paths::canonicalize(existing) {
             Ok(real) => return Some(missing.iter().rev().fold(real, |path, name| path.join(name))),
             // A link that leads nowhere exists, and whoever writes there decides where it leads.
             Err(_) if existing.symlink_metadata().is_ok() => return None,

@@ -501,6 +501,23 @@ pub(super) fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+/// The name that rules have for a program that is spelled in another way: `git` for `C:\x\GIT.exe`. `None` if it is spelled so
+/// already, which is always the case where file systems tell capitals from small letters.
+pub(super) fn usual_name(program: &str) -> Option<String> {
+    /// What can be left out on Windows.
+    const ENDS: [&str; 4] = [".exe", ".com", ".cmd", ".bat"];
+    let usual = if cfg!(windows) {
+        let name = program.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+        let end = ENDS.iter().find(|end| name.ends_with(*end));
+        end.map_or(name.as_str(), |end| &name[..name.len() - end.len()]).to_owned()
+    } else if cfg!(target_vendor = "apple") {
+        program.to_lowercase()
+    } else {
+        return None;
+    };
+    (usual != program).then_some(usual)
+}
+
 /// Versions such as `python3.12` count as what they are versions of.
 fn base(program: &str) -> &str {
     program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')

@@ -315,7 +315,7 @@ impl Rule {
     fn names_path(&self, place: &Place<'_>, all: bool) -> bool {
         self.paths.iter().any(|pattern| {
             let expanded = place.pattern(pattern);
-            let matches = |name: &String| matches_path(&expanded, name);
+            let matches = |name: &String| matches_path(&expanded, name, all);
             let names = place.names_for(pattern);
             if all {
                 names.iter().all(|form| form.iter().any(matches)) && !names.is_empty()
@@ -469,7 +469,7 @@ impl Rule {
             return self.tools.iter().any(|pattern| matches_tool(pattern, example, exactly));
         }
         if !self.paths.is_empty() {
-            return self.paths.iter().any(|pattern| matches_path(pattern, example));
+            return self.paths.iter().any(|pattern| matches_path(pattern, example, true));
         }
         self.is_for_kind(&ToolKind::from(example))
     }
@@ -536,9 +536,10 @@ pub(super) fn has_wildcard(pattern: &str) -> bool {
     pattern.contains(['*', '?', '['])
 }
 
-pub(super) fn matches_path(pattern: &str, path: &str) -> bool {
-    let options =
-        MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: false };
+/// Windows does not tell capitals from small letters, and macOS may not: what denies is read generously there.
+pub(super) fn matches_path(pattern: &str, path: &str, exactly: bool) -> bool {
+    let case_sensitive = if cfg!(target_vendor = "apple") { exactly } else { !cfg!(windows) };
+    let options = MatchOptions { case_sensitive, require_literal_separator: true, require_literal_leading_dot: false };
     Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_with(path, options))
 }
 

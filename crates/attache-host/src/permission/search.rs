@@ -168,6 +168,11 @@ fn git_holds_secret(directory: &Path) -> bool {
     // A link may lead anywhere, and a pipe would keep us waiting.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OPEN_REPARSE_POINT,
+    );
     let file = match options.open(directory.join("config")) {
         Ok(file) => file,
         Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
@@ -213,6 +218,7 @@ mod tests {
         let rg = search("rg", &[]).unwrap();
         write("src/main.rs");
         write("a/b/c/.env");
+        #[cfg(unix)]
         std::os::unix::fs::symlink("/etc", path("src/.ssh")).unwrap();
         assert!(!finds(&grep, directory.path()), "too deep, or a link");
         assert!(finds(&grep, &path("a/b")) && finds(&grep, &path("a")));
@@ -299,10 +305,13 @@ mod tests {
         std::fs::write(git.join("config"), [0xff, 0xfe]).unwrap();
         check(true, "no text");
         std::fs::remove_file(git.join("config")).unwrap();
-        std::os::unix::fs::symlink("hooks", git.join("config")).unwrap();
-        check(true, "a link");
-        std::fs::remove_file(git.join("config")).unwrap();
-        std::process::Command::new("mkfifo").arg(git.join("config")).status().unwrap();
-        check(true, "a pipe");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("hooks", git.join("config")).unwrap();
+            check(true, "a link");
+            std::fs::remove_file(git.join("config")).unwrap();
+            std::process::Command::new("mkfifo").arg(git.join("config")).status().unwrap();
+            check(true, "a pipe");
+        }
     }
 }

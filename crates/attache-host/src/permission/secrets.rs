@@ -135,6 +135,15 @@ pub(crate) const RUN: &[&str] = &[
     "usercustomize.py",
 ];
 
+/// The same for what is run on Windows alone: what starts with the person's session, and settings of PowerShell.
+const RUN_ON_WINDOWS: &[&str] = &[
+    "autorun.inf",
+    "desktop.ini",
+    "documents/powershell",
+    "documents/windowspowershell",
+    "start menu/programs/startup",
+];
+
 /// Whether a path, as seen from the root that it is beneath, names a file that may hold secrets: a key, a password, `.env`.
 ///
 /// What does not show such files by itself, as a search does, need not ask about each.
@@ -146,11 +155,21 @@ pub fn is_secret(path: &std::path::Path) -> bool {
 pub(super) fn is_guarded(path: &str, kind: &ToolKind) -> bool {
     // Some file systems do not tell capitals from small letters.
     let path = path.to_lowercase();
-    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts = path.split(['/', '\\']).map(as_windows_reads_it).filter(|part| !part.is_empty() && *part != ".");
+    let parts: Vec<&str> = parts.collect();
     let reads = matches!(kind, ToolKind::Read | ToolKind::Search);
     holds(&parts, SECRETS.iter().map(|secret| secret.name))
         || is_hook(&parts)
         || (!reads && holds(&parts, RUN.iter().copied()))
+        || (!reads && cfg!(windows) && holds(&parts, RUN_ON_WINDOWS.iter().copied()))
+}
+
+/// A name without what Windows leaves out: `.env.`, `.env ` and `.env::$DATA` are `.env`.
+fn as_windows_reads_it(name: &str) -> &str {
+    if !cfg!(windows) || matches!(name, "." | "..") {
+        return name;
+    }
+    name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' '])
 }
 
 /// Whether an argument of a command names such a file.

@@ -101,6 +101,12 @@ impl Line {
         }
     }
 
+    /// Takes it for a guess: it was read by the grammar of one shell, and is for another.
+    pub(super) fn distrust(&mut self) {
+        self.opaque = true;
+        self.plain = Some(Err("it is for a shell whose grammar rules do not know"));
+    }
+
     /// Every command that may be run.
     pub(super) fn all(&self) -> impl Iterator<Item = &Vec<Text>> {
         self.commands.iter().chain(&self.inner)
@@ -112,6 +118,14 @@ impl Line {
         let mut next = 0;
         while let Some(words) = self.commands.get(next).or_else(|| self.inner.get(next - self.commands.len())) {
             next += 1;
+            if let Some(Some(program)) = words.first()
+                && let Some(name) = programs::usual_name(program)
+            {
+                let words = std::iter::once(Some(name)).chain(words[1..].iter().cloned()).collect();
+                // Its arguments are read when its turn comes.
+                self.inner.push(words);
+                continue;
+            }
             let Some(start) = programs::inner_start(words) else { continue };
             let is_text = |text: &&String| text.contains(|c: char| !c.is_ascii_alphanumeric());
             // The text may be the value of an option, as in `--filter='rm x'`.

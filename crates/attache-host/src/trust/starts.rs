@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use toml_edit::DocumentMut;
 
 use super::{TrustError, open};
+use crate::paths;
 
 /// A larger program is named as not covered: it would be read whenever the project is opened.
 const LARGEST_PROGRAM: u64 = 64 << 20;
@@ -194,8 +195,9 @@ impl Digests {
 impl StartedFile {
     /// The file that a word of a command names, if it names one by a path.
     fn read(directory: &Path, word: &str, digests: &mut Digests) -> Result<Option<Self>, TrustError> {
-        let written = directory.join(word);
-        let Some(path) = written.canonicalize().ok().filter(|path| !word.is_empty() && path.is_file()) else {
+        let written = paths::to_look_at(directory, word);
+        let real = written.and_then(|written| paths::canonicalize(&written).ok());
+        let Some(path) = real.filter(|path| !word.is_empty() && path.is_file()) else {
             return Ok(None);
         };
         let failed = |error| TrustError::Io { path: path.clone(), error };
@@ -209,7 +211,7 @@ impl StartedFile {
     /// The file that a hook writes to, if a link leads there: one that is turned would have the hook write elsewhere.
     /// A plain file in its place is the hook's own matter, and so is none.
     fn of_link(directory: &Path, word: &str) -> Option<Self> {
-        let written = directory.join(word);
+        let written = paths::to_look_at(directory, word)?;
         let path = written.ancestors().find(|path| path.is_symlink())?.to_owned();
         // Not where it leads in the end, which may not be there before the hook has run.
         let (target, place) = (path.read_link().unwrap_or_default(), path.parent().map(Path::canonicalize));
@@ -222,10 +224,8 @@ impl StartedFile {
 /// A word of a command with its file named from the top, where it names one of the project: it is to be the file that was
 /// trusted, wherever the command is started. A bare word stays what it is, a program of the system or a word for one.
 pub(super) fn anchored(directory: &Path, word: &str) -> String {
-    let path = directory.join(word);
-    let is_path = word.contains('/') || word.contains('.');
-    match (is_path && Path::new(word).is_relative() && path.is_file()).then(|| path.to_str()).flatten() {
-        Some(path) => path.to_owned(),
-        None => word.to_owned(),
-    }
+    let is_path = word.contains(['/', '.']) || cfg!(windows) && word.contains('\\');
+    let is_relative = Path::new(word).is_relative() && !Path::new(word).has_root();
+    let path = paths::to_look_at(directory, word).filter(|path| is_path && is_relative && path.is_file());
+    path.as_ref().and_then(|path| path.to_str()).unwrap_or(word).to_owned()
 }

@@ -49,6 +49,29 @@ fn check(framing: Option<Framing>, bytes: &[u8], expected: &[&str]) {
     assert_eq!(passed.escape_ascii().to_string(), bytes.escape_ascii().to_string());
 }
 
+/// However much goes through, and in whatever pieces, a buffer has room for a few of the longest messages.
+#[test]
+fn a_buffer_does_not_grow_with_what_goes_through_it() {
+    let length = 100_000;
+    let line = [vec![b'x'; length - 1], vec![b'\n']].concat();
+    for piece in [1000, CHUNK / 4, CHUNK, 65_536, 3 * length] {
+        let mut splitter = Splitter::new(None, 16 << 20);
+        let (mut found, mut pending) = (0, Vec::new());
+        for _ in 0..400 {
+            pending.extend_from_slice(&line);
+            while pending.len() >= piece {
+                splitter.feed(&pending[..piece]);
+                pending.drain(..piece);
+                found += frames(&mut splitter).len();
+            }
+            let most = 4 * (length + piece + CHUNK);
+            assert!(splitter.buffer.capacity() <= most, "{} bytes in pieces of {piece}", splitter.buffer.capacity());
+        }
+        splitter.feed(&pending);
+        assert_eq!(found + frames(&mut splitter).len(), 400, "in pieces of {piece}");
+    }
+}
+
 #[test]
 fn lines_are_messages() {
     check(None, b"{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}", "{\"b\":2}"]);

@@ -87,6 +87,8 @@ impl std::fmt::Debug for Shared {
 }
 
 struct Seen {
+    remembers: bool,
+    count: usize,
     requests: Vec<ModelRequest>,
     lines: Vec<String>,
     models: Vec<String>,
@@ -113,6 +115,8 @@ impl ModelServer {
         let shared = Arc::new(Shared {
             script: Mutex::new(Box::new(script)),
             seen: Mutex::new(Seen {
+                remembers: true,
+                count: 0,
                 requests: Vec::new(),
                 lines: Vec::new(),
                 models: vec!["scripted".to_owned()],
@@ -146,6 +150,13 @@ impl ModelServer {
     /// of the schema that it is given.
     pub async fn scripted() -> Self {
         ModelServer::with(script::answer).await
+    }
+
+    /// The same, and remembers only how often it was asked: for programs that run long, or for others.
+    pub async fn scripted_without_memory() -> Self {
+        let server = ModelServer::scripted().await;
+        server.shared.seen().remembers = false;
+        server
     }
 
     /// Where the server listens: `http://127.0.0.1:PORT`.
@@ -209,8 +220,11 @@ impl Shared {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         {
             let mut seen = self.seen();
-            request.number = seen.requests.len() + 1;
-            seen.requests.push(request.clone());
+            seen.count += 1;
+            request.number = seen.count;
+            if seen.remembers {
+                seen.requests.push(request.clone());
+            }
         }
         self.tally.count_request();
         script(request)
@@ -225,7 +239,12 @@ async fn serve(shared: Arc<Shared>, mut connection: Connection) {
             return connection.refuse(status, openai::error(status, reason).to_string().as_bytes()).await;
         }
     };
-    shared.seen().lines.push(format!("{} {}", request.method, request.target));
+    {
+        let mut seen = shared.seen();
+        if seen.remembers {
+            seen.lines.push(format!("{} {}", request.method, request.target));
+        }
+    }
     let path = request.target.split('?').next().unwrap_or_default();
     let page = shared.seen().pages.get(path).cloned();
     let is_complete = match (page, request.method.as_str(), Api::of(path)) {

@@ -154,7 +154,9 @@ impl SessionBuilder {
 /// The path of a directory as the protocol has it. `which` directory it is goes into the error.
 fn absolute(which: &str, path: &Path) -> Result<String, Error> {
     let wrong = |rule: &str| Error::Invalid(format!("the {which} directory `{}` must be {rule}", path.display()));
-    if !path.is_absolute() {
+    // The agent of a client on Windows may be in WSL or on another machine, and has paths of its own.
+    let is_of_unix = || cfg!(windows) && path.to_str().is_some_and(|path| path.starts_with('/'));
+    if !path.is_absolute() && !is_of_unix() {
         return Err(wrong("an absolute path"));
     }
     path.to_str().map(str::to_owned).ok_or_else(|| wrong("valid UTF-8"))

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::{Hook, Process, start, tail::is_harmful};
+use super::{Hook, Output, Process, start, tail::is_harmful};
 
 /// A program to launch, with its arguments, environment and working directory.
 ///
@@ -30,6 +30,7 @@ use super::{Hook, Process, start, tail::is_harmful};
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
+    raw_args: OsString,
     env: Vec<(OsString, OsString)>,
     clear_env: bool,
     cwd: Option<PathBuf>,
@@ -54,6 +55,7 @@ impl Command {
         Self {
             program: program.into(),
             args: Vec::new(),
+            raw_args: OsString::new(),
             env: Vec::new(),
             clear_env: false,
             cwd: None,
@@ -67,6 +69,15 @@ impl Command {
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what follows the arguments on the command line, as it is: for programs that read it in their own way, such as
+    /// `cmd`. Whoever calls this answers for the quoting.
+    #[cfg(windows)]
+    #[must_use]
+    pub fn raw_args(mut self, text: impl Into<OsString>) -> Self {
+        self.raw_args = text.into();
         self
     }
 
@@ -99,7 +110,7 @@ impl Command {
         self
     }
 
-    /// Sets the working directory. On Unix a relative program path is looked up from there.
+    /// Sets the working directory. A relative program path is looked up from there.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
@@ -177,34 +188,29 @@ impl Command {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(unix)]
-    pub fn spawn_merged(self) -> Result<(Process, tokio::net::unix::pipe::Receiver), SpawnError> {
+    pub fn spawn_merged(self) -> Result<(Process, Output), SpawnError> {
         let mut command = self.prepare()?;
         let launch = || {
-            let (output, input) = io::pipe()?;
-            let (stdin, writer) = match &self.input {
-                None => (Stdio::null(), None),
-                Some(_) => {
-                    let (reader, writer) = io::pipe()?;
-                    (Stdio::from(reader), Some(tokio::net::unix::pipe::Sender::from_owned_fd(writer.into())?))
-                }
-            };
-            command.stdin(stdin).stdout(input.try_clone()?).stderr(input);
-            let (process, _) = start(command, self.hook.clone())?;
-            if let (Some(mut writer), Some(bytes)) = (writer, self.input.clone()) {
+            let (output, stdout, stderr) = Output::new()?;
+            let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+            command.stdin(stdin).stdout(stdout).stderr(stderr);
+            let (process, pipes) = start(command, self.hook.clone())?;
+            if let (Some(mut stdin), Some(bytes)) = (pipes.stdin, self.input.clone()) {
                 // A program that does not read it is no failure. When it has ended, so does this.
-                tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut writer, &bytes).await });
+                tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut stdin, &bytes).await });
             }
-            Ok((process, tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?))
+            Ok((process, output))
         };
         launch().map_err(|error| self.explain(error))
     }
 
     /// All that can be compared.
     #[expect(clippy::type_complexity, reason = "it is only compared")]
-    fn parts(&self) -> (&OsStr, &[OsString], &[(OsString, OsString)], bool, Option<&Path>, Stderr, Option<&[u8]>) {
-        let Self { program, args, env, clear_env, cwd, stderr, input, hook: _ } = self;
-        (program, args, env, *clear_env, cwd.as_deref(), *stderr, input.as_deref())
+    fn parts(
+        &self,
+    ) -> (&OsStr, (&[OsString], &OsStr), &[(OsString, OsString)], bool, Option<&Path>, Stderr, Option<&[u8]>) {
+        let Self { program, args, raw_args, env, clear_env, cwd, stderr, input, hook: _ } = self;
+        (program, (args, raw_args), env, *clear_env, cwd.as_deref(), *stderr, input.as_deref())
     }
 
     /// The command without its pipes.
@@ -216,20 +222,31 @@ impl Command {
         if let Some(cwd) = self.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Err(SpawnError::NoDirectory { path: cwd.clone() });
         }
+        #[cfg(not(windows))]
         let mut command = std::process::Command::new(&self.program);
+        #[cfg(windows)]
+        let mut command = std::process::Command::new(
+            self.program_file()
+                .ok_or_else(|| SpawnError::NotFound { program: self.program.to_string_lossy().into_owned() })?,
+        );
         if self.clear_env {
             command.env_clear();
         }
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.args(&self.args);
+        #[cfg(windows)]
+        if !self.raw_args.is_empty() {
+            std::os::windows::process::CommandExt::raw_arg(&mut command, &self.raw_args);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         Ok(command)
     }
 
     fn explain(&self, error: io::Error) -> SpawnError {
         let program = self.program.to_string_lossy().into_owned();
-        match (error.kind(), self.find_program().is_some()) {
+        match (error.kind(), self.program_file().is_some()) {
             (io::ErrorKind::NotFound, true) => SpawnError::NoInterpreter { program },
             // A directory on the PATH that we may not enter turns "not found" into "permission denied".
             (io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, false) => SpawnError::NotFound { program },
@@ -238,15 +255,27 @@ impl Command {
         }
     }
 
-    /// The file that the program's name stands for, if there is one.
-    fn find_program(&self) -> Option<PathBuf> {
-        if has_directory(&self.program) {
-            let path = self.cwd.as_deref().unwrap_or(Path::new("")).join(&self.program);
-            return path.exists().then_some(path);
+    /// The file that the program's name stands for, if there is one: what is there, or in the search path of the command.
+    pub fn program_file(&self) -> Option<PathBuf> {
+        #[cfg(windows)]
+        return super::program::find(&self.program, self.cwd.as_deref(), self.search_path().as_deref());
+        #[cfg(not(windows))]
+        {
+            if has_directory(&self.program) {
+                let path = self.cwd.as_deref().unwrap_or(Path::new("")).join(&self.program);
+                return path.exists().then_some(path);
+            }
+            let search_path = self.search_path()?;
+            let mut paths = std::env::split_paths(&search_path).map(|directory| directory.join(&self.program));
+            paths.find(|path| path.is_file())
         }
-        let own = self.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-        let search_path = own.or_else(|| if self.clear_env { None } else { std::env::var_os("PATH") })?;
-        std::env::split_paths(&search_path).map(|directory| directory.join(&self.program)).find(|path| path.is_file())
+    }
+
+    /// Where programs are looked for.
+    fn search_path(&self) -> Option<OsString> {
+        let is_path = |name: &OsStr| if cfg!(windows) { name.eq_ignore_ascii_case("PATH") } else { name == "PATH" };
+        let own = self.env.iter().rev().find(|(name, _)| is_path(name)).map(|(_, value)| value.clone());
+        own.or_else(|| if self.clear_env { None } else { std::env::var_os("PATH") })
     }
 }
 
@@ -262,7 +291,7 @@ impl PartialEq for Command {
 
 impl Eq for Command {}
 
-fn has_directory(program: &OsStr) -> bool {
+pub(super) fn has_directory(program: &OsStr) -> bool {
     Path::new(program).components().nth(1).is_some() || Path::new(program).has_root()
 }
 
@@ -273,6 +302,10 @@ impl fmt::Display for Command {
         for arg in &self.args {
             f.write_str(" ")?;
             write_quoted(f, arg)?;
+        }
+        if !self.raw_args.is_empty() {
+            f.write_str(" ")?;
+            write_quoted(f, &self.raw_args)?;
         }
         Ok(())
     }
@@ -285,6 +318,7 @@ impl fmt::Debug for Command {
         f.debug_struct("Command")
             .field("program", &self.program)
             .field("args", &self.args)
+            .field("raw_args", &self.raw_args)
             .field("env", &names)
             .field("clear_env", &self.clear_env)
             .field("cwd", &self.cwd)

@@ -1,11 +1,14 @@
 //! A child with its process group: what can be ended without a keeper.
 //!
-//! Descendants in other groups live on. On Linux the child itself also ends when our program does, in whatever way.
+//! Descendants in other groups live on. On Linux the child itself also ends when our program does, in whatever way. On Windows
+//! a job takes the place of the group, which nobody leaves and which ends with our program.
 
 use std::{io, process::Command, time::Duration};
 
 #[cfg(unix)]
 use super::detach;
+#[cfg(windows)]
+use super::job::{self, Job};
 use super::{ExitStatus, Hook, Pipes};
 
 /// How often to look whether a process group is empty: nobody tells.
@@ -20,6 +23,8 @@ pub(super) struct Child {
     pidfd: Option<std::os::fd::OwnedFd>,
     #[cfg(target_os = "linux")]
     group: libc::pid_t,
+    #[cfg(windows)]
+    job: Job,
     exit: Option<ExitStatus>,
 }
 
@@ -29,12 +34,17 @@ pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, 
     let command = with_session_and_hook(command, hook);
     #[cfg(not(unix))]
     drop(hook);
+    #[cfg(windows)]
+    let command = job::suspended(command);
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
     #[cfg(target_os = "linux")]
     let mut child = linux::spawn(command)?;
     #[cfg(not(target_os = "linux"))]
     let mut child = command.spawn()?;
+    // Dropped on the way out if this fails, and so ended.
+    #[cfg(windows)]
+    let job = Job::with(&child)?;
     let pipes = Pipes::take(&mut child);
     #[cfg(target_os = "linux")]
     let group = child.id().unwrap_or_default() as libc::pid_t;
@@ -44,6 +54,8 @@ pub(super) fn spawn(command: Command, hook: Option<Hook>) -> io::Result<(Child, 
         pidfd: super::tree::open_pidfd(group).ok(),
         #[cfg(target_os = "linux")]
         group,
+        #[cfg(windows)]
+        job,
         exit: None,
     };
     Ok((child, pipes))
@@ -102,11 +114,13 @@ impl Child {
         return self.signal(0) && super::tree::is_group_alive(self.group);
         #[cfg(all(unix, not(target_os = "linux")))]
         return self.signal(0);
-        #[cfg(not(unix))]
+        #[cfg(windows)]
+        return !self.job.is_empty();
+        #[cfg(not(any(unix, windows)))]
         return false;
     }
 
-    /// Asks the process group to end. Windows has no polite way, so nothing is asked there.
+    /// Asks the process group to end. On Windows nobody can be asked who has neither a window nor our console.
     pub(super) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal(libc::SIGTERM);
@@ -115,6 +129,8 @@ impl Child {
     pub(super) async fn finish(&mut self) {
         #[cfg(unix)]
         self.signal(libc::SIGKILL);
+        #[cfg(windows)]
+        self.job.end();
         let _ = self.child.start_kill();
         self.wait_all().await;
     }

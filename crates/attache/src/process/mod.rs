@@ -29,8 +29,12 @@
 //!
 //! # Elsewhere
 //!
-//! Outside of Linux the child's process group is ended, and on Windows the child alone. Nothing is promised for the case
-//! that this program is killed.
+//! On Windows every child is in a job of its own, with everything it starts: none of them can leave it, and the system ends
+//! them all when the [`Process`] is dropped or this program ends, in whatever way. There is no polite way to end them:
+//! [`Process::shutdown`] waits for the child to leave, and then ends what is left. Children have no console window, and
+//! inherit no handles but stdin, stdout and stderr, unless this program was itself started with others that can be inherited.
+//!
+//! On other systems the child's process group is ended. Nothing is promised for the case that this program is killed.
 //!
 //! # Threads
 //!
@@ -59,6 +63,8 @@ mod command;
 #[cfg(unix)]
 mod detach;
 mod group;
+#[cfg(windows)]
+mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
@@ -67,6 +73,9 @@ mod keeper_proc;
 mod kept;
 #[cfg(target_os = "linux")]
 mod orphans;
+mod output;
+#[cfg(windows)]
+mod program;
 mod tail;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -83,13 +92,15 @@ use crate::error::NO_RUNTIME;
 use child::Child;
 pub use child::use_keeper;
 pub use command::{Command, SpawnError, Stderr};
+pub use output::Output;
 pub(crate) use tail::Tail;
 
 /// How long [`Process::shutdown`] waits for a process that was sent SIGKILL. Longer than any ordinary end; only a
 /// process stuck in the kernel (a dead network file system) takes more.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A running child with what it started: its process group, or all its descendants under a [keeper](use_keeper).
+/// A running child with what it started: its process group, or all its descendants under a [keeper](use_keeper) and on
+/// Windows.
 ///
 /// Dropping it ends them at once with SIGKILL, without blocking; [`shutdown`](Process::shutdown) is the polite way.
 /// The example is in the [module documentation](self).
@@ -144,7 +155,8 @@ impl Process {
     /// the tree is ended at once.
     pub async fn shutdown(mut self, grace: Duration) -> ExitStatus {
         let _ = timeout(grace, self.child.wait()).await;
-        if !self.child.is_gone() {
+        // Nobody can be asked on Windows, so there is nothing to wait for.
+        if cfg!(unix) && !self.child.is_gone() {
             self.child.terminate();
             let _ = timeout(grace, self.child.wait_all()).await;
         }

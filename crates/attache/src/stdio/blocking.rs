@@ -5,7 +5,6 @@
 use std::{
     fs::File,
     io::{self, Read as _, Write as _},
-    os::fd::AsRawFd as _,
     pin::Pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker, ready},
@@ -36,8 +35,10 @@ impl ThreadReader {
             loop {
                 let chunk = match file.read(&mut buffer) {
                     Ok(0) => return,
+                    // The end of a pipe, as Windows says it.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return,
                     Ok(length) => Ok(buffer[..length].to_vec()),
-                    Err(error) if can_retry(&error, &file, libc::POLLIN) => continue,
+                    Err(error) if can_retry(&error, &file, Waiting::ToRead) => continue,
                     Err(error) => Err(error),
                 };
                 let is_last = chunk.is_err();
@@ -160,19 +161,32 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
         match file.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(length) => bytes = &bytes[length..],
-            Err(error) if can_retry(&error, file, libc::POLLOUT) => {}
+            Err(error) if can_retry(&error, file, Waiting::ToWrite) => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
 }
 
+/// What a file is waited for.
+#[derive(Clone, Copy)]
+enum Waiting {
+    ToRead,
+    ToWrite,
+}
+
 /// Whether reading or writing can go on after this error. Waits, if somebody who shares the terminal with us made it
 /// non-blocking.
-fn can_retry(error: &io::Error, file: &File, events: libc::c_short) -> bool {
+#[cfg(unix)]
+fn can_retry(error: &io::Error, file: &File, what: Waiting) -> bool {
+    use std::os::fd::AsRawFd as _;
     match error.kind() {
         io::ErrorKind::Interrupted => true,
         io::ErrorKind::WouldBlock => {
+            let events = match what {
+                Waiting::ToRead => libc::POLLIN,
+                Waiting::ToWrite => libc::POLLOUT,
+            };
             let mut poll = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
             // SAFETY: `poll` is one valid pollfd, and lives during the call.
             unsafe { libc::poll(&mut poll, 1, -1) };
@@ -180,6 +194,12 @@ fn can_retry(error: &io::Error, file: &File, events: libc::c_short) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether reading or writing can go on after this error.
+#[cfg(not(unix))]
+fn can_retry(error: &io::Error, _: &File, _: Waiting) -> bool {
+    error.kind() == io::ErrorKind::Interrupted
 }
 
 impl AsyncWrite for ThreadWriter {

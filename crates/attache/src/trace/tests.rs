@@ -1,4 +1,4 @@
-use std::sync::mpsc;
+use std::{fs, sync::mpsc};
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn secrets_are_left_out() {
     // Other addresses keep their path.
     check(
         "{'url':'https://u:p@h/a?code=c#t','serverUrl':'https://h/a','baseUrl':'h?k','uri':'file:///a?b','URL':1}",
-        "{'url':'https://h/a?…','serverUrl':'https://h/a','baseUrl':'h?…','uri':'file:///a?…','URL':1}",
+        "{'url':'https://…@h/a?…','serverUrl':'https://h/a','baseUrl':'h?…','uri':'file:///a?…','URL':1}",
     );
     // terminal/create.
     check(
@@ -97,6 +97,53 @@ fn secrets_are_left_out() {
     );
     // A name that is spelled with an escape is the same name.
     check("{'to\\u006ben':'x'}", "{'token':'…'}");
+}
+
+#[test]
+fn secrets_are_left_out_wherever_a_peer_puts_them() {
+    // What an agent answered to `initialize`: fields of its own.
+    check(
+        "{'_meta':{'auth':'Bearer sk-META1','httpHeaders':{'X-A':'sk-META2'},'environment':{'FOO':'x'},'endpoint':'https://user:x@host/x?key=y','config':'{\\'apiKey\\':\\'x\\'}','pwd':'x'}}",
+        "{'_meta':{'auth':'…','httpHeaders':{'X-A':'…'},'environment':{'FOO':'…'},'endpoint':'https://…@host/x?…','config':'{\\'apiKey\\':\\'…\\'}','pwd':'…'}}",
+    );
+    check(
+        "{'url':'https://u:sk-ME/TA8@host/','uri':'https://u:sk?META9@host/','args':['--token','x','-v','--api-key=x'],'sk-KEYMETA11':1,'envVars':['A=x']}",
+        "{'url':'https://…@host/','uri':'https://…@host/','args':['--token','…','-v','--api-key=…'],'…':1,'envVars':['…']}",
+    );
+    check(
+        "{'apiKeyValue':'x','jwt':'x','signature':'x','Env':{'A':'x'},'mcp_servers':{'x':{'args':['x']}},'URL':'https://u:x@h/p?t=x','href':'https://u:x@h'}",
+        "{'apiKeyValue':'…','jwt':'…','signature':'…','Env':{'A':'…'},'mcp_servers':{'x':{'args':['…']}},'URL':'https://…@h/p?…','href':'https://…@h'}",
+    );
+    check(
+        "{'list':[{'name':'API_KEY','value':'x'},{'name':'mode','value':'y'}],'auth':{'type':'basic','user':{'token':1},'terminal':{}},'flags':{'secret':true}}",
+        "{'list':[{'name':'API_KEY','value':'…'},{'name':'mode','value':'y'}],'auth':{'type':'…','user':{'token':'…'},'terminal':{}},'flags':{'secret':true}}",
+    );
+    // In texts, however they are escaped.
+    check(
+        "{'prompt':[{'type':'text','text':'use\\nsk-ant-0123456789 or\\tpassword=x'}],'command':'curl --token x https://u:p@h'}",
+        "{'prompt':[{'type':'text','text':'use\\n… or\\tpassword=…'}],'command':'curl --token … https://…@h'}",
+    );
+}
+
+#[test]
+fn what_the_protocol_needs_is_kept() {
+    for message in [
+        "{'params':{'sessionId':'sess-5f3c09abdeadbeef5f3c09ab','toolCallId':'call_5f3c09ab','messageId':'m','cursor':'eyJhIjoxfQ','nextCursor':'abc=='}}",
+        "{'usage':{'inputTokens':1,'totalTokens':2,'maxTokens':3,'cachedReadTokens':4,'tokenLimit':5}}",
+        "{'authMethods':[{'id':'login','name':'Log in','description':'with a token'}],'agentCapabilities':{'auth':{'logout':{}},'loadSession':true}}",
+        "{'content':{'type':'text','text':'a line: {not JSON}, \\u00e9 and more'},'data':'{\\n  1 }'}",
+        "{'mode':'{\\'a\\': [1,  2]}'}",
+        "{'requestedSchema':{'type':'object','properties':{'password':{'type':'string','title':'Password'}}}}",
+    ] {
+        check(message, message);
+    }
+}
+
+#[test]
+fn messages_for_programs_keep_their_texts() {
+    let (sender, lines) = mpsc::channel();
+    Tap::messages(Lines(sender)).received(r#"{"text":"https://h/?q=1","token":"x"}"#);
+    assert_eq!(lines.iter().collect::<String>(), "{\"text\":\"https://h/?q=1\",\"token\":\"…\"}\n");
 }
 
 #[test]

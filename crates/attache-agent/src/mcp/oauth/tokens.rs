@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache::private;
+use attache_host::own_files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -115,8 +116,8 @@ impl Tokens {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(error) => return Err(error),
         };
-        if fs::metadata(&self.file)?.permissions().mode() & 0o077 != 0 {
-            let what = format!("it can be read by others\nhint: chmod 600 {}", self.file.display());
+        if !private::is_private(&self.file)? {
+            let what = format!("it can be read by others\nhint: {}", own_files::hint_to_protect(&self.file));
             return Err(io::Error::other(what));
         }
         let broken = "it is no list of logins\nhint: delete it and log in again";
@@ -136,7 +137,7 @@ impl Tokens {
         // What a process left that was killed here before.
         let _ = fs::remove_file(&temporary);
         let write = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let mut file = private::create_new(&temporary)?;
             file.write_all(&serde_json::to_vec_pretty(&all)?)?;
             file.sync_all()?;
             fs::rename(&temporary, &self.file)
@@ -171,15 +172,17 @@ mod tests {
         assert!(tokens.find("https://a/").await.unwrap().is_none());
         tokens.keep("https://a/", Some(kept("one"))).await.unwrap();
         tokens.keep("https://b/", Some(kept("two"))).await.unwrap();
-        assert_eq!(fs::metadata(&tokens.file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(private::is_private(&tokens.file).unwrap());
         assert_eq!(tokens.find("https://a/").await.unwrap().unwrap().access_token, "one");
         tokens.keep("https://a/", None).await.unwrap();
         assert!(tokens.find("https://a/").await.unwrap().is_none());
         assert_eq!(tokens.find("https://b/").await.unwrap().unwrap().access_token, "two");
     }
 
+    #[cfg(unix)]
     #[tokio::test]
     async fn a_file_that_others_can_read_or_that_is_broken_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(directory.path());
         tokens.keep("https://a/", Some(kept("hidden-token"))).await.unwrap();

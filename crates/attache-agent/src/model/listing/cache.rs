@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache::private;
 use serde::{Deserialize, Serialize};
 
 use super::{Listed, MOST_MODELS, is_plain};
@@ -64,11 +64,11 @@ impl Cache {
         let kept = Kept { fetched: seconds(), base_url: base_url.to_owned(), models: models.to_vec() };
         let write = || {
             let file = self.file(provider)?;
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).ok()?;
+            private::create_directory(&self.directory).ok()?;
             let temporary = file.with_extension(format!("{}.tmp", crate::random_word()));
             let text = serde_json::to_vec(&kept).ok()?;
             let replace = || {
-                let mut open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+                let mut open = private::create_new(&temporary)?;
                 open.write_all(&text)?;
                 fs::rename(&temporary, &file)
             };

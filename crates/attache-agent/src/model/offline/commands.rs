@@ -10,8 +10,8 @@ use crate::model::EndReason;
 pub(super) const MAX_COMMANDS: usize = 100;
 
 /// Said once, at the beginning of a conversation.
-pub(super) const INTRODUCTION: &str =
-    "_This is the built-in `offline` model: a few fixed rules, not a language model. Say `help` for what it knows._";
+pub(super) const INTRODUCTION: &str = "_This is the built-in `offline` model: a few fixed rules, not a language model; `attache setup` gives the agent \
+     one. Say `help` for what it knows._";
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub(super) fn command(line: &str) -> Result<Command, String> {
                 row.form, row.example
             ),
             None => "Say `help` for what I know, try `list`, `read README.md` or `tour`, or give the agent a language \
-                     model with `--model provider:name`."
+                     model with `attache setup` or `--model provider:name`."
                 .into(),
         };
         not_done(&format!("I do not understand this: {}. {hint}", code(line)))
@@ -168,7 +168,7 @@ pub(super) fn help() -> String {
          - One command a line. None is done if I do not understand one, and a no from you ends them.\n\
          - A name in capitals is one word, or a text in double quotes with `\\n`, `\\t`, `\\\"` and `\\\\`. One with `…` \
          is the rest of the line; `CONTENT…` without quotes is a line of its own. What is in brackets can be left out.\n\n\
-         For a language model, start the agent with `--model provider:name`."
+         For a language model, run `attache setup`, or start the agent with `--model provider:name`."
     )
 }
 

@@ -1,9 +1,11 @@
 //! A session's log that is open for writing.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
+
+use attache::private;
+use attache_host::own_files;
 
 use super::super::{Entry, Log, StoreError};
 use super::outline::Outline;
@@ -29,19 +31,23 @@ impl FileLog {
         let failed = |error| StoreError::io(path, error);
         // An empty file takes the name, for one of those who want it. It is no session to anyone, and locked so that
         // nobody deletes it meanwhile.
-        let name = match options().create_new(true).open(path) {
-            Ok(file) => FileLog::held(file, path, id)?,
+        let mut name = match private::create_new(path) {
+            Ok(file) => Some(FileLog::held(file, path, id)?),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(StoreError::Exists(id.into())),
             Err(error) => return Err(failed(error)),
         };
         let draft = path.with_file_name(format!(".{id}.new"));
-        let begin = || {
+        let mut begin = || {
             // Whoever wanted this name before was killed before it had it.
             let _ = fs::remove_file(&draft);
-            let file = options().create_new(true).open(&draft).map_err(failed)?;
+            let file = private::create_new(&draft).map_err(failed)?;
             let mut log = FileLog::held(file, path, id)?;
             for entry in entries {
                 log.append(entry)?;
+            }
+            if cfg!(windows) {
+                // Not every version of it replaces a file that is open.
+                name = None;
             }
             fs::rename(&draft, path).map_err(failed)?;
             log.is_new = true;
@@ -82,7 +88,7 @@ impl FileLog {
 
     /// Opens and locks a log, if it is there and nobody else has it.
     pub(super) fn hold(path: &Path, id: &str) -> Result<Self, StoreError> {
-        match options().open(path) {
+        match File::options().read(true).write(true).open(path) {
             Ok(file) => FileLog::held(file, path, id),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(StoreError::NotFound(id.into())),
             Err(error) => Err(StoreError::io(path, error)),
@@ -90,14 +96,13 @@ impl FileLog {
     }
 
     fn held(file: File, path: &Path, id: &str) -> Result<Self, StoreError> {
-        match file.try_lock() {
+        match own_files::try_lock(&file) {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Err(StoreError::Busy { id: id.into(), holder: None }),
             Err(fs::TryLockError::Error(error)) => return Err(StoreError::io(path, error)),
         }
         // It may have been deleted, or given its first entries, before it was locked.
-        let links = file.metadata().map_err(|error| StoreError::io(path, error))?.nlink();
-        if links == 0 {
+        if own_files::is_deleted(&file).map_err(|error| StoreError::io(path, error))? {
             return Err(StoreError::NotFound(id.into()));
         }
         Ok(FileLog { file, path: path.to_path_buf(), outline: Outline::default(), has_rest: false, is_new: false })
@@ -119,7 +124,9 @@ impl Log for FileLog {
         if self.has_rest {
             self.cut()?;
         }
-        if let Err(error) = self.file.write_all(&line) {
+        // Not by opening it to append: what is open like that cannot be cut on Windows.
+        let end = io::SeekFrom::Start(self.outline.end.offset);
+        if let Err(error) = self.file.seek(end).and_then(|_| self.file.write_all(&line)) {
             self.has_rest = true;
             let _ = self.cut();
             return Err(StoreError::io(&self.path, error));
@@ -146,13 +153,6 @@ impl Log for FileLog {
 impl Drop for FileLog {
     fn drop(&mut self) {
         // To close the file is not enough while a process is being started, which has it too for a moment.
-        let _ = self.file.unlock();
+        let _ = own_files::unlock(&self.file);
     }
-}
-
-/// How logs are opened: to be added to, by their owner only.
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).mode(0o600);
-    options
 }

@@ -16,13 +16,14 @@ mod prune;
 mod record;
 mod scan;
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use attache::private;
 use attache::proto::json::RawJson;
+use attache_host::own_files;
 
 use super::{Entry, Kept, Log, Page, Query, Store, StoreError, check_id, is_id};
 use log::FileLog;
@@ -46,13 +47,8 @@ impl FileStore {
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let directory = directory.into();
         let open = || {
-            DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-            let mut permissions = fs::metadata(&directory)?.permissions();
-            if permissions.mode() & 0o077 != 0 {
-                permissions.set_mode(0o700);
-                fs::set_permissions(&directory, permissions)?;
-            }
-            Ok(())
+            private::create_directory(&directory)?;
+            if private::is_private(&directory)? { Ok(()) } else { private::protect(&directory) }
         };
         open().map_err(|error| StoreError::io(&directory, error))?;
         Ok(FileStore { directory, owner: String::new(), is_everyones: false })
@@ -178,7 +174,7 @@ fn no_beginning(path: &Path, file: &File, id: &str) -> StoreError {
 /// Waits until the names of a directory are on the disk, for a file in it that is new or gone.
 fn sync_directory(file: &Path) -> io::Result<()> {
     match file.parent() {
-        Some(directory) => File::open(directory)?.sync_all(),
+        Some(directory) => own_files::sync_directory(directory),
         None => Ok(()),
     }
 }

@@ -3,11 +3,11 @@
 //! The log is the truth. An outline says how far into the log it goes; what was added since is read from the log. It is
 //! written by whoever has the log open for writing, and made anew from the log where it is missing or wrong.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use attache::private;
 use attache::proto::json::RawJson;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Outline {
         let text = serde_json::to_vec(self)?;
         let path = path_of(log);
         let draft = log.with_extension("json.new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        let mut file = private::create(&draft)?;
         file.write_all(&text).and_then(|()| fs::rename(&draft, &path)).inspect_err(|_| {
             let _ = fs::remove_file(&draft);
         })

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use attache_host::paths::canonicalize;
+
 use super::{CommandWork, DEFAULT_SECONDS, MOST_SECONDS, MOST_WAIT, Need, Terms};
 use crate::tools::Refusal;
 use crate::tools::arguments::Arguments;
@@ -81,9 +83,9 @@ fn directory(arguments: Arguments<'_>, session_cwd: &Path) -> Result<PathBuf, Re
         _ => return Ok(session_cwd.to_owned()),
     };
     let is_it = |path: &Path| path.is_dir() && path.to_str().is_some();
-    let resolved = session_cwd.join(&*named).canonicalize().ok().filter(|path| is_it(path));
+    let resolved = canonicalize(&session_cwd.join(&*named)).ok().filter(|path| is_it(path));
     let resolved = resolved.ok_or_else(|| Refusal(format!("`{named}` is no directory")))?;
-    match session_cwd.canonicalize() {
+    match canonicalize(session_cwd) {
         Ok(own) if own == resolved => Ok(session_cwd.to_owned()),
         _ => Ok(resolved),
     }

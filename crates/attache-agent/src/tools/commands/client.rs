@@ -30,8 +30,9 @@ pub(super) async fn run(
 ) -> Result<Outcome, Refusal> {
     let (starter, place) = (commands.starter(), cwd.to_owned());
     crate::off_thread(move || starter.check_directory(&place)).await?;
-    let request = CreateTerminalRequest::new(client.id().clone(), "sh")
-        .args(["-c".into(), line])
+    let mut words = attache_host::commands::Command::Line(line).words().into_iter();
+    let request = CreateTerminalRequest::new(client.id().clone(), words.next().unwrap_or_default())
+        .args(words.collect::<Vec<_>>())
         .env(UNATTENDED.map(|(name, value)| EnvVariable::new(name, Secret::from(value))))
         .output_byte_limit(OUTPUT as u64)
         .with(|request| request.cwd = cwd.to_str().map(str::to_owned));

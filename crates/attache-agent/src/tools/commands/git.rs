@@ -4,13 +4,14 @@
 //! nothing can be changed and no network is, or not at all, and what it would run is switched off as far as git lets us:
 //! the watcher of files, hooks, filters, submodules, and the fetching of what is missing.
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use attache::model::Secret;
 use attache_host::commands::{Command, Invocation};
+use attache_host::paths::canonicalize;
 use attache_host::permission::{is_secret, visible};
 use attache_host::sandbox::{Policy, Sandbox};
 
@@ -216,7 +217,7 @@ impl Checkout {
         let top = cwd.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())?;
         let git = top.join(".git");
         let found = git.symlink_metadata().ok()?;
-        if found.uid() != rustix::process::geteuid().as_raw() {
+        if !is_own(&found) {
             return None;
         }
         let git_dir = match found.is_dir() {
@@ -227,13 +228,26 @@ impl Checkout {
     }
 }
 
+/// Whether a file is the person's own.
+#[cfg(unix)]
+fn is_own(file: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    file.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Nothing is taken for it: there is no sandbox either that git could run in.
+#[cfg(not(unix))]
+fn is_own(_: &Metadata) -> bool {
+    false
+}
+
 /// What git keeps of a worktree, whose `.git` is a file that names it. Anybody can write such a file, so the other side has to
 /// name it too: only who may write there made both.
 fn worktree(file: &Path) -> Option<PathBuf> {
     let git_dir = PathBuf::from(line(file)?.strip_prefix("gitdir: ")?);
-    let is_own = git_dir.symlink_metadata().ok()?.uid() == rustix::process::geteuid().as_raw();
-    let is_plain = git_dir.is_absolute() && git_dir.canonicalize().ok()? == git_dir;
-    let names_it = Path::new(&line(&git_dir.join("gitdir"))?).canonicalize().ok()? == file.canonicalize().ok()?;
+    let is_own = is_own(&git_dir.symlink_metadata().ok()?);
+    let is_plain = git_dir.is_absolute() && canonicalize(&git_dir).ok()? == git_dir;
+    let names_it = canonicalize(Path::new(&line(&git_dir.join("gitdir"))?)).ok()? == canonicalize(file).ok()?;
     let is_shared = line(&git_dir.join("commondir"))? == "../.." && git_dir.parent()?.ends_with(".git/worktrees");
     (is_own && is_plain && names_it && is_shared).then_some(git_dir)
 }
@@ -260,5 +274,6 @@ fn filters(names: &str) -> Option<Vec<String>> {
     (filters.len() <= MOST_FILTERS && !names.contains('\u{fffd}')).then_some(filters)
 }
 
-#[cfg(test)]
+// On Unix, because git is asked nowhere else.
+#[cfg(all(test, unix))]
 mod tests;

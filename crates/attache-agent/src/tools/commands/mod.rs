@@ -26,6 +26,7 @@ use attache::agent::SessionHandle;
 use attache::model::error::ErrorObject;
 use attache::model::terminal::TerminalId;
 use attache::model::tool::ToolKind;
+use attache_host::commands::{ShellKind, shell};
 use attache_host::files::Files;
 use attache_host::sandbox::LayerLimits;
 use serde_json::{Value, json};
@@ -157,7 +158,7 @@ pub fn specs() -> Vec<ToolSpec> {
     let run = json!({
         "type": "object",
         "properties": {
-            "command": {"type": "string", "description": "The line for the shell, sh."},
+            "command": {"type": "string", "description": format!("The line for the shell, {}.", shell().kind.name())},
             "cwd": {"type": "string", "description": "Directory to run it in. Default: the session's."},
             "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": MOST_SECONDS, "description": "Time limit. Default 120."},
             "background": {"type": "boolean", "description": "Start it as a job and return at once. For servers and watchers."},
@@ -191,6 +192,15 @@ pub fn specs() -> Vec<ToolSpec> {
     ]
     .map(|(name, description, schema)| ToolSpec { name: name.into(), description: description.into(), schema })
     .into()
+}
+
+/// What editors call the language that lines are in.
+fn language() -> &'static str {
+    match shell().kind {
+        ShellKind::Posix => "sh",
+        ShellKind::PowerShell => "powershell",
+        ShellKind::Cmd => "bat",
+    }
 }
 
 impl Commands {
@@ -280,7 +290,7 @@ impl Commands {
             CommandWork::Run { line, cwd, terms, .. } | CommandWork::Start { line, cwd, terms } => {
                 let action = own::invocation(line, cwd).action();
                 // All of it, for whoever has to allow it.
-                let command = (title != *line).then(|| fenced("sh", line));
+                let command = (title != *line).then(|| fenced(language(), line));
                 (vec![action], terms.content().into_iter().chain(command).collect())
             }
             CommandWork::Look { .. } | CommandWork::Stop { .. } => (Vec::new(), Vec::new()),
@@ -288,11 +298,12 @@ impl Commands {
         Ok(Prepared { title, kind, locations: Vec::new(), content, actions, work })
     }
 
-    /// The client, if it runs commands for us. It cannot confine them, so it does only where they need not be.
+    /// The client, if it runs commands for us. It cannot confine them, so it does only where they need not be; and it gets
+    /// words to start a program with, which cannot carry a line for every shell.
     fn client_terminals(&self, terms: &Terms) -> Option<&SessionHandle> {
         let client = self.setup.client.as_ref()?;
         let is_free = self.mode() == SandboxMode::Off && !terms.is_unasked;
-        (client.client().capabilities.terminal && is_free).then_some(client)
+        (client.client().capabilities.terminal && is_free && shell().kind == ShellKind::Posix).then_some(client)
     }
 
     /// Whether the client shows terminals that are ours.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use attache::model::terminal::TerminalId;
 use attache_host::commands::{Command, Invocation, Run};
 use attache_host::environment::{self, UNATTENDED};
+use attache_host::paths::canonicalize;
 use attache_host::sandbox::Sandbox;
 
 use super::report::{self, Ending, Note, Written};
@@ -83,7 +84,7 @@ impl Starter {
     /// Whether the directory is still the one that was allowed.
     pub(super) fn check_directory(&self, cwd: &Path) -> Result<(), Refusal> {
         let is_fixed = self.setup.fixed.is_some();
-        let is_same = || !is_fixed && cwd == self.setup.cwd || cwd.canonicalize().is_ok_and(|now| now == cwd);
+        let is_same = || !is_fixed && cwd == self.setup.cwd || canonicalize(cwd).is_ok_and(|now| now == cwd);
         if cwd.is_dir() && is_same() {
             return Ok(());
         }

@@ -54,6 +54,10 @@ pub(super) async fn written(
 fn command(path: &str, is_installed: impl Fn(&str) -> bool) -> Option<String> {
     let is_plain = path.chars().all(|c| c.is_alphanumeric() || "_-./ ".contains(c)) && !path.starts_with('-');
     let ending = Path::new(path).extension().and_then(|ending| ending.to_str()).filter(|_| is_plain)?;
+    if cfg!(windows) {
+        // The lines are for `sh`, and the shell there is another.
+        return None;
+    }
     let (_, program, options) = CHECKS.iter().find(|(known, ..)| *known == ending)?;
     is_installed(program).then(|| format!("{program} {options} '{path}' > /dev/null"))
 }
@@ -151,7 +155,7 @@ pub(super) fn may_change(call: &Call) -> bool {
     is_write(call) || call.name == "run_command"
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -63,6 +63,8 @@ pub(super) struct Driver {
     pub(super) terminals: Terminals,
     /// How often each session was said to be idle.
     pub(super) idles: BTreeMap<String, usize>,
+    /// Why each session was last said to be idle.
+    pub(super) stops: BTreeMap<String, String>,
     /// How many turns run.
     pub(super) running: usize,
     start: Start,
@@ -98,6 +100,7 @@ impl Driver {
             held: Vec::new(),
             terminals: Terminals::default(),
             idles: BTreeMap::new(),
+            stops: BTreeMap::new(),
             running: 0,
             start: start.clone(),
             process,
@@ -301,10 +304,11 @@ impl Driver {
 
     /// Waits for what is still owed, and ends the agent. What was recorded stays.
     pub(super) async fn finish(mut self, is_in_time: bool) -> Record {
-        if is_in_time && !self.is_gone && self.running == 0 && !self.unanswered.is_empty() {
+        let has_all = |driver: &Driver| driver.unanswered.is_empty() && driver.terminals.is_empty();
+        if is_in_time && !self.is_gone && self.running == 0 && !has_all(&self) {
             let patience = self.options.patience;
             let deadline = Instant::now() + patience;
-            if let Ok(false) = self.pump(deadline, |driver, _| driver.unanswered.is_empty()).await {
+            if let Ok(false) = self.pump(deadline, |driver, _| has_all(driver)).await {
                 self.wire.note(Event::Waited { time: patience });
             }
         }

@@ -20,6 +20,9 @@ pub(super) enum Step {
     Gone,
 }
 
+/// How many ids may have answers that nobody took yet. No probe asks so much at once.
+const MOST_ANSWERS: usize = 4096;
+
 impl Driver {
     /// Waits for the answer to a request. That it did not come is written down, unless a turn runs that may be the reason.
     pub(super) async fn answer(&mut self, id: i64, limit: Duration) -> Flow<Answer> {
@@ -155,7 +158,10 @@ impl Driver {
                 if let Some(id) = id.as_i64() {
                     self.unanswered.remove(&id);
                 }
-                self.answers.entry(id.to_string()).or_default().push_back(entry.clone());
+                // Nobody asked for so many: a peer that floods is not kept.
+                if self.answers.len() < MOST_ANSWERS {
+                    self.answers.entry(id.to_string()).or_default().push_back(entry.clone());
+                }
             }
         }
         Ok(())
@@ -163,8 +169,11 @@ impl Driver {
 
     async fn hear_notification(&mut self, message: &Value) -> Flow {
         if let Some((session, "state_update")) = words::update_kind(message) {
-            if message["params"]["update"]["state"] == "idle" {
+            let update = &message["params"]["update"];
+            if update["state"] == "idle" {
                 *self.idles.entry(session.to_owned()).or_default() += 1;
+                let stop = update["stopReason"].as_str().unwrap_or_default();
+                self.stops.insert(session.to_owned(), stop.to_owned());
             }
         } else if message["method"] == "$/cancel_request" {
             let id = &message["params"]["requestId"];

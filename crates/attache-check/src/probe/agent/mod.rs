@@ -14,6 +14,7 @@ mod terminal;
 mod turn;
 mod words;
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use attache_proto::Dialect;
 
 use crate::exchange::Exchange;
-use crate::record::{Event, Record};
+use crate::record::{Entry, Event, Record};
 use crate::rule::Dialects;
 
 use driver::{Driver, Flow};
@@ -81,6 +82,7 @@ pub async fn run_telling(
     done: impl Fn(&ProbeRun),
 ) -> io::Result<Vec<ProbeRun>> {
     let mut runs = Vec::new();
+    let kept = Cell::new(0);
     for dialect in dialects.iter() {
         let is_chosen = |probe: &&Probe| {
             let is_named = options.only.is_empty() || options.only.iter().any(|name| names(name, probe.name));
@@ -100,6 +102,12 @@ pub async fn run_telling(
             while let Some((place, probe)) = next() {
                 let run = one(probe, start, dialect, options).await?;
                 done(&run);
+                let total = kept.get() + size(&run.record);
+                kept.set(total);
+                if total > MOST_KEPT {
+                    let why = format!("the agent said more than {} MiB in all, and is left", MOST_KEPT >> 20);
+                    return Err(io::Error::other(why));
+                }
                 runs.push((place, run));
             }
             io::Result::Ok(runs)
@@ -113,6 +121,18 @@ pub async fn run_telling(
         runs.extend(of_dialect.into_iter().map(|(_, run)| run));
     }
     Ok(runs)
+}
+
+/// How many bytes of records are kept until they are judged. An agent that means no harm says a hundredth of that.
+const MOST_KEPT: usize = 512 << 20;
+
+/// About how much memory a record takes.
+fn size(record: &Record) -> usize {
+    let length = |entry: &Entry| match &entry.event {
+        Event::Frame { text, .. } | Event::Stderr { text } | Event::Note { text } => text.len(),
+        _ => 0,
+    };
+    record.entries.iter().map(|entry| size_of::<Entry>() + length(entry)).sum()
 }
 
 /// Whether a name is that of a probe, or of its group.

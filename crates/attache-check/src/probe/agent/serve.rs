@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::driver::{Driver, Flow};
+use crate::probe::plain_file;
+
+/// The longest file that an agent is given to read.
+const LONGEST_FILE: usize = 1 << 20;
 
 /// How requests for permission are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +157,7 @@ impl Driver {
     }
 
     fn read_file(&self, params: &Value) -> Result<Value, Value> {
-        let text = std::fs::read_to_string(self.within(params)?).map_err(|error| read_error(&error))?;
+        let text = plain_file::read(&self.within(params)?, LONGEST_FILE).map_err(|error| read_error(&error))?;
         let first = params["line"].as_u64().unwrap_or(1).max(1) - 1;
         let count = params["limit"].as_u64().unwrap_or(u64::MAX);
         let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -163,7 +167,7 @@ impl Driver {
 
     fn write_file(&self, params: &Value) -> Result<Value, Value> {
         let content = params["content"].as_str().ok_or_else(|| wrong("`content` is missing"))?;
-        std::fs::write(self.within(params)?, content).map_err(|_| error(-32603, "Internal error"))?;
+        plain_file::write(&self.within(params)?, content).map_err(|_| error(-32603, "Internal error"))?;
         Ok(json!({}))
     }
 

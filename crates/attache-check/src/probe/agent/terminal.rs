@@ -55,6 +55,11 @@ impl Terminals {
         Some(json!({ "terminalId": id }))
     }
 
+    /// Whether all terminals were released.
+    pub(super) fn is_empty(&self) -> bool {
+        self.alive.is_empty()
+    }
+
     /// What a terminal shows now.
     pub(super) fn output(&self, id: &str) -> Option<Value> {
         let terminal = self.alive.get(id)?;

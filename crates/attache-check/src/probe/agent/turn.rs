@@ -1,5 +1,7 @@
 //! Prompts, and how their turns end.
 
+use std::collections::VecDeque;
+
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -39,19 +41,29 @@ impl Driver {
     }
 
     /// Waits for something within a turn. Whether it came before the turn's end; if there was neither, that is the end of the probe.
-    pub(super) async fn during(&mut self, turn: &Turn, mut until: impl FnMut(&Driver, &Value) -> bool) -> Flow<bool> {
+    pub(super) async fn during(&mut self, turn: &Turn, until: impl FnMut(&Driver, &Value) -> bool) -> Flow<bool> {
+        let seen = self.watch(turn, until).await?;
+        if seen.is_none() {
+            self.running = self.running.saturating_sub(1);
+            self.wire.note(Event::Waited { time: self.options.turn });
+        }
+        seen.ok_or(Over)
+    }
+
+    /// Waits for something within a turn. Whether it came before the turn's end; nothing if there was neither as long as a turn may take.
+    pub(super) async fn watch(
+        &mut self,
+        turn: &Turn,
+        mut until: impl FnMut(&Driver, &Value) -> bool,
+    ) -> Flow<Option<bool>> {
         let deadline = Instant::now() + self.options.turn;
         let mut seen = false;
         let is_over = |driver: &Driver, message: &Value| {
             seen = until(driver, message);
             seen || driver.has_ended(turn)
         };
-        if !self.has_ended(turn) && !self.pump(deadline, is_over).await? {
-            self.running = self.running.saturating_sub(1);
-            self.wire.note(Event::Waited { time: self.options.turn });
-            return Err(Over);
-        }
-        Ok(seen)
+        let is_over = self.has_ended(turn) || self.pump(deadline, is_over).await?;
+        Ok(is_over.then_some(seen))
     }
 
     /// Waits for an update of one of these kinds within a turn. Whether it came.
@@ -78,6 +90,15 @@ impl Driver {
     pub(super) async fn cancel_turn(&mut self, turn: Turn) -> Flow {
         self.cancel(&turn.session).await?;
         self.end(turn).await
+    }
+
+    /// Why a turn ended, as far as it was said.
+    pub(super) fn stop_reason(&self, turn: i64, session: &str) -> Option<&str> {
+        if !self.dialect.answers_at_end() {
+            return self.stops.get(session).map(String::as_str);
+        }
+        let answer = self.answers.get(&turn.to_string()).and_then(VecDeque::front)?;
+        answer["result"]["stopReason"].as_str()
     }
 
     /// Whether a turn has ended: by its answer, or where that comes at once, by its session being idle.

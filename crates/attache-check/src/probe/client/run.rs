@@ -11,10 +11,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::record_file::{OPEN, RECORD};
 use super::scenario::Scenario;
-use crate::record::{Event, Record};
+use crate::probe::{MOST_RECORDED, plain_file};
+use crate::record::{Entry, Event, Record, Side};
 
 /// The environment variable in which a client finds the command line of the agent.
 const AGENT_VARIABLE: &str = "ATTACHE_CHECK_AGENT";
+
+/// The longest record of a connection that is read: what an agent of ours records, and then some.
+const LONGEST_RECORD: usize = 2 * MOST_RECORDED;
 
 /// How many bytes of what a client prints are kept.
 const KEPT_OUTPUT: usize = 8 << 10;
@@ -68,7 +72,7 @@ pub enum Ending {
 /// `ATTACHE_CHECK_AGENT` has the command line as well. A client whose command has no `{prompt}` gets the prompt on stdin.
 ///
 /// `agent` is a command that [serves](super::serve) on stdin and stdout. It gets `--scenario NAME --records DIRECTORY` in addition.
-/// `done` hears of each run when it has ended.
+/// `done` hears of each run when it has ended. A client that says nothing in the first one is not tried again.
 pub async fn run_client(
     client: &[String],
     agent: &[String],
@@ -80,7 +84,13 @@ pub async fn run_client(
     for scenario in scenarios {
         let run = run(client, agent, scenario, limits).await?;
         done(&run);
+        let is_of_client = |entry: &Entry| matches!(&entry.event, Event::Frame { from: Side::Client, .. });
+        let is_heard = run.record.entries.iter().any(is_of_client);
         runs.push(run);
+        // One that says nothing at the first try has no way to the agent, and would say nothing at the others.
+        if runs.len() == 1 && !is_heard {
+            break;
+        }
     }
     Ok(runs)
 }
@@ -209,7 +219,7 @@ fn collect(directory: &Path, began: SystemTime) -> Record {
     let mut records: Vec<Record> = Vec::new();
     for path in files(directory, RECORD) {
         // A client that starts an agent and says nothing leaves a record with nothing to judge in it.
-        if let Ok(Ok(record)) = std::fs::read_to_string(&path).map(|text| Record::from_trace(&text)) {
+        if let Ok(Ok(record)) = plain_file::read(&path, LONGEST_RECORD).map(|text| Record::from_trace(&text)) {
             records.push(record);
         }
     }

@@ -6,7 +6,9 @@ use attache_proto::model::request::RequestId;
 use serde_json::Value;
 
 use crate::exchange::{Body, Call, MessageIndex, Mistake, other};
+use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 /// Whether a side did anything after a message, or had the time for it.
 fn could_act(trial: &Trial<'_>, since: MessageIndex, last: Option<MessageIndex>) -> bool {
@@ -22,12 +24,24 @@ fn unanswered(call: &Call) -> String {
 }
 
 pub(super) fn answered(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let work = walk::OpenWork::of(trial.exchange);
+    let choked = trial.choked_at(trial.side).unwrap_or(MessageIndex::MAX);
     for call in trial.calls.iter().filter(|call| call.to() == trial.side) {
-        // What is in an array is judged by `batches/answered`.
-        if trial.is_ignored(call) && trial.batch_of(call.at).is_none() {
-            verdict.broken(call.at, unanswered(call));
-        } else if !call.answers.is_empty() {
+        if !call.answers.is_empty() {
             verdict.kept();
+            continue;
+        }
+        // What is in an array is judged by `batches/answered`.
+        if call.at > choked || trial.batch_of(call.at).is_some() {
+            continue;
+        }
+        let who = if trial.side == Side::Agent { "agent" } else { "client" };
+        if let Some(departure) = trial.abandoned(call) {
+            verdict.broken(call.at, format!("{}: the {who} {departure}", unanswered(call)));
+        } else if trial.is_ignored(call) {
+            verdict.broken(call.at, unanswered(call));
+        } else if let Some(time) = walk::gave_up_on(trial.exchange, call, &work) {
+            verdict.broken(call.at, format!("{} after {}", unanswered(call), walk::seconds(time)));
         }
     }
 }
@@ -114,7 +128,7 @@ pub(super) fn responses_not_answered(trial: &Trial<'_>, verdict: &mut Verdict) {
     let last = last_of(trial);
     for mishap in trial.mishaps.iter().filter(|mishap| mishap.from != trial.side && mishap.what == Mistake::Response) {
         match answers.get(&mishap.at) {
-            Some(answer) if is_refusal(trial, *answer) && !has_id(trial, mishap.at) => {}
+            Some(answer) if is_refusal(trial, *answer) && is_ambiguous(trial, mishap.at) => {}
             Some(answer) => verdict.broken_by(vec![mishap.at, *answer], "a response was answered"),
             None if could_act(trial, mishap.at, last) => verdict.kept(),
             None => {}
@@ -122,15 +136,17 @@ pub(super) fn responses_not_answered(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Whether a message has an id. What has a result and no id may be taken for a bad request.
-fn has_id(trial: &Trial<'_>, message: MessageIndex) -> bool {
-    serde_json::from_str::<Value>(trial.messages[message].text).is_ok_and(|message| message.get("id").is_some())
+/// Whether a message may be taken for a bad request: a response has an id, and a result or an error.
+fn is_ambiguous(trial: &Trial<'_>, message: MessageIndex) -> bool {
+    let message: Value = serde_json::from_str(trial.messages[message].text).unwrap_or_default();
+    let has = |key: &str| message.get(key).is_some();
+    !has("id") || !(has("result") || has("error"))
 }
 
 /// Whether a message says that another was no request.
 fn is_refusal(trial: &Trial<'_>, message: MessageIndex) -> bool {
     let body = &trial.messages[message].body;
-    matches!(body, Body::Response { id: RequestId::Null, outcome: Err(error) } if error.code == -32600)
+    matches!(body, Body::Response { outcome: Err(error), .. } if error.code == -32600)
 }
 
 /// The responses of the judged side that answer no request, by what they seem to be meant for.

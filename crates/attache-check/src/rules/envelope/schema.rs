@@ -2,7 +2,7 @@
 
 use attache_proto::Dialect;
 use attache_proto::conversation::requested_dialect;
-use attache_proto::json::DecodeError;
+use attache_proto::json::{DecodeError, Reason};
 use attache_proto::method::{
     AgentNotification, AgentRequest, ClientNotification, ClientRequest, Method, Request, decode_result,
 };
@@ -31,6 +31,7 @@ use serde_json::Value;
 use crate::exchange::{Body, Call, other};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::initialize::has_words_of_another_version;
 
 /// What was ignored in something that can be read, or why it cannot be read.
 type Reading = Result<Vec<DecodeError>, DecodeError>;
@@ -82,13 +83,25 @@ pub(super) fn results(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 pub(super) fn optional_parts(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (index, message) in trial.messages_of(trial.side) {
-        let Some(Ok(tolerated)) = read_params(trial.side, &message.body, trial.dialect) else { continue };
+        let Some(Ok(mut tolerated)) = read_params(trial.side, &message.body, trial.dialect) else { continue };
+        if message.body.method() == Some("initialize") {
+            drop_what_initialize_judges(&mut tolerated, message.body.params());
+        }
         verdict.check(tolerated.is_empty(), index, || wrong_parts(message.body.method(), &tolerated));
     }
     for call in trial.calls.iter().filter(|call| call.to() == trial.side) {
-        let (Some(at), Some(Ok(tolerated))) = (call.answered_at(), read_result(trial, call)) else { continue };
+        let (Some(at), Some(Ok(mut tolerated))) = (call.answered_at(), read_result(trial, call)) else { continue };
+        if let Some(said) = call.result().filter(|_| call.method == "initialize") {
+            drop_what_initialize_judges(&mut tolerated, said);
+        }
         verdict.check(tolerated.is_empty(), at, || wrong_parts(Some(&call.method), &tolerated));
     }
+}
+
+/// Leaves out what rules on `initialize` say better: that the words are those of another version, and that a name is missing.
+fn drop_what_initialize_judges(tolerated: &mut Vec<DecodeError>, said: &Value) {
+    let is_another = has_words_of_another_version(said);
+    tolerated.retain(|error| !(is_another || error.reason() == Reason::Missing && error.path() == "info"));
 }
 
 fn wrong_parts(method: Option<&str>, tolerated: &[DecodeError]) -> String {

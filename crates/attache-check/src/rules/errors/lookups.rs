@@ -2,18 +2,21 @@
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::super::envelope::read_params;
 use super::is_offered;
-use crate::exchange::{Call, Exchange, other};
+use crate::exchange::{Call, other};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 /// The error for what is not there.
 const NOT_FOUND: i32 = -32002;
 
 pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
     let Some(agreed) = trial.agreed_at() else { return };
-    let known: HashSet<&str> = trial.before.iter().chain([trial.exchange]).flat_map(sessions_of).collect();
+    let known: HashSet<&str> = walk::known_sessions(trial.exchange).collect();
     for call in trial.calls_of(Side::Client).filter(|call| call.at > agreed) {
         let (Some(id), Some(at)) = (call.session(), call.answered_at()) else { continue };
         // What an agent keeps on its disk is not known: that it opens a session says that there is one.
@@ -23,10 +26,15 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
             "session/prompt" | "session/set_config_option" | "session/set_mode" | "session/set_model"
         );
         let is_closed = || {
+            // What is deleted leaves the list, and may still be open.
+            let is_close = |at: &usize| {
+                let closing = trial.call_of(*at).map(|closing| trial.calls[closing].method.as_str());
+                closing == Some("session/close")
+            };
             let closed = trial.sessions.get(id).and_then(|session| session.closed_at);
-            closed.is_some_and(|closed| closed < call.at)
+            closed.filter(is_close).is_some_and(|closed| closed < call.at)
         };
-        let is_missing = !known.contains(id);
+        let is_missing = !known.contains(id) && !trial.before.known.contains(id);
         let matters = is_use && (is_missing || is_closed()) || is_opening && is_missing && call.error().is_some();
         let message = trial.messages.get(call.at);
         let is_readable = message
@@ -36,8 +44,8 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
         }
         match call.error() {
             Some(error) if error.code == NOT_FOUND && error.data["sessionId"] == id => verdict.kept(),
-            // Nobody is logged in, or the method is not known at all.
-            Some(error) if matches!(error.code, -32000 | -32601) => {}
+            // Nobody is logged in, or the method is not known at all, which prompts are.
+            Some(error) if error.code == -32000 || error.code == -32601 && call.method != "session/prompt" => {}
             Some(error) if error.code == NOT_FOUND => {
                 verdict.broken_by(vec![call.at, at], "the error -32002 does not name the session in `data.sessionId`");
             }
@@ -53,18 +61,27 @@ pub(super) fn unknown_session(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// The sessions that a connection speaks of as existing.
-fn sessions_of<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = &'a str> {
-    let opened = exchange.sessions.keys().map(String::as_str);
-    let listed = exchange.calls_to("session/list").filter_map(|call| call.result()?["sessions"].as_array());
-    opened.chain(listed.flatten().filter_map(|session| session["sessionId"].as_str()))
+/// What an error says in small letters, without what it repeats of the request: paths and names say nothing about the reason.
+fn own_words(call: &Call, message: &str) -> String {
+    fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::String(text) if !text.is_empty() => found.push(text),
+            Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+            Value::Object(members) => members.values().for_each(|member| texts(member, found)),
+            _ => {}
+        }
+    }
+    let mut repeated = Vec::new();
+    texts(&call.params, &mut repeated);
+    repeated.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    repeated.into_iter().fold(message.to_owned(), |words, text| words.replace(text, "…")).to_lowercase()
 }
 
 pub(super) fn missing_file(trial: &Trial<'_>, verdict: &mut Verdict) {
     for call in trial.calls_to("fs/read_text_file").filter(|call| call.from != trial.side) {
         let (Some(error), Some(at)) = (call.error(), call.answered_at()) else { continue };
-        let text = error.message.to_lowercase();
-        let says_so = ["no such file", "not found", "does not exist", "doesn't exist", "enoent"];
+        let text = own_words(call, &error.message);
+        let says_so = ["no such file", "file not found", "file does not exist", "file doesn't exist", "enoent"];
         if error.code == NOT_FOUND {
             verdict.kept();
         } else if error.code != -32601 && says_so.iter().any(|words| text.contains(words)) {
@@ -117,11 +134,31 @@ pub(super) fn login_required(trial: &Trial<'_>, verdict: &mut Verdict) {
             continue;
         }
         let (Some(error), Some(at)) = (call.error(), call.answered_at()) else { continue };
-        let text = error.message.to_lowercase();
-        let says_so = ["authenticat", "unauthorized", "log in", "logged in", "login", "sign in", "signed in"];
+        let text = own_words(call, &error.message);
+        let says_so = [
+            "authentication required",
+            "authentication is required",
+            "requires authentication",
+            "not authenticated",
+            "unauthenticated",
+            "must authenticate",
+            "please authenticate",
+            "unauthorized",
+            "login required",
+            "login is required",
+            "requires login",
+            "requires a login",
+            "not logged in",
+            "please log in",
+            "please login",
+            "must log in",
+            "have to log in",
+            "not signed in",
+            "please sign in",
+        ];
         if error.code == -32000 {
             verdict.kept();
-        } else if says_so.iter().any(|words| text.contains(words)) {
+        } else if error.code != -32602 && says_so.iter().any(|words| text.contains(words)) {
             let seen = format!("{} was refused with {} for want of a login", shown(&call.method), error.code);
             verdict.broken_by(vec![call.at, at], seen);
         }

@@ -4,7 +4,7 @@ use attache_proto::model::request::RequestId;
 use attache_proto::rpc::Violation;
 
 use super::super::envelope::read_params;
-use crate::exchange::{Answer, Body, Mishap, Mistake, other};
+use crate::exchange::{Answer, Body, Mishap, Mistake, depth, other};
 use crate::probe::LONGEST_FRAME;
 use crate::record::Event;
 use crate::rule::{Trial, Verdict};
@@ -59,7 +59,7 @@ pub(super) fn parse_error(trial: &Trial<'_>, verdict: &mut Verdict) {
         if mishap.what == Mistake::Junk && !is_short(trial, mishap) {
             continue;
         }
-        // Who answers it as a request could read it: it is very deep, or has a few strange bytes in it.
+        // Who answers it as a request could read it: it has a few strange bytes in it.
         let is_read = |answer: &Answer| !has_null_id(trial, answer) && !has_code(answer, -32700);
         if mishap.answer.as_ref().is_some_and(is_read) {
             continue;
@@ -74,6 +74,25 @@ pub(super) fn parse_error(trial: &Trial<'_>, verdict: &mut Verdict) {
 fn is_short(trial: &Trial<'_>, mishap: &Mishap) -> bool {
     let entry = trial.messages.get(mishap.at).and_then(|message| trial.entries.get(message.entry));
     entry.is_some_and(|entry| matches!(entry.event, Event::Junk { bytes, .. } if bytes < LONGEST_FRAME))
+}
+
+pub(super) fn deep_json(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let pulse = trial.pulse(trial.side);
+    for mishap in mishaps(trial, |what| *what == Mistake::TooDeep) {
+        let text = trial.messages.get(mishap.at).map_or("", |message| message.text);
+        let what = format!("JSON of {} levels", depth(text).unwrap_or_default());
+        match (&mishap.answer, pulse.beats_after(mishap.at)) {
+            (Some(_), Some(false)) => {
+                verdict.broken(mishap.at, format!("{what} was answered, and then nothing more was served"))
+            }
+            (Some(_), _) => verdict.kept(),
+            (None, Some(false)) => verdict.broken(mishap.at, format!("after {what} nothing more was served")),
+            (None, _) if trial.had_time(trial.side, mishap.at) => {
+                verdict.broken(mishap.at, format!("{what} was not answered"));
+            }
+            (None, _) => {}
+        }
+    }
 }
 
 pub(super) fn not_an_object(trial: &Trial<'_>, verdict: &mut Verdict) {
@@ -165,7 +184,8 @@ pub(super) fn bad_request(trial: &Trial<'_>, verdict: &mut Verdict) {
 
 pub(super) fn connection_lives(trial: &Trial<'_>, verdict: &mut Verdict) {
     let pulse = trial.pulse(trial.side);
-    for mishap in mishaps(trial, |what| *what != Mistake::Blank) {
+    // What is too deep for a reader has a rule of its own.
+    for mishap in mishaps(trial, |what| !matches!(what, Mistake::Blank | Mistake::TooDeep)) {
         match pulse.beats_after(mishap.at) {
             Some(true) => verdict.kept(),
             // How long a line may be is for each to say, and so is what becomes of one that is longer.

@@ -82,6 +82,8 @@ pub(super) fn bad_params(trial: &Trial<'_>, verdict: &mut Verdict) {
         }
         match call.error().map(|error| error.code) {
             Some(-32602) => verdict.kept(),
+            // By JSON-RPC, a request with such params is none.
+            Some(-32600) if has_null_params(message.text) => {}
             // It can be found out first that nobody is logged in, or that there is no such session.
             Some(-32000) => {}
             // That it should know the method is for other rules to say.
@@ -94,6 +96,12 @@ pub(super) fn bad_params(trial: &Trial<'_>, verdict: &mut Verdict) {
             }
         }
     }
+}
+
+/// Whether a request says `"params":null`.
+fn has_null_params(text: &str) -> bool {
+    let message: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    message.get("params").is_some_and(serde_json::Value::is_null)
 }
 
 /// Whether the params fit but for something that the agent does not offer to know.

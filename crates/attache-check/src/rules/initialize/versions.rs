@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{greetings, has, version};
-use crate::exchange::MessageIndex;
+use crate::exchange::{Exchange, MessageIndex};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
 
@@ -15,15 +15,15 @@ const UNSUPPORTED_VERSION: i32 = -32022;
 /// No version will have such a number for a long time: whoever answers with it repeats what it was asked for.
 const NO_SUCH_VERSION: u64 = 1000;
 
-/// The versions that the agent has answered with, on this connection and those before, without what no agent can support.
+/// The versions that the agent has answered with, on this connection and those before.
 fn supported(trial: &Trial<'_>) -> BTreeSet<u64> {
-    let exchanges = trial.before.iter().chain([trial.exchange]);
-    let answers = exchanges.flat_map(|exchange| greetings(exchange).filter_map(|call| call.result()));
-    answers
-        .filter(|result| !is_disguised(result))
-        .filter_map(version)
-        .filter(|version| *version < NO_SUCH_VERSION)
-        .collect()
+    supported_in(trial.exchange).chain(trial.before.versions.iter().copied()).collect()
+}
+
+/// The versions that the agent has answered with on a connection, without what no agent can support.
+pub(in crate::rules) fn supported_in<'a>(exchange: &'a Exchange<'_>) -> impl Iterator<Item = u64> + 'a {
+    let results = greetings(exchange).filter_map(|call| call.result()).filter(|result| !is_disguised(result));
+    results.filter_map(version).filter(|version| *version < NO_SUCH_VERSION)
 }
 
 /// Whether a result is of version 1 and says that it is of version 2.

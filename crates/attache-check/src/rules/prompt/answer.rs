@@ -78,8 +78,11 @@ pub(in crate::rules) fn straggler(trial: &Trial<'_>, session: &Session, turn: &T
     let ends = turn.ends?;
     let next_turn = session.turns.partition_point(|other| other.begins <= turn.begins);
     let next_turn = session.turns.get(next_turn).map(|next| next.begins);
-    let reopened = session.openings.iter().map(|call| trial.calls[*call].at).find(|at| *at > turn.begins);
+    let at = |call: &usize| trial.calls[*call].at;
+    let reopened = session.openings.get(session.openings.partition_point(|call| at(call) <= turn.begins)).map(at);
     let until = next_turn.unwrap_or(usize::MAX).min(reopened.unwrap_or(usize::MAX));
+    // What a turn has told of is looked at only where something came after it.
+    between(session, ends, until).next()?;
     let told = told(trial, session, turn, ends);
     // Where prompts were sent while it ran, the next turn may begin at once.
     let begins_another = |at: &MessageIndex| {

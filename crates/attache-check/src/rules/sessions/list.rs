@@ -8,9 +8,9 @@ use super::setup::trimmed;
 use crate::exchange::{Call, MessageIndex};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 const INVALID_PARAMS: i32 = -32602;
-const METHOD_NOT_FOUND: i32 = -32601;
 
 fn lists<'a>(trial: &'a Trial<'_>) -> impl Iterator<Item = &'a Call> {
     trial.calls_to("session/list").filter(|call| call.from == Side::Client)
@@ -98,7 +98,7 @@ fn cursors<'a>(trial: &'a Trial<'_>) -> Vec<(&'a Call, &'a str, bool)> {
 pub(super) fn bad_cursor(trial: &Trial<'_>, verdict: &mut Verdict) {
     for (call, cursor, is_given) in cursors(trial) {
         // An empty cursor may stand for the beginning.
-        if is_given || cursor.is_empty() || call.error().is_some_and(|error| error.code == METHOD_NOT_FOUND) {
+        if is_given || cursor.is_empty() || walk::is_unrelated_refusal(trial.exchange, call) {
             continue;
         }
         if let Some(at) = call.answered_at() {

@@ -1,6 +1,6 @@
 //! Replays: what the agent tells of a conversation when its session is loaded or resumed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use attache_proto::Dialect;
 use attache_proto::method::decode_result;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::exchange::{Call, Exchange, MessageIndex, Session, Turn};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 const INVALID_PARAMS: i32 = -32602;
 
@@ -70,18 +71,40 @@ fn reopenings<'a>(trial: &'a Trial<'_>) -> impl Iterator<Item = (&'a Call, &'a s
     calls.filter(|call| call.result().is_some()).filter_map(|call| Some((call, call.session()?, call.answered_at()?)))
 }
 
-/// The conversation that was seen live before a message. Turns that did not end well may be kept by an agent or not, so they are left
-/// out, and so is what stands before a compaction or a command, which may have changed the history.
-fn lived(trial: &Trial<'_>, id: &str, until: MessageIndex) -> Conversation {
-    let mut lived = Conversation::default();
-    let exchanges = trial.before.iter().map(|exchange| (exchange, usize::MAX)).chain([(trial.exchange, until)]);
-    for (exchange, until) in exchanges {
-        let Some(session) = exchange.sessions.get(id) else { continue };
-        for turn in session.turns.iter().filter(|turn| turn.ends.is_some_and(|ends| ends < until)) {
-            live_through(exchange, session, turn, &mut lived);
-        }
+/// The conversations that were seen live, each up to a message that is never before the last one that was asked for. Turns that did not end
+/// well may be kept by an agent or not, so they are left out, and so is what stands before a compaction or a command, which may have changed
+/// the history.
+struct Lives<'a> {
+    trial: &'a Trial<'a>,
+    /// Each with the turns that are still to come, the last first.
+    of: HashMap<&'a str, (Vec<&'a Turn>, Conversation)>,
+}
+
+impl<'a> Lives<'a> {
+    fn new(trial: &'a Trial<'_>) -> Self {
+        Lives { trial, of: HashMap::new() }
     }
-    lived
+
+    /// The conversation of a session before a message.
+    fn until(&mut self, id: &'a str, until: MessageIndex) -> &Conversation {
+        let here = self.trial.sessions.get(id);
+        let (coming, lived) = self.of.entry(id).or_insert_with(|| {
+            let mut lived = Conversation::default();
+            for exchange in self.trial.before.of_session(id) {
+                let Some(session) = exchange.sessions.get(id) else { continue };
+                session.turns.iter().for_each(|turn| live_through(exchange, session, turn, &mut lived));
+            }
+            let turns = here.into_iter().flat_map(|session| &session.turns);
+            let mut coming: Vec<&Turn> = turns.filter(|turn| turn.ends.is_some()).collect();
+            coming.sort_by_key(|turn| std::cmp::Reverse(turn.ends));
+            (coming, lived)
+        });
+        let Some(session) = here else { return lived };
+        while let Some(turn) = coming.pop_if(|turn| turn.ends.is_some_and(|ends| ends < until)) {
+            live_through(self.trial.exchange, session, turn, lived);
+        }
+        lived
+    }
 }
 
 fn live_through(exchange: &Exchange<'_>, session: &Session, turn: &Turn, lived: &mut Conversation) {
@@ -129,8 +152,9 @@ fn updates_between<'a>(
 }
 
 pub(super) fn matches(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let mut lives = Lives::new(trial);
     for (call, id, answered) in reopenings(trial).filter(|(call, ..)| is_replaying(call)) {
-        let lived = lived(trial, id, call.at);
+        let lived = lives.until(id, call.at);
         if lived.is_empty() || lived.is_cut {
             continue;
         }
@@ -140,7 +164,7 @@ pub(super) fn matches(trial: &Trial<'_>, verdict: &mut Verdict) {
         if replay.is_cut {
             continue;
         }
-        match missing(&lived, &replay) {
+        match missing(lived, &replay) {
             None => verdict.kept(),
             Some(seen) => verdict.broken_by(vec![call.at, answered], seen),
         }
@@ -189,10 +213,13 @@ fn is_message(kind: &str) -> bool {
     )
 }
 
-/// The first message after a reopening that the client caused: its next prompt for the session.
-fn next_prompt(trial: &Trial<'_>, id: &str, after: MessageIndex) -> MessageIndex {
-    let turns = trial.sessions.get(id).map_or(&[][..], |session| &session.turns);
-    turns.iter().map(|turn| turn.begins).find(|begins| *begins > after).unwrap_or(usize::MAX)
+/// The first message after a reopening that the client caused: its next prompt for the session, or its next opening.
+fn next_word(trial: &Trial<'_>, id: &str, after: MessageIndex) -> MessageIndex {
+    let Some(session) = trial.sessions.get(id) else { return usize::MAX };
+    let turn = session.turns.get(session.turns.partition_point(|turn| turn.begins <= after)).map(|turn| turn.begins);
+    let at = |call: &usize| trial.calls[*call].at;
+    let opening = session.openings.get(session.openings.partition_point(|call| at(call) <= after)).map(at);
+    turn.unwrap_or(usize::MAX).min(opening.unwrap_or(usize::MAX))
 }
 
 /// Whether an update tells something of a conversation that was there before.
@@ -212,16 +239,19 @@ fn is_history(update: &Value, kind: &str, lived: &Conversation) -> bool {
 }
 
 pub(super) fn then_answer(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let mut lives = Lives::new(trial);
     for (call, id, answered) in reopenings(trial).filter(|(call, ..)| is_replaying(call)) {
-        let mut lived = lived(trial, id, call.at);
+        let lived = lives.until(id, call.at);
         // What was replayed may be changed later.
-        for (_, _, update) in updates_between(trial, id, call.at, answered) {
-            update["messageId"].as_str().map(|id| lived.message_ids.remove(id));
-        }
-        let until = next_prompt(trial, id, answered);
+        let replayed: HashSet<&str> = updates_between(trial, id, call.at, answered)
+            .filter_map(|(_, _, update)| update["messageId"].as_str())
+            .collect();
+        let is_replayed = |update: &Value| update["messageId"].as_str().is_some_and(|id| replayed.contains(id));
+        let until = next_word(trial, id, answered);
         let is_old = trial.dialect != Dialect::V2;
         let mut late = updates_between(trial, id, answered, until).filter(|(_, kind, update)| {
-            (is_old && matches!(*kind, "user_message" | "user_message_chunk")) || is_history(update, kind, &lived)
+            (is_old && matches!(*kind, "user_message" | "user_message_chunk"))
+                || !is_replayed(update) && is_history(update, kind, lived)
         });
         match late.next() {
             Some((at, kind, _)) => {
@@ -233,20 +263,21 @@ pub(super) fn then_answer(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 pub(super) fn resume_is_silent(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let mut lives = Lives::new(trial);
     for (call, id, answered) in reopenings(trial).filter(|(call, ..)| !is_replaying(call)) {
         // What a session does that was open all the time is no replay.
         let session = trial.sessions.get(id);
         if session.is_some_and(|session| session.turn_at(call.at).is_some()) {
             continue;
         }
-        let lived = lived(trial, id, call.at);
-        let until = next_prompt(trial, id, call.at);
+        let lived = lives.until(id, call.at);
+        let until = next_word(trial, id, call.at);
         let is_v2 = trial.dialect == Dialect::V2;
         let mut told = updates_between(trial, id, call.at, until).filter(|(at, kind, update)| {
             let is_early = *at < answered;
             let of_user = matches!(*kind, "user_message" | "user_message_chunk");
             let is_told = if is_v2 { of_user } else { is_message(kind) || *kind == "tool_call" };
-            (is_early && is_told) || is_history(update, kind, &lived)
+            (is_early && is_told) || is_history(update, kind, lived)
         });
         match told.next() {
             Some((at, kind, _)) => {
@@ -258,7 +289,6 @@ pub(super) fn resume_is_silent(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 pub(super) fn unknown_cursor(trial: &Trial<'_>, verdict: &mut Verdict) {
-    const UNKNOWN_SESSION: i32 = -32002;
     for call in trial.calls_to("session/resume").filter(|call| call.from == Side::Client) {
         let kind = call.params["replayFrom"]["type"].as_str();
         let (Some(kind), Some(at)) =
@@ -268,7 +298,7 @@ pub(super) fn unknown_cursor(trial: &Trial<'_>, verdict: &mut Verdict) {
         };
         match call.error().map(|error| error.code) {
             Some(INVALID_PARAMS) => verdict.kept(),
-            Some(UNKNOWN_SESSION) => {}
+            _ if walk::is_unrelated_refusal(trial.exchange, call) => {}
             Some(code) => verdict.broken(at, format!("error {code} for `replayFrom` {}", shown(kind))),
             None => verdict.broken(at, format!("a result for `replayFrom` {}", shown(kind))),
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::exchange::Call;
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 
@@ -16,25 +17,12 @@ fn is_setup(call: &Call) -> bool {
     matches!(call.method.as_str(), "session/new" | "session/load" | "session/resume" | "session/fork")
 }
 
-/// The calls that make sessions and were answered with a result.
-fn made<'a>(trial: &'a Trial<'_>) -> impl Iterator<Item = (&'a Call, &'a Value)> {
-    made_in(trial.exchange)
-}
-
-fn made_in<'a>(exchange: &'a crate::exchange::Exchange<'_>) -> impl Iterator<Item = (&'a Call, &'a Value)> {
-    let calls =
-        exchange.calls_of(Side::Client).filter(|call| matches!(call.method.as_str(), "session/new" | "session/fork"));
-    calls.filter_map(|call| Some((call, call.result()?)))
-}
-
 pub(super) fn unique_id(trial: &Trial<'_>, verdict: &mut Verdict) {
-    let before = trial.before.iter().flat_map(|exchange| made_in(exchange));
-    let mut known: HashSet<&str> = before.filter_map(|(_, result)| result["sessionId"].as_str()).collect();
-    for (call, result) in made(trial) {
-        let Some(id) = result["sessionId"].as_str() else { continue };
-        verdict.check(known.insert(id), call.answered_at().unwrap_or(call.at), || {
-            format!("two sessions with the id {}", shown(id))
-        });
+    let mut known: HashSet<&str> = HashSet::new();
+    for (call, id, _) in walk::made_sessions(trial.exchange) {
+        let is_new = !trial.before.made.contains_key(id) && known.insert(id);
+        verdict
+            .check(is_new, call.answered_at().unwrap_or(call.at), || format!("two sessions with the id {}", shown(id)));
     }
 }
 
@@ -88,15 +76,27 @@ pub(super) fn offers_kept(trial: &Trial<'_>, verdict: &mut Verdict) {
 /// Judges that no request of some methods was answered with "method not found".
 fn not_missing(trial: &Trial<'_>, verdict: &mut Verdict, is_meant: impl Fn(&str) -> bool) {
     let Some(agreed) = trial.agreed_at() else { return };
+    let here: HashSet<&str> = walk::known_sessions(trial.exchange).collect();
+    let is_known = |id: &str| here.contains(id) || trial.before.known.contains(id);
     let mut asked: HashMap<&RequestId, usize> = HashMap::new();
     trial.calls_of(Side::Client).for_each(|call| *asked.entry(&call.id).or_default() += 1);
     for call in trial.calls_of(Side::Client).filter(|call| call.at > agreed && is_meant(&call.method)) {
         // Where two requests have one id, nobody knows which of them an answer is for.
-        if let Some(at) = call.answered_at().filter(|_| asked.get(&call.id) == Some(&1)) {
+        // Whoever has no such session has nothing to do for it, and may not say that well.
+        let is_there = call.session().is_none_or(|id| is_known(id) && is_open(trial, call, id));
+        if let Some(at) = call.answered_at().filter(|_| is_there && asked.get(&call.id) == Some(&1)) {
             let is_missing = call.error().is_some_and(|error| error.code == METHOD_NOT_FOUND) && !trial.was_begun(call);
             verdict.check(!is_missing, at, || format!("`{}` is not implemented", call.method));
         }
     }
+}
+
+/// Whether a session is open for a request, as far as the request needs that.
+fn is_open(trial: &Trial<'_>, call: &Call, id: &str) -> bool {
+    let is_of_closed =
+        matches!(call.method.as_str(), "session/load" | "session/resume" | "session/delete" | "session/fork");
+    let closed = trial.sessions.get(id).and_then(|session| session.closed_at);
+    is_of_closed || closed.is_none_or(|closed| closed > call.at)
 }
 
 pub(super) fn offered(trial: &Trial<'_>, verdict: &mut Verdict) {
@@ -179,12 +179,6 @@ pub(super) fn trimmed(path: &str) -> &str {
 
 pub(super) fn resume_cwd(trial: &Trial<'_>, verdict: &mut Verdict) {
     let mut own: HashMap<&str, &str> = HashMap::new();
-    let before = trial.before.iter().flat_map(|exchange| made_in(exchange));
-    for (call, result) in before {
-        if let (Some(id), Some(cwd)) = (result["sessionId"].as_str(), call.params["cwd"].as_str()) {
-            own.insert(id, cwd);
-        }
-    }
     for call in trial.calls_of(Side::Client) {
         match (call.method.as_str(), call.result()) {
             ("session/new" | "session/fork", Some(result)) => {
@@ -193,7 +187,8 @@ pub(super) fn resume_cwd(trial: &Trial<'_>, verdict: &mut Verdict) {
                 }
             }
             ("session/resume", _) => {
-                let known = call.session().and_then(|id| own.get(id));
+                let before = |id: &str| trial.before.made.get(id).copied().flatten();
+                let known = call.session().and_then(|id| own.get(id).copied().or_else(|| before(id)));
                 if let (Some(cwd), Some(sent)) = (known, call.params["cwd"].as_str()) {
                     verdict.check(trimmed(cwd) == trimmed(sent), call.at, || {
                         format!("resumed in {}, made in {}", shown(sent), shown(cwd))

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::exchange::{Body, Call, MessageIndex, Session, Turn};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
+use crate::rules::walk;
 
 /// Work that has told of a message and then says nothing for so long, to somebody who waits for its end, is taken to be over.
 const LONG_SILENCE: Duration = Duration::from_secs(2);
@@ -97,36 +98,28 @@ pub(super) fn running(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Whether work of a turn may still be going on that is not over by itself: a tool call, or a question to the client.
-fn has_open_work(trial: &Trial<'_>, session: &Session, place: usize) -> bool {
-    let begins = session.turns[place].begins;
-    let mut unfinished: HashSet<&str> = HashSet::new();
-    for at in updates_of_turn(session, place) {
-        let (_, update) = update_at(trial, at);
-        if let Some(id) = update["toolCallId"].as_str() {
-            match update["status"].as_str() {
-                Some("completed" | "failed" | "cancelled") => {
-                    unfinished.remove(id);
-                }
-                _ => {
-                    unfinished.insert(id);
-                }
-            }
-        }
-    }
-    let mut questions = trial.calls_of(Side::Agent).filter(|call| call.at > begins && call.answers.is_empty());
-    !unfinished.is_empty() || questions.next().is_some()
-}
-
 pub(super) fn idle_when_done(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for session in trial.sessions.values() {
+    let work = walk::OpenWork::of(trial.exchange);
+    for (id, session) in &trial.sessions {
         for (place, turn) in session.turns.iter().enumerate() {
             let call = &trial.calls[turn.call];
-            if call.result().is_none() || turn.cancelled.is_some() {
+            if call.result().is_none() {
+                continue;
+            }
+            let is_open = turn.ends.is_none() && session.closed_at.is_none();
+            if let Some(departure) = trial.departed_after(Side::Agent, turn.begins).filter(|_| is_open) {
+                verdict.broken(turn.begins, format!("no `idle`: the agent {departure}"));
+                continue;
+            }
+            if turn.cancelled.is_some() {
                 continue;
             }
             if turn.ends.is_some() {
                 verdict.kept();
+                continue;
+            }
+            if let Some(time) = walk::gave_up_on(trial.exchange, call, &work) {
+                verdict.broken(turn.begins, format!("no `idle` after {}", walk::seconds(time)));
                 continue;
             }
             let is_last = place + 1 == session.turns.len() && session.closed_at.is_none();
@@ -134,7 +127,7 @@ pub(super) fn idle_when_done(trial: &Trial<'_>, verdict: &mut Verdict) {
                 continue;
             }
             let talk = updates_of_turn(session, place).filter(|at| is_talk(update_at(trial, *at).0)).last();
-            if let Some(at) = talk.filter(|_| !has_open_work(trial, session, place)) {
+            if let Some(at) = talk.filter(|_| !work.is_there(id, turn.begins)) {
                 verdict.broken_by(vec![turn.begins, at], "the agent fell silent without reporting `idle`");
             }
         }

@@ -1,9 +1,12 @@
 //! The life of terminals that the client runs: from `terminal/create` to `terminal/release`.
 
 use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
 
 use super::calls;
-use crate::exchange::{Call, MessageIndex};
+use crate::exchange::{Call, ENOUGH_TIME, MessageIndex};
 use crate::record::Side;
 use crate::rule::{Trial, Verdict, shown};
 use crate::rules::walk;
@@ -148,7 +151,7 @@ pub(super) fn kill_ends(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 /// The outputs of terminals: where they were sent, and what.
-fn outputs<'a>(terminal: &'a Terminal<'_>) -> impl Iterator<Item = (MessageIndex, &'a serde_json::Value, &'a str)> {
+fn outputs<'a>(terminal: &'a Terminal<'_>) -> impl Iterator<Item = (MessageIndex, &'a Value, &'a str)> {
     terminal.calls.iter().filter(|call| call.method == "terminal/output").filter_map(|call| {
         let result = call.result()?;
         Some((call.answered_at()?, result, result["output"].as_str()?))
@@ -179,20 +182,57 @@ pub(super) fn character_boundary(trial: &Trial<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// A terminal is no longer needed when its command has ended and the turn it was created in is over.
+/// A terminal is no longer needed when the turn that it was created in is over, and nothing shows that it still is: it is asked for nothing
+/// more, its command is not known to run on, and it belongs to no tool call that goes on.
 pub(super) fn released(trial: &Trial<'_>, verdict: &mut Verdict) {
-    for terminal in read(trial).all {
+    let terminals = read(trial);
+    // Of two with one id, nobody knows which was released.
+    let is_mixed_up = |terminal: &Terminal<'_>| terminals.repeated.iter().any(|(first, _)| *first == terminal.created);
+    for terminal in terminals.all.iter().filter(|terminal| !is_mixed_up(terminal)) {
         if terminal.release.is_some() {
             verdict.kept();
             continue;
         }
-        let session = terminal.create.session().and_then(|session| trial.sessions.get(session));
-        let turn = session.and_then(|session| session.turn_at(terminal.create.at));
-        let (Some(ends), Some(over)) = (turn.and_then(|turn| turn.ends), terminal.over()) else { continue };
-        if trial.had_time(Side::Agent, ends.max(over)) {
+        let session = terminal.create.session().and_then(|id| Some((id, trial.sessions.get(id)?)));
+        let turn = session.and_then(|(_, session)| session.turn_at(terminal.create.at));
+        let (Some((session, _)), Some(ends)) = (session, turn.and_then(|turn| turn.ends)) else { continue };
+        let over = terminal.over();
+        let is_used = terminal.calls.iter().any(|call| call.at > ends);
+        let is_running = over.is_none() && outputs(terminal).next().is_some();
+        if is_used || is_running || is_shown_at_work(trial, session, terminal) {
+            continue;
+        }
+        let since = ends.max(over.unwrap_or(ends));
+        if trial.had_time(Side::Agent, since) || time_left(trial, since) >= ENOUGH_TIME {
             verdict.broken_by(vec![terminal.created, ends], "the turn is over, and its terminal was not released");
         }
     }
+}
+
+/// How long the connection went on after a message, until the client left.
+fn time_left(trial: &Trial<'_>, since: MessageIndex) -> Duration {
+    let end = trial.closed_at(Side::Client).unwrap_or(trial.entries.len());
+    let last = end.checked_sub(1).map_or(Duration::ZERO, |last| trial.entries[last].at);
+    last.saturating_sub(trial.time_of(since))
+}
+
+/// Whether a terminal is shown in a tool call that is not finished.
+fn is_shown_at_work(trial: &Trial<'_>, session: &str, terminal: &Terminal<'_>) -> bool {
+    let id = &terminal.create.result().map_or(&Value::Null, |result| &result["terminalId"]);
+    let mut at_work: HashMap<&str, bool> = HashMap::new();
+    for report in
+        walk::reports(trial.exchange).filter(|report| report.session == session && report.at > terminal.created)
+    {
+        if report.content().any(|item| item["terminalId"] == **id) {
+            at_work.entry(report.id).or_insert(true);
+        }
+        if let (Some(is_at_work), "completed" | "failed" | "cancelled") =
+            (at_work.get_mut(report.id), report.call["status"].as_str().unwrap_or(""))
+        {
+            *is_at_work = false;
+        }
+    }
+    at_work.into_values().any(|is_at_work| is_at_work)
 }
 
 pub(super) fn shown_alive(trial: &Trial<'_>, verdict: &mut Verdict) {

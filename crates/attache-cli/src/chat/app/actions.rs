@@ -92,7 +92,11 @@ impl App {
 
     /// Goes back to the shell until `fg`.
     pub(in crate::chat) fn suspend(&mut self) {
-        self.deeds.push(Deed::Outside(Outside::Suspend));
+        match cfg!(windows) {
+            // No shell there would let us go on.
+            true => self.toast(Level::Info, "programs cannot be suspended on Windows"),
+            false => self.deeds.push(Deed::Outside(Outside::Suspend)),
+        }
     }
 
     pub(super) fn quit(&mut self) {

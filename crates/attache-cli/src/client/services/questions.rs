@@ -154,7 +154,7 @@ impl Services {
     /// What to type to remove rules that are kept: by number where it is one, else after a look at the list.
     pub(super) fn take_back(&mut self, scope: Scope, rules: &[Rule]) -> String {
         self.engine.reload();
-        let place = match std::env::current_dir().and_then(|here| here.canonicalize()) {
+        let place = match std::env::current_dir().and_then(|here| crate::paths::real(&here)) {
             Ok(here) if here == self.session.cwd => String::new(),
             _ => format!(" -C {}", Command::new(self.session.cwd.display().to_string())),
         };

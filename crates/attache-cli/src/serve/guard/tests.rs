@@ -18,7 +18,10 @@ impl Place {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("served/sub")).unwrap();
+        #[cfg(unix)]
         std::os::unix::fs::symlink("served/sub", directory.path().join("link")).unwrap();
+        #[cfg(windows)]
+        std::os::windows::fs::symlink_dir(r"served\sub", directory.path().join("link")).unwrap();
         let owners = Owners::open_in(&directory.path().join("state"), "x").unwrap();
         owners.add("hers", "anna").unwrap();
         owners.add("his", "bert").unwrap();

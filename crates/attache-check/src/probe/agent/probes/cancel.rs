@@ -61,8 +61,15 @@ async fn at_once(driver: &mut Driver) -> Flow {
 
 async fn in_mid_text(driver: &mut Driver) -> Flow {
     let session = driver.begin().await?;
-    let turn = slow(driver, &session).await?;
-    driver.cancel_turn(turn).await?;
+    // A turn may have ended in the moment in which it was cancelled, but not again and again.
+    for _ in 0..3 {
+        let turn = driver.send_prompt(&session, &[Task::Slowly]).await?;
+        let (id, is_speaking) = (turn.id, driver.sees(&turn, &["agent_message_chunk"]).await?);
+        driver.cancel_turn(turn).await?;
+        if !is_speaking || driver.stop_reason(id, &session) == Some("cancelled") {
+            break;
+        }
+    }
     goes_on(driver, &session).await
 }
 
@@ -103,10 +110,11 @@ async fn in_tool(driver: &mut Driver) -> Flow {
     let is_running = |_: &Driver, message: &Value| {
         message["params"]["update"]["status"] == "in_progress" || message["method"] == "terminal/wait_for_exit"
     };
-    if driver.during(&turn, is_running).await? {
-        driver.cancel_turn(turn).await?;
-    } else {
+    // Not every agent says when a command begins; that the turn goes on for so long says as much.
+    if driver.watch(&turn, is_running).await? == Some(false) {
         driver.end(turn).await?;
+    } else {
+        driver.cancel_turn(turn).await?;
     }
     goes_on(driver, &session).await
 }

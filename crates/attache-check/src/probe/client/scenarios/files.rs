@@ -48,6 +48,7 @@ pub(in crate::probe::client) async fn read(agent: &mut AgentDriver) -> Stop {
         json!({}),
         json!({"line": 1}),
         json!({"line": 2, "limit": 1}),
+        json!({"line": 3}),
         json!({"line": 4, "limit": 100}),
         json!({"limit": 2}),
         json!({"line": null, "limit": null}),
@@ -99,6 +100,9 @@ pub(in crate::probe::client) async fn write(agent: &mut AgentDriver) -> Stop {
         let answer = write_file(agent, path, text).await;
         if answer.is_result() && agent.is_offered("fs.readTextFile") {
             read_file(agent, path, json!({})).await;
+            if text == TEXT {
+                read_file(agent, path, json!({"line": 2, "limit": 2})).await;
+            }
         }
     }
     if let Ok(elsewhere) = tempfile::tempdir() {
