@@ -307,7 +307,7 @@ impl Drop for Place {
 /// Where cargo puts our program: in the workspace above this one.
 fn our_binary() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    target.map_or_else(|| peers::home().join("../target"), PathBuf::from).join("release/attache")
+    target.map_or_else(|| peers::home().join("../target"), PathBuf::from).join("dist/attache")
 }
 
 /// The bytes of all files beneath a directory. What has several names counts once.

@@ -64,7 +64,7 @@ pub(super) fn markdown(results: &Results, context: &Context) -> String {
          before it.\n\
          - *Idle memory* is looked at two seconds after that, of the agent and of all that it started: PSS counts what \
          processes share by parts, RSS counts it in each of them.\n\
-         - *On disk* is the binary, without symbols as `cargo build --release` makes it, or all packages that npm \
+         - *On disk* is the binary, without symbols as `cargo build --profile dist` makes it, or all packages that npm \
          installs for the agent. Node itself, which the others need besides, is not counted.\n\
          - The agents have no network but a scripted model on loopback; ours works with its built-in model.\n",
         results.repetitions()
