@@ -40,8 +40,7 @@ function Install-Attache {
         throw "there is no program for Windows on $env:PROCESSOR_ARCHITECTURE; build it from its source: $repository"
     }
 
-    $stem = "attache-$Version-x86_64-pc-windows-gnu"
-    $archive = "$stem.zip"
+    $archive = "attache-$Version-x86_64-pc-windows-gnu.zip"
     $scratch = Join-Path ([IO.Path]::GetTempPath()) ([IO.Path]::GetRandomFileName())
     $null = New-Item -ItemType Directory -Path $scratch
     try {
@@ -67,7 +66,7 @@ function Install-Attache {
             throw "wrong checksum of ${archive}: expected $expected, found $found; nothing was installed"
         }
         Expand-Archive -LiteralPath (Join-Path $scratch $archive) -DestinationPath $scratch
-        $program = Join-Path $scratch "$stem\attache.exe"
+        $program = Join-Path $scratch "attache-x86_64-pc-windows-gnu\attache.exe"
         $said = & $program --version
         if ($LASTEXITCODE -ne 0) {
             throw 'the program does not run on this machine; nothing was installed'

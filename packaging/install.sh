@@ -150,8 +150,7 @@ main() {
     (: >"$new") 2>/dev/null || fail "cannot write to $to" "choose another directory with --to"
     scratch=$(mktemp -d) || fail "cannot create a temporary directory"
 
-    stem=attache-$version-$target
-    archive=$stem.tar.gz
+    archive=attache-$version-$target.tar.gz
     printf 'Downloading %s\n' "$archive" >&2
     fetch SHA256SUMS
     expected=$(awk -v name="$archive" '$2 == name { print $1 }' "$scratch/SHA256SUMS")
@@ -161,8 +160,9 @@ main() {
     [ "$found" = "$expected" ] ||
         fail "wrong checksum of $archive: expected $expected, found ${found:-none}; nothing was installed"
 
-    tar -xzf "$scratch/$archive" -C "$scratch" "$stem/attache" || fail "cannot unpack $archive"
-    cp "$scratch/$stem/attache" "$new" || fail "cannot write to $to"
+    program=attache-$target/attache
+    tar -xzf "$scratch/$archive" -C "$scratch" "$program" || fail "cannot unpack $archive"
+    cp "$scratch/$program" "$new" || fail "cannot write to $to"
     chmod 755 "$new"
     said=$("$new" --version </dev/null) || fail "the program does not run on this machine; nothing was installed"
     # A program that is running can be replaced, but not overwritten.

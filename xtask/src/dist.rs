@@ -114,7 +114,8 @@ fn write_archive(
     files.insert(target.program_name().into(), Entry::program(binary));
     // Whoever unpacks it where they are has one new directory.
     let stem = target.archive_stem(&project.version);
-    let files: Files = files.into_iter().map(|(path, entry)| (format!("{stem}/{path}"), entry)).collect();
+    let directory = target.archive_directory();
+    let files: Files = files.into_iter().map(|(path, entry)| (format!("{directory}/{path}"), entry)).collect();
     let bytes = match target.system {
         System::Windows => archive::zip(&files)?,
         System::Linux | System::MacOs => archive::tar_gz(&files, commit.time)?,

@@ -90,6 +90,12 @@ impl Target {
         format!("{}.{ending}", self.archive_stem(version))
     }
 
+    /// The directory that all in the archive is in. It has no version: entries of registries name the program in it, and are not written
+    /// anew for each release.
+    pub(crate) fn archive_directory(&self) -> String {
+        format!("attache-{}", self.triple)
+    }
+
     pub(crate) fn program_name(&self) -> &'static str {
         if self.system == System::Windows { "attache.exe" } else { "attache" }
     }

@@ -86,7 +86,7 @@ impl Machine {
         header.set_mode(0o755);
         header.set_size(program.len() as u64);
         let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
-        let path = format!("{}/attache", ARCHIVE.strip_suffix(".tar.gz").unwrap());
+        let path = format!("{}/attache", ARCHIVE.strip_suffix(".tar.gz").unwrap().replace("-1.2.3", ""));
         builder.append_data(&mut header, path, program.as_bytes()).unwrap();
         let bytes = builder.into_inner().unwrap().finish().unwrap();
         let sum: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();

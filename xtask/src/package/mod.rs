@@ -55,10 +55,10 @@ impl Release {
                 continue;
             }
             let bytes = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-            let stem = format!("{}/", target.archive_stem(&project.version));
+            let directory = format!("{}/", target.archive_directory());
             let mut files = Files::new();
             for (path, entry) in archive::read(&name, &bytes)? {
-                let path = path.strip_prefix(&stem).with_context(|| format!("`{name}` has a file `{path}`"))?;
+                let path = path.strip_prefix(&directory).with_context(|| format!("`{name}` has a file `{path}`"))?;
                 files.insert(path.to_owned(), entry);
             }
             archives.push(Archive { target, sha256: hex(&sha256(&bytes)), files });

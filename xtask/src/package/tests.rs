@@ -16,10 +16,10 @@ fn project() -> Project {
 /// Writes an archive for each of these platforms.
 fn archives(project: &Project, targets: &[Target], directory: &Path) {
     for target in targets {
-        let stem = target.archive_stem(&project.version);
+        let inside = target.archive_directory();
         let mut files = Files::new();
         files.insert(
-            format!("{stem}/{}", target.program_name()),
+            format!("{inside}/{}", target.program_name()),
             Entry::program(format!("program of {}", target.triple)),
         );
         for path in [
@@ -32,7 +32,7 @@ fn archives(project: &Project, targets: &[Target], directory: &Path) {
             "completions/attache.fish",
             "man/attache.1",
         ] {
-            files.insert(format!("{stem}/{path}"), Entry::file(path));
+            files.insert(format!("{inside}/{path}"), Entry::file(path));
         }
         let name = target.archive_name(&project.version);
         let bytes = if name.ends_with(".zip") { archive::zip(&files) } else { archive::tar_gz(&files, 0) };

@@ -148,7 +148,7 @@ impl Report {
                     dialect: finding.dialect,
                     seen: finding.seen,
                     messages: finding.entries.iter().filter_map(|entry| message(&run.record, *entry)).collect(),
-                    ended: ended(&run.record, side, finding.entries.last().copied().unwrap_or(0)),
+                    ended: ended(&run.record, side, finding.entries.iter().copied().max().unwrap_or(0)),
                     entries: finding.entries,
                 }));
             }

@@ -19,8 +19,8 @@ document.addEventListener('DOMContentLoaded', () => {
   const count = data.time.length;
   const labelOf = (row) => data.labels[data.label[row]];
   const faults = new Map();
-  // A finding stands at the message that breaks the rule, the last of those that show it.
-  data.findings.forEach((finding) => finding[0].slice(-1).forEach((row) => {
+  // A finding stands at the message that breaks the rule, the first of those that show it.
+  data.findings.forEach((finding) => finding[0].slice(0, 1).forEach((row) => {
     if (!faults.has(row)) faults.set(row, []);
     faults.get(row).push(finding);
   }));

@@ -21,7 +21,7 @@ pub(super) fn text(record: &Record) -> String {
         for judged in judge(record, side, &Choice::default()) {
             for finding in judged.findings {
                 let line = format!("{}: {} [{}]", judged.rule.level.as_str(), finding.seen, judged.rule.id);
-                findings.entry(finding.entries.last().copied().unwrap_or(0)).or_default().push(line);
+                findings.entry(finding.entries.first().copied().unwrap_or(0)).or_default().push(line);
             }
         }
     }
