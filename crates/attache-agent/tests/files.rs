@@ -201,7 +201,7 @@ async fn nothing_that_is_no_file_is_waited_for_and_large_files_cost_no_memory() 
 async fn a_new_file_is_created_with_its_directories_and_shown_as_a_diff() {
     let world = World::new();
     let prepared = world.prepare("write_file", json!({"path": "a/b/new.txt", "content": "one\ntwo\n"})).await.unwrap();
-    let path = world.at("a/b/new.txt");
+    let path = world.at("a").join("b").join("new.txt");
     let path = path.to_str().unwrap();
     let title = prepared.title.replace(std::path::MAIN_SEPARATOR, "/");
     assert_eq!((title.as_str(), &prepared.kind), ("Create `a/b/new.txt`", &ToolKind::Edit));
