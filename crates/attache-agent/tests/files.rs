@@ -7,9 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 #[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-#[cfg(unix)]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use attache::model::diff::Diff;
 use attache::model::tool::{ToolCallContent, ToolKind};
@@ -203,14 +201,16 @@ async fn nothing_that_is_no_file_is_waited_for_and_large_files_cost_no_memory() 
 async fn a_new_file_is_created_with_its_directories_and_shown_as_a_diff() {
     let world = World::new();
     let prepared = world.prepare("write_file", json!({"path": "a/b/new.txt", "content": "one\ntwo\n"})).await.unwrap();
-    let path = world.at("a/b/new.txt");
+    let path = world.at("a").join("b").join("new.txt");
     let path = path.to_str().unwrap();
-    assert_eq!((prepared.title.as_str(), &prepared.kind), ("Create `a/b/new.txt`", &ToolKind::Edit));
+    let title = prepared.title.replace(std::path::MAIN_SEPARATOR, "/");
+    assert_eq!((title.as_str(), &prepared.kind), ("Create `a/b/new.txt`", &ToolKind::Edit));
     assert_eq!(prepared.content, [ToolCallContent::Diff(Diff::text(path, None, "one\ntwo\n").into())]);
     assert_eq!(prepared.actions, [Action::Files { kind: ToolKind::Edit, paths: vec![path.into()] }]);
     assert!(!world.at("a").exists(), "nothing is done before it is allowed");
     let outcome = files::perform(&world.workspace, prepared.work).await;
-    assert_eq!(outcome, Outcome::done("`a/b/new.txt` is created with 2 lines"));
+    let name = Path::new("a").join("b").join("new.txt");
+    assert_eq!(outcome, Outcome::done(format!("`{}` is created with 2 lines", name.display())));
     assert_eq!(world.text("a/b/new.txt"), "one\ntwo\n");
     // What the model has written it knows.
     let edit = json!({"path": "a/b/new.txt", "old_text": "two", "new_text": "2"});

@@ -120,7 +120,11 @@ async fn statuses_are_those_of_the_specification() {
     let address = server(ServerLimits { message: 10_000, ..ServerLimits::default() }).await;
     let (client, url) = (http(), format!("http://{address}/acp"));
     let id = initialized(&client, &url).await;
-    let new = r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#;
+    let new = if cfg!(windows) {
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"C:/tmp","mcpServers":[]}}"#
+    } else {
+        r#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#
+    };
     let prompt = r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#;
     let bare = r#"{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"prompt":[]}}"#;
     let known = |body: &'static str| post(&client, &url).header("acp-connection-id", &id).body(body);
@@ -206,7 +210,8 @@ async fn a_message_that_is_posted_twice_is_taken_once() {
     let mut stream = stream.send().await.unwrap();
     let new = |number: u64, id_of_request: u64| {
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{id_of_request},"method":"session/new","params":{{"cwd":"/tmp","mcpServers":[]}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id_of_request},"method":"session/new","params":{{"cwd":"{cwd}","mcpServers":[]}}}}"#,
+            cwd = common::CWD
         );
         post(&client, &url).header("acp-connection-id", &id).header("attache-message", number).body(body)
     };

@@ -348,7 +348,11 @@ async fn a_client_that_does_not_read_is_closed_and_its_agent_ends() {
     .await;
     let mut stream = socket(address).await;
     stream.write_all(&frame(0x81, GREETING)).await.unwrap();
-    let new = br#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#;
+    let new = if cfg!(windows) {
+        &br#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"C:/tmp","mcpServers":[]}}"#[..]
+    } else {
+        &br#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#[..]
+    };
     stream.write_all(&frame(0x81, new)).await.unwrap();
     let mut answer = Vec::new();
     while !String::from_utf8_lossy(&answer).contains("\"sessionId\":\"") {
@@ -411,7 +415,7 @@ async fn five_thousand_abandoned_connections_leave_nothing_behind() {
         }
     }
     let session = connect("ws", address, Protocol::V1).await;
-    let session = session.session("/tmp").open().await.unwrap();
+    let session = session.session(common::CWD).open().await.unwrap();
     assert_eq!(in_time(session.prompt("count 10").await.unwrap().text()).await.unwrap(), numbers(10));
     drop(session);
     in_time(async {

@@ -69,7 +69,7 @@ async fn a_connection_that_is_lost_and_back_is_told_of_once() {
     for scheme in SCHEMES {
         let (address, wire) = switch(server).await;
         let (agent, _, mut news) = listening(&format!("{scheme}://{address}")).await;
-        let session = in_time(agent.session("/tmp").open()).await.unwrap();
+        let session = in_time(agent.session(common::CWD).open()).await.unwrap();
         wire.send_replace(false);
         assert_eq!(in_time(news.recv()).await, Some(LinkNews::Lost), "{scheme}");
         wire.send_replace(true);
@@ -92,7 +92,7 @@ async fn a_server_that_stops_says_so_to_those_who_are_there_and_to_those_who_com
             let _ = stopped.await;
         }));
         let (agent, failure, mut news) = listening(&url).await;
-        let session = in_time(agent.session("/tmp").open()).await.unwrap();
+        let session = in_time(agent.session(common::CWD).open()).await.unwrap();
         let mut turn = in_time(session.prompt("hang")).await.unwrap();
         assert!(matches!(in_time(turn.next()).await.unwrap(), Some(Event::Update(_))));
         stop.send(()).unwrap();
@@ -186,7 +186,7 @@ async fn a_server_with_little_room_is_told_soon_enough_what_has_arrived() {
     let server = common::server(limits).await;
     for scheme in SCHEMES {
         let agent = connect(scheme, server, Protocol::V1).await;
-        let session = in_time(agent.session("/tmp").open()).await.unwrap();
+        let session = in_time(agent.session(common::CWD).open()).await.unwrap();
         let mut turn = in_time(session.prompt("count 40")).await.unwrap();
         assert_eq!(text_of(&mut turn).await, numbers(40), "{scheme}");
     }

@@ -42,7 +42,8 @@ async fn converse(url: &str) -> Result<(), String> {
     let said = |what: &str, error: String| format!("{what}: {error}, {:?}", failure.get());
     let client = Client::new("test", "1").protocol(Protocol::V1);
     let agent = in_time(client.over(connected.transport)).await.map_err(|error| said("greet", format!("{error:?}")))?;
-    let session = in_time(agent.session("/tmp").open()).await.map_err(|error| said("open", format!("{error:?}")))?;
+    let session =
+        in_time(agent.session(common::CWD).open()).await.map_err(|error| said("open", format!("{error:?}")))?;
     for round in 0..3 {
         let prompt = format!("round {round}");
         let turn = in_time(session.prompt(prompt.as_str())).await;
@@ -114,7 +115,7 @@ async fn a_client_that_never_comes_back_is_let_go() {
         runtime.spawn(async move {
             let connected = Remote::new(&url).unwrap().token(TOKEN).connect().await.unwrap();
             let agent = Client::new("test", "1").over(connected.transport).await.unwrap();
-            let session = agent.session("/tmp").open().await.unwrap();
+            let session = agent.session(common::CWD).open().await.unwrap();
             let turn = session.prompt("hang").await.unwrap();
             std::future::pending::<()>().await;
             drop((turn, agent));

@@ -16,7 +16,7 @@ async fn turns_work_over_both_profiles_in_all_dialects() {
     for scheme in SCHEMES {
         for protocol in PROTOCOLS {
             let agent = connect(scheme, address, protocol).await;
-            let session = in_time(agent.session("/tmp").open()).await.unwrap();
+            let session = in_time(agent.session(common::CWD).open()).await.unwrap();
             let text = in_time(session.prompt("count 3000").await.unwrap().text()).await.unwrap();
             assert_eq!(text, numbers(3000), "{scheme} {protocol:?}");
             turn_with_permission(&agent).await;
@@ -30,7 +30,8 @@ async fn law_9_a_cancel_ends_its_turn_and_no_other() {
     let address = server(ServerLimits::default()).await;
     for scheme in SCHEMES {
         let agent = connect(scheme, address, Protocol::V1).await;
-        let (one, other) = (agent.session("/tmp").open().await.unwrap(), agent.session("/tmp").open().await.unwrap());
+        let (one, other) =
+            (agent.session(common::CWD).open().await.unwrap(), agent.session(common::CWD).open().await.unwrap());
         let mut hanging = one.prompt("hang").await.unwrap();
         let also_hanging = other.prompt("hang").await.unwrap();
         assert!(matches!(in_time(hanging.next()).await.unwrap(), Some(Event::Update(_))));
@@ -49,7 +50,7 @@ async fn law_1_and_11_sessions_do_not_block_each_other() {
         let agent = connect(scheme, address, Protocol::V2).await;
         let mut turns = Vec::new();
         for _ in 0..20 {
-            let session = agent.session("/tmp").open().await.unwrap();
+            let session = agent.session(common::CWD).open().await.unwrap();
             turns.push((session.prompt("count 200").await.unwrap(), session));
         }
         // Read from the last to the first.
@@ -65,7 +66,7 @@ async fn law_3_a_slow_reader_slows_the_agent_and_loses_nothing() {
     let address = server(limits).await;
     for scheme in SCHEMES {
         let agent = connect(scheme, address, Protocol::V1).await;
-        let session = agent.session("/tmp").open().await.unwrap();
+        let session = agent.session(common::CWD).open().await.unwrap();
         let turn = session.prompt("count 60000").await.unwrap();
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(in_time(turn.text()).await.unwrap(), numbers(60000), "{scheme}");
@@ -79,7 +80,7 @@ async fn many_clients_at_once_are_served() {
     for index in 0..60 {
         tasks.spawn(async move {
             let agent = connect(SCHEMES[index % 2], address, Protocol::V1).await;
-            let session = agent.session("/tmp").open().await.unwrap();
+            let session = agent.session(common::CWD).open().await.unwrap();
             let text = session.prompt("count 100").await.unwrap().text().await.unwrap();
             assert_eq!(text, numbers(100));
         });
@@ -100,7 +101,7 @@ async fn an_agent_serves_and_a_client_connects_in_one_call() {
     tokio::spawn(attache::serve(agent).http(HttpServer::new(common::tokens()), Listener::tcp(listener)));
     let remote = |token: &str| Remote::new(&format!("http://{address}")).unwrap().token(token);
     let agent = in_time(Client::new("test", "1").connect_remote(remote(common::TOKEN))).await.unwrap();
-    let session = agent.session("/tmp").open().await.unwrap();
+    let session = agent.session(common::CWD).open().await.unwrap();
     assert_eq!(in_time(session.prompt("hello").await.unwrap().text()).await.unwrap(), "hello");
     let refused = in_time(Client::new("test", "1").connect_remote(remote("wrong"))).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Remote(RemoteError::Unauthorized(401))), "{refused:?}");
@@ -128,7 +129,7 @@ async fn a_server_that_is_told_to_stop_lets_running_turns_end() {
         });
         let server = tokio::spawn(server);
         let agent = connect(scheme, address, protocol).await;
-        let session = agent.session("/tmp").open().await.unwrap();
+        let session = agent.session(common::CWD).open().await.unwrap();
         let turn = session.prompt("go").await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         stop.send(()).unwrap();
@@ -142,7 +143,7 @@ async fn more_sessions_than_streams_are_served() {
     let address = server(ServerLimits { streams: 3, early_streams: 1, ..ServerLimits::default() }).await;
     let agent = connect("http", address, Protocol::V1).await;
     for number in 0..10 {
-        let session = in_time(agent.session("/tmp").open()).await.unwrap();
+        let session = in_time(agent.session(common::CWD).open()).await.unwrap();
         let text = in_time(session.prompt("count 3").await.unwrap().text()).await;
         assert_eq!(text.unwrap(), numbers(3), "session {number}");
         in_time(session.close()).await.unwrap();

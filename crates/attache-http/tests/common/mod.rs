@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) const TOKEN: &str = "the-token-of-anna";
 pub(crate) const OTHER_TOKEN: &str = "the-token-of-bert";
 pub(crate) const PROTOCOLS: [Protocol; 3] = [Protocol::V1, Protocol::V2Draft, Protocol::V2];
+/// A directory that is absolute here. No agent of these tests looks at it.
+pub(crate) const CWD: &str = if cfg!(windows) { "C:/tmp" } else { "/tmp" };
 pub(crate) const SCHEMES: [&str; 2] = ["http", "ws"];
 
 /// Fails rather than hangs.
@@ -96,7 +98,7 @@ pub(crate) async fn connect(scheme: &str, address: SocketAddr, protocol: Protoco
 
 /// A turn with permission, answered by yes.
 pub(crate) async fn turn_with_permission(agent: &Connection) {
-    let session = in_time(agent.session("/tmp").open()).await.unwrap();
+    let session = in_time(agent.session(CWD).open()).await.unwrap();
     let mut turn = in_time(session.prompt("ask")).await.unwrap();
     let mut text = String::new();
     while let Some(event) = in_time(turn.next()).await.unwrap() {

@@ -65,7 +65,7 @@ fn image_path(text: &str) -> Option<String> {
     (is_image && !stem.is_empty() && !is_address).then_some(path)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
