@@ -1,6 +1,6 @@
 //! Cancelling turns, and requests by `$/cancel_request` where they are prompts.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use attache_proto::Dialect;
@@ -328,16 +328,23 @@ fn updates_first(trial: &Trial<'_>, verdict: &mut Verdict) {
 }
 
 fn stops_the_work(trial: &Trial<'_>, verdict: &mut Verdict) {
+    let update = |at: MessageIndex| &trial.messages[at].body.params()["update"];
+    // Where each session's tool calls were named first. It is found once, however many turns are cancelled.
+    let mut named: HashMap<&str, HashMap<&str, MessageIndex>> = HashMap::new();
     for (id, session, turn, cancel) in cancelled(trial) {
         let Some(ends) = turn.ends else { continue };
         let start = session.updates.partition_point(|at| *at < cancel);
-        let update = |at: MessageIndex| &trial.messages[at].body.params()["update"];
-        let known: HashSet<&str> =
-            session.updates[..start].iter().filter_map(|at| update(*at)["toolCallId"].as_str()).collect();
+        let named = named.entry(id).or_insert_with(|| {
+            let calls = session.updates.iter().rev().filter_map(|at| Some((update(*at)["toolCallId"].as_str()?, *at)));
+            calls.collect()
+        });
         let started = session.updates[start..].iter().copied().take_while(|at| *at < ends);
         let started = started.filter(|at| {
             let is_call = matches!(update(*at)["sessionUpdate"].as_str(), Some("tool_call" | "tool_call_update"));
-            is_call && update(*at)["toolCallId"].as_str().is_some_and(|id| !known.contains(id))
+            is_call
+                && update(*at)["toolCallId"]
+                    .as_str()
+                    .is_some_and(|id| named.get(id).is_none_or(|first| *first >= cancel))
         });
         let asked = permissions(trial, id, cancel, ends).map(|call| call.at);
         let new = started
