@@ -573,7 +573,7 @@ fn a_turn_that_did_nothing_is_not_done() {
     for protocol in ["1", "2"] {
         let ran = home.run(&["run", "-o", "json", "--protocol", protocol, "please make the tests faster"]);
         assert_eq!(check_result(&home, &ran)["status"], "not_done", "{}", ran.out);
-        ran.check(6, &[], &["was not understood, and nothing was done", "--model"]);
+        ran.check(6, &[], &["was not understood, and nothing was done", "attache setup"]);
         let denied = ["run", "-o", "json", "--protocol", protocol, "--permissions", "none", "edit /w/a.txt", "--"];
         let ran = home.run(&[&denied[..], &[&scripted()]].concat());
         assert_eq!(check_result(&home, &ran)["status"], "not_done", "{}", ran.out);
