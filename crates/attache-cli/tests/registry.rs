@@ -1,4 +1,6 @@
 //! The project's entry for the ACP registry, from which editors install agents, held against the registry's rules.
+// On Unix, because they need signals, modes of files and shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,6 @@
 //! `attache setup` and `attache update`, as they are typed.
+// On Unix, because they need signals, modes of files and shell scripts. What holds on every system is in `everywhere.rs`.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]
